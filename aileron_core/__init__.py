@@ -1,0 +1,1 @@
+"""Headless core of Aileron: gate, consent, preview, sandbox host, audit."""

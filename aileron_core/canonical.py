@@ -1,0 +1,44 @@
+"""JSON values and their one canonical text (JCS, RFC 8785), the base of digest and audit."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
+
+import rfc8785
+
+__all__ = ["Json", "JsonObject", "canonical", "exact", "sha256_hex"]
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+JsonObject: TypeAlias = Mapping[str, Json]
+
+_SAFE = 2**53
+
+
+def exact(value: Json) -> Json:
+    """Return *value* with integers that JSON readers disagree on as `{"$int": "<digits>"}` (WIRE.md, Digest)."""
+    if isinstance(value, bool) or value is None or isinstance(value, str | float):
+        return value
+    if isinstance(value, int):
+        return value if -_SAFE < value < _SAFE else {"$int": str(value)}
+    if isinstance(value, Mapping):
+        return {str(key): exact(item) for key, item in value.items()}
+    return [exact(item) for item in value]
+
+
+def canonical(value: Json) -> bytes:
+    """Return the JCS text of *value*.
+
+    Raises:
+        ValueError: an integer beyond 2^53, a NaN, an infinity or a lone surrogate is in it.
+    """
+    try:
+        return rfc8785.dumps(cast("rfc8785._Value", value))  # pyright: ignore[reportPrivateUsage]
+    except rfc8785.CanonicalizationError as error:
+        raise ValueError(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise ValueError("a string holds a lone surrogate, which has no UTF-8 form") from error
+
+
+def sha256_hex(data: bytes) -> str:
+    """Return the lower-case SHA-256 of *data*."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,96 @@
+"""The port behind which every provider of ops stands (WASM module, built-in tool, MCP server)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.errors import Failure
+
+__all__ = ["Connector", "ConnectorIdentity", "Limits", "OpResult", "Route"]
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorIdentity:
+    """What the digest says of a connector: whose it is, which version, which bytes."""
+
+    fqn: str
+    """`<scheme>://<owner>/<path>`, without `@version` (FACTS B.3)."""
+    version: str
+    hash: str
+    """`sha256:` and the hex SHA-256 of binary and manifest bytes, joined (FACTS B.4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one call (WIRE.md, Defaults). Times in seconds, sizes in bytes or MiB as named."""
+
+    wall_seconds: float = 30.0
+    memory_mib: int = 64
+    stdout_bytes: int = 8 * MIB
+    stderr_bytes: int = 64 * 1024
+    response_bytes: int = 16 * MIB
+    http_seconds: float = 20.0
+    redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpResult:
+    """How one call of an op ended: `output` if `failure` is None, and what had gone out by then."""
+
+    output: Json = None
+    failure: Failure | None = None
+    requests_sent: int = 0
+    """Requests of any method of which at least one byte may have reached the service."""
+    last_status: int | None = None
+    """The last HTTP status that the host saw in this call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """`--route HOST:PORT=ADDRESS:PORT`: where requests to one host really go, in plain HTTP, without credential."""
+
+    host: str
+    """`host:port` as manifests list it, lower case."""
+    address: str
+    port: int
+
+
+class Connector(Protocol):
+    """A provider of ops that was taken in."""
+
+    @property
+    def identity(self) -> ConnectorIdentity:
+        """Return whose it is, which version, which bytes."""
+        ...
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the `host:port` entries that its manifest lists, sorted."""
+        ...
+
+    async def call(
+        self,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        read_only: bool = False,
+        on_request: Callable[[], None] | None = None,
+    ) -> OpResult:
+        """Run *op* once and return how it ended. Never raises for what the connector or the service did.
+
+        Args:
+            op: the op's name.
+            args: its arguments, already interpolated.
+            limits: bounds of this call.
+            read_only: a preview: only GET and HEAD leave; anything else is `capability_denied`.
+            on_request: called (from any thread) just before the first byte of each request may leave.
+
+        Raises:
+            HashMismatch: the bytes in the store are not those of `identity` any more.
+            asyncio.CancelledError: the call was cancelled; the guest has been stopped when it is raised.
+        """
+        ...

@@ -1,0 +1,349 @@
+"""Every exception that Aileron raises on purpose.
+
+The class names on the wire are WIRE.md's "One error body" and FACTS C.7. The HTTP status of
+each stands in one table, `aileron_core.server.problems`.
+
+    AileronError
+      InvalidRequest              invalid_request
+      InvalidArguments            invalid_arguments
+      Unauthorized                unauthorized
+      Forbidden                   forbidden
+      NotFound                    not_found
+      Conflict                    conflict
+      PayloadTooLarge             payload_too_large
+      RateLimited                 rate_limited
+      Unavailable                 unavailable
+        StorageUnavailable
+        OwnerLost
+        ConsoleAbsent
+      OpFailed                    (the class that the failing op ended with)
+        CapabilityDenied          capability_denied
+        BindingRequired           binding_required
+        BindingFailed             binding_failed
+        ResourceLimitExceeded     resource_limit_exceeded
+        ConnectorRuntimeError     connector_runtime_error
+        NetworkError              network_error
+        ExternalApiError          external_api_error
+        HashMismatch              hash_mismatch
+        SignatureFailure          signature_failure
+        OutcomeUnknown            outcome_unknown
+      InternalError               internal_error
+        IllegalTransition
+        UnrecordedChange
+      FileProblems                (an action file, a manifest, config.toml; CLI and load_errors only)
+      HomeError                   (the home cannot be used: foreign, locked, wrong schema)
+      ServerStartError
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+__all__ = [
+    "AileronError",
+    "BindingFailed",
+    "BindingRequired",
+    "CapabilityDenied",
+    "Conflict",
+    "ConnectorRuntimeError",
+    "ConsoleAbsent",
+    "ExternalApiError",
+    "Failure",
+    "FileProblems",
+    "Forbidden",
+    "HashMismatch",
+    "HomeError",
+    "IllegalTransition",
+    "InternalError",
+    "InvalidArguments",
+    "InvalidRequest",
+    "NetworkError",
+    "NotFound",
+    "OpFailed",
+    "OutcomeUnknown",
+    "OwnerLost",
+    "PayloadTooLarge",
+    "Problem",
+    "RateLimited",
+    "ResourceLimitExceeded",
+    "ServerStartError",
+    "SignatureFailure",
+    "StorageUnavailable",
+    "Unauthorized",
+    "Unavailable",
+    "UnrecordedChange",
+]
+
+Boundary = Literal["gate", "sandbox", "connector_manifest", "action", "runtime", "external"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The inner object of the one error body: what an agent, a person and the audit are told."""
+
+    class_: str
+    message: str
+    retriable: bool = False
+    boundary: str = "gate"
+    audit_id: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that stands under `error` on the wire."""
+        return {
+            "class": self.class_,
+            "message": self.message,
+            "retriable": self.retriable,
+            "boundary": self.boundary,
+            "audit_id": self.audit_id,
+            "details": dict(self.details),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> "Failure":
+        """Read what `to_json` wrote (a stored failure)."""
+        return cls(
+            class_=str(body["class"]),
+            message=str(body["message"]),
+            retriable=bool(body["retriable"]),
+            boundary=str(body["boundary"]),
+            audit_id=body.get("audit_id"),
+            details=dict(body.get("details") or {}),
+        )
+
+
+class AileronError(Exception):
+    """Base of all; never raised itself. `message` says what failed, on what, and what to do next."""
+
+    class_: ClassVar[str] = "internal_error"
+    boundary: str = "gate"
+    retriable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        boundary: Boundary | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details: dict[str, Any] = dict(details or {})
+        if boundary is not None:
+            self.boundary = boundary
+
+    def to_failure(self, audit_id: str | None = None) -> Failure:
+        """Return this error as a value for the wire, a row or the audit."""
+        return Failure(
+            class_=self.class_,
+            message=self.message,
+            retriable=self.retriable,
+            boundary=self.boundary,
+            audit_id=audit_id,
+            details=self.details,
+        )
+
+
+class InvalidRequest(AileronError):
+    """The request is not of the route's form."""
+
+    class_ = "invalid_request"
+
+
+class InvalidArguments(AileronError):
+    """Arguments do not fit the action's inputs; `details.problems` lists each."""
+
+    class_ = "invalid_arguments"
+
+
+class Unauthorized(AileronError):
+    """No token, or one that opens nothing here."""
+
+    class_ = "unauthorized"
+
+
+class Forbidden(AileronError):
+    """A valid token that may not do this."""
+
+    class_ = "forbidden"
+
+
+class NotFound(AileronError):
+    """Unknown, or somebody else's: the two look alike."""
+
+    class_ = "not_found"
+
+
+class Conflict(AileronError):
+    """The state does not allow it; `details.outcome` names the state that won."""
+
+    class_ = "conflict"
+
+
+class PayloadTooLarge(AileronError):
+    """A body over the limit."""
+
+    class_ = "payload_too_large"
+
+
+class RateLimited(AileronError):
+    """Too many at once or per minute for this session."""
+
+    class_ = "rate_limited"
+    retriable = True
+
+
+class Unavailable(AileronError):
+    """Nothing ran; it may work later."""
+
+    class_ = "unavailable"
+    retriable = True
+
+
+class StorageUnavailable(Unavailable):
+    """The database or the audit cannot be written, so nothing may run."""
+
+
+class OwnerLost(Unavailable):
+    """Another console owns the home now; this one has stopped writing."""
+
+
+class ConsoleAbsent(Unavailable):
+    """No console holds the home."""
+
+
+class OpFailed(AileronError):
+    """An op ended in failure; subclasses are FACTS C.7's classes."""
+
+    class_ = "connector_runtime_error"
+    boundary = "runtime"
+
+
+class CapabilityDenied(OpFailed):
+    """The op, host or credential is not among what was granted."""
+
+    class_ = "capability_denied"
+    boundary = "sandbox"
+
+
+class BindingRequired(OpFailed):
+    """A credential is needed and none is bound."""
+
+    class_ = "binding_required"
+    boundary = "action"
+
+
+class BindingFailed(OpFailed):
+    """A bound credential could not be used."""
+
+    class_ = "binding_failed"
+
+
+class ResourceLimitExceeded(OpFailed):
+    """Wall time, memory or output over its limit; `details` has limit and configured."""
+
+    class_ = "resource_limit_exceeded"
+    boundary = "sandbox"
+
+
+class ConnectorRuntimeError(OpFailed):
+    """The connector trapped, printed nonsense or said so itself."""
+
+
+class NetworkError(OpFailed):
+    """The host could not reach the service."""
+
+    class_ = "network_error"
+    boundary = "external"
+    retriable = True
+
+
+class ExternalApiError(OpFailed):
+    """The service answered with an error; retriable for 429 and 5xx."""
+
+    class_ = "external_api_error"
+    boundary = "external"
+
+    def __init__(self, message: str, *, status: int | None = None, **kwargs: Any) -> None:
+        super().__init__(message, **kwargs)
+        if status is not None:
+            self.details["status"] = status
+            self.retriable = status == 429 or 500 <= status <= 599
+
+
+class HashMismatch(OpFailed):
+    """Bytes on disk are not those that were taken in."""
+
+    class_ = "hash_mismatch"
+
+
+class SignatureFailure(OpFailed):
+    """A signature is missing, wrong or of an unknown key."""
+
+    class_ = "signature_failure"
+
+
+class OutcomeUnknown(OpFailed):
+    """A request had gone out and its end is not known: the world may have changed."""
+
+    class_ = "outcome_unknown"
+
+
+class InternalError(AileronError):
+    """A fault of ours."""
+
+
+class IllegalTransition(InternalError):
+    """An event that the table does not allow in this state; nothing was changed."""
+
+
+class UnrecordedChange(InternalError):
+    """A unit of work changed rows and recorded nothing; it was rolled back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing wrong with a file, with its place (line and column from 1; 0 where unknown)."""
+
+    file: str
+    message: str
+    class_: str = "validation_error"
+    severity: Literal["error", "warning"] = "error"
+    line: int = 0
+    column: int = 0
+    key: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of WIRE.md's `problems` lists."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "key": self.key,
+            "severity": self.severity,
+            "class": self.class_,
+            "message": self.message,
+        }
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
+
+
+class FileProblems(AileronError):
+    """A file that cannot be used, with every problem found in it."""
+
+    class_ = "validation_error"
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(str(p) for p in problems))
+        self.problems = tuple(problems)
+        self.class_ = problems[0].class_ if problems else "validation_error"  # type: ignore[misc]
+
+
+class HomeError(AileronError):
+    """The home folder cannot be used; the message says whose it is or what is wrong with it."""
+
+
+class ServerStartError(AileronError):
+    """The listener could not be started."""

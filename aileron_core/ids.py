@@ -1,0 +1,54 @@
+"""Identifiers and tokens, in WIRE.md's forms."""
+
+import hashlib
+import re
+import secrets
+from datetime import UTC, datetime
+
+__all__ = [
+    "APPROVAL_ID",
+    "RUN_ID",
+    "SESSION_ID",
+    "new_approval_id",
+    "new_run_id",
+    "new_session_id",
+    "new_token",
+    "token_hash",
+]
+
+APPROVAL_ID = re.compile(r"act-\d{8}T\d{6}-[0-9a-f]{16}")
+RUN_ID = re.compile(r"run-[0-9a-hjkmnp-tv-z]{26}")
+SESSION_ID = re.compile(r"ses-[0-9a-hjkmnp-tv-z]{26}")
+
+_CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def _ordered(now: float) -> str:
+    """26 base-32 characters: 48 bits of milliseconds, then 80 random bits, so text order is time order."""
+    number = (int(now * 1000) << 80) | secrets.randbits(80)
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def new_run_id(now: float) -> str:
+    """Return `run-<26 base32, time ordered>`, a run's audit id."""
+    return "run-" + _ordered(now)
+
+
+def new_session_id(now: float) -> str:
+    """Return `ses-<26>`."""
+    return "ses-" + _ordered(now)
+
+
+def new_approval_id(now: float) -> str:
+    """Return `act-<yyyymmddThhmmss>-<16 hex>`."""
+    return f"act-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(8)}"
+
+
+def new_token() -> str:
+    """Return 256 random bits as URL-safe text."""
+    return secrets.token_urlsafe(32)
+
+
+def token_hash(token: str) -> str:
+    """Return what is kept of a token: its SHA-256."""
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,27 @@
+"""Background tasks that are kept, named, and whose failure somebody hears of."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["spawn"]
+
+_T = TypeVar("_T")
+_alive: set[asyncio.Task[Any]] = set()
+_log = logging.getLogger(__name__)
+
+
+def spawn(work: Coroutine[Any, Any, _T], *, name: str) -> asyncio.Task[_T]:
+    """Start *work* on the running loop and hold it until it ends; an unexpected end is logged by type only."""
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    _alive.add(task)
+    task.add_done_callback(_ended)
+    return task
+
+
+def _ended(task: asyncio.Task[Any]) -> None:
+    _alive.discard(task)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        # The message may quote arguments or a preview, which never reach a log.
+        _log.error("task %s ended with %s", task.get_name(), type(error).__name__)
