@@ -1,0 +1,180 @@
+"""What an action file says, as values (FACTS A.2 and WIRE.md, "Beyond FACTS A.2")."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aileron_core.canonical import Json, JsonObject
+
+__all__ = [
+    "EFFECTS",
+    "INPUT_TYPES",
+    "ITEM_TYPES",
+    "Action",
+    "ActionLimits",
+    "Approval",
+    "ConnectorRequirement",
+    "Input",
+    "Preview",
+    "Step",
+]
+
+INPUT_TYPES = ("string", "integer", "number", "boolean", "array", "object")
+ITEM_TYPES = ("string", "integer", "number", "boolean", "object")
+EFFECTS = ("read", "create", "change", "delete", "send", "pay", "run")
+
+TOOL_NAME_LENGTH = 48
+GATED_NOTE = (
+    "A person is asked before this runs. The call may answer that approval is pending; "
+    "then use check_action_status."
+)
+
+_NOT_TOOL = re.compile(r"[^a-z0-9_]")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorRequirement:
+    """A `[[requires.connectors]]` entry: an exact pin and the ops that the action may use of it."""
+
+    fqn: str
+    version: str
+    hash: str
+    capabilities: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """An `[[inputs]]` entry; `items_type` is the type of an array's items where it is stated."""
+
+    name: str
+    type: str
+    description: str
+    required: bool = True
+    label: str | None = None
+    multiline: bool = False
+    items_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """An `[[execute]]` entry."""
+
+    id: str
+    connector: str
+    op: str
+    idempotent: bool | None = None
+    inputs: JsonObject | None = None
+    """None: the file has no `inputs` table, and the op gets the call's arguments as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """`[approval.preview]`: the read-only op that is asked, and the fields of its answer to show."""
+
+    op: str
+    args: JsonObject = field(default_factory=dict[str, Json])
+    render: tuple[tuple[str, str], ...] = ()
+    """Label and path of each shown field, in the file's order."""
+    multiline: frozenset[str] = frozenset()
+    gist: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """`[approval]`: whether a person is asked, what kind of effect it has, what the person is shown."""
+
+    required: bool = False
+    effect: str | None = None
+    preview: Preview | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionLimits:
+    """`[limits]`, with WIRE.md's defaults: seconds of a whole run, MiB of guest memory."""
+
+    wall_seconds: int = 30
+    memory_mib: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One action file. `sha256` is the lower-case hex digest of the file's bytes."""
+
+    name: str
+    version: str
+    source: str
+    requires: tuple[ConnectorRequirement, ...]
+    intent: str
+    inputs: tuple[Input, ...] = ()
+    steps: tuple[Step, ...] = ()
+    approval: Approval = Approval()
+    limits: ActionLimits = ActionLimits()
+    body: str = ""
+    sha256: str = ""
+    file: str = ""
+
+    @property
+    def gated(self) -> bool:
+        """Whether a person is asked before it runs."""
+        return self.approval.required
+
+    @property
+    def tool_name(self) -> str:
+        """The name as an MCP tool (WIRE.md, MCP)."""
+        return _NOT_TOOL.sub("_", self.name)[:TOOL_NAME_LENGTH]
+
+    @property
+    def title(self) -> str:
+        """The first Markdown heading of the body, else the name."""
+        return _first_heading(self.body) or self.name
+
+    @property
+    def description(self) -> str:
+        """What an agent is told: the body without its leading heading, else the intent."""
+        text = _without_leading_heading(self.body) or self.intent
+        return f"{text}\n\n{GATED_NOTE}" if self.gated else text
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The names of the inputs, in the file's order."""
+        return tuple(entry.name for entry in self.inputs)
+
+    def requirement(self, fqn: str) -> ConnectorRequirement | None:
+        """Return what the action requires of the connector *fqn*, or None."""
+        return next((entry for entry in self.requires if entry.fqn == fqn), None)
+
+    def by_input(self) -> Mapping[str, Input]:
+        """Return the inputs by name."""
+        return {entry.name: entry for entry in self.inputs}
+
+
+def _heading(line: str) -> str | None:
+    """Return the text of an ATX heading (CommonMark 4.2), or None for another line."""
+    match = _HEADING.fullmatch(line)
+    if match is None:
+        return None
+    text = (match.group(2) or "").strip()
+    bare = text.rstrip("#")  # a closing run of # counts only after a blank
+    return bare.rstrip() if not bare or bare[-1] in " \t" else text
+
+
+def _first_heading(body: str) -> str:
+    """Return the first heading that is not inside a code fence, where `#` starts a comment."""
+    fence = ""
+    for line in body.split("\n"):
+        marker = _FENCE.match(line)
+        if fence:
+            if marker and marker.group(1).startswith(fence):
+                fence = ""
+        elif marker:
+            fence = marker.group(1)
+        elif text := _heading(line):
+            return text
+    return ""
+
+
+def _without_leading_heading(body: str) -> str:
+    first, _, rest = body.strip().partition("\n")
+    return rest.strip() if _heading(first) is not None else body.strip()
