@@ -1,0 +1,89 @@
+"""Messages in Gmail's JSON, made from RFC 5322 mail."""
+
+import base64
+import binascii
+import email.policy
+import hashlib
+from email.message import EmailMessage
+from email.parser import BytesParser
+from typing import Any
+
+__all__ = ["message_json", "minimal", "parse_raw", "summary"]
+
+_SNIPPET = 200
+
+
+def parse_raw(raw: str) -> EmailMessage:
+    """Return the mail in *raw*, Gmail's base64url form.
+
+    Raises:
+        ValueError: it is not base64url.
+    """
+    try:
+        data = base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4))
+    except (binascii.Error, UnicodeEncodeError) as error:
+        raise ValueError("raw is not base64url") from error
+    return BytesParser(policy=email.policy.default).parsebytes(data)
+
+
+def message_json(mail: EmailMessage, *, message_id: str, thread_id: str) -> dict[str, Any]:
+    """Return *mail* as `format=full` has it."""
+    text = _plain_text(mail)
+    return {
+        "id": message_id,
+        "threadId": thread_id,
+        "labelIds": ["DRAFT"],
+        "snippet": " ".join(text.split())[:_SNIPPET],
+        "sizeEstimate": len(bytes(mail)),
+        "payload": {"partId": "", **_part_json(mail, "")},
+    }
+
+
+def minimal(message: dict[str, Any]) -> dict[str, Any]:
+    """Return the three members of a message that lists and sends answer with."""
+    return {key: message[key] for key in ("id", "threadId", "labelIds")}
+
+
+def summary(mail: EmailMessage) -> dict[str, str]:
+    """Return what the mailbox's own state shows of a message."""
+    names = ("To", "Cc", "Bcc", "Subject")
+    return {name.lower(): str(mail.get(name, "")) for name in names} | {"body": _plain_text(mail)}
+
+
+def _plain_text(mail: EmailMessage) -> str:
+    part = mail.get_body(preferencelist=("plain",))
+    return "" if part is None else _text_of(part).replace("\r\n", "\n")
+
+
+def _text_of(part: EmailMessage) -> str:
+    content = part.get_content()
+    return content if isinstance(content, str) else ""
+
+
+def _part_json(part: EmailMessage, part_id: str) -> dict[str, Any]:
+    headers = [{"name": name, "value": str(value)} for name, value in part.items()]
+    shape: dict[str, Any] = {
+        "mimeType": part.get_content_type(),
+        "filename": part.get_filename() or "",
+        "headers": headers,
+    }
+    if part.is_multipart():
+        inner = [child for child in part.iter_parts() if isinstance(child, EmailMessage)]
+        prefix = f"{part_id}." if part_id else ""
+        shape["body"] = {"size": 0}
+        shape["parts"] = [
+            {"partId": f"{prefix}{index}", **_part_json(child, f"{prefix}{index}")}
+            for index, child in enumerate(inner)
+        ]
+        return shape
+    data = part.get_payload(decode=True) or b""
+    assert isinstance(data, bytes)
+    if part.get_filename():
+        digest = hashlib.sha256(data).hexdigest()[:16]
+        shape["body"] = {"size": len(data), "attachmentId": f"ANGj{digest}"}
+    elif part.get_content_maintype() == "text":
+        data = _text_of(part).encode()
+        shape["body"] = {"size": len(data), "data": base64.urlsafe_b64encode(data).decode()}
+    else:
+        shape["body"] = {"size": len(data)}
+    return shape
