@@ -22,6 +22,7 @@ each stands in one table, `aileron_core.server.problems`.
         BindingFailed             binding_failed
         ResourceLimitExceeded     resource_limit_exceeded
         ConnectorRuntimeError     connector_runtime_error
+        MissingValue              connector_runtime_error
         NetworkError              network_error
         ExternalApiError          external_api_error
         HashMismatch              hash_mismatch
@@ -57,6 +58,7 @@ __all__ = [
     "InternalError",
     "InvalidArguments",
     "InvalidRequest",
+    "MissingValue",
     "NetworkError",
     "NotFound",
     "OpFailed",
@@ -248,6 +250,12 @@ class ResourceLimitExceeded(OpFailed):
 
 class ConnectorRuntimeError(OpFailed):
     """The connector trapped, printed nonsense or said so itself."""
+
+
+class MissingValue(OpFailed):
+    """A step's output has no value where a later step's inputs name one; that step was not run."""
+
+    boundary = "action"
 
 
 class NetworkError(OpFailed):
