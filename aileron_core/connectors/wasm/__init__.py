@@ -1,0 +1,1 @@
+"""The WASM host: the only importer of wasmtime."""

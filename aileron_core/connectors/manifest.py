@@ -1,0 +1,276 @@
+"""Reading a connector's `manifest.toml` (FACTS B.1): a closed schema, every problem reported."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast
+
+from aileron_core.connectors.manifest_rules import (
+    any_text,
+    credential_kind,
+    fqn,
+    host_list,
+    idempotency,
+    operations,
+    positive_output_limit,
+    prose,
+    provenance_hash,
+    single_line,
+    spawn_programs,
+    string_list,
+    token,
+    url,
+    version,
+)
+from aileron_core.connectors.toml_places import key_line, syntax_place
+from aileron_core.errors import FileProblems, Problem
+
+__all__ = ["CredentialKind", "CredentialNeed", "Manifest", "OAuth2Need", "parse_manifest"]
+
+CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4"]
+Rule: TypeAlias = Callable[[Any], str | None]
+"""Takes a value and returns what is wrong with it, or None."""
+
+_MAX_BYTES = 1024 * 1024
+
+# Keys by table. A table that is a key of another has an entry of its own.
+_SCHEMA: Mapping[str, Mapping[str, Rule | None]] = {
+    "": {"connector": None, "capabilities": None, "provides": None},
+    "connector": {
+        "name": fqn,
+        "version": version,
+        "publisher": prose,
+        "provenance_hash": provenance_hash,
+        "idempotency": None,
+        "forwarder": prose,
+        "origin": prose,
+    },
+    "connector.idempotency": {"default": idempotency},
+    "capabilities": {"network": None, "credential": None, "runtime": None, "spawn": None},
+    "capabilities.network": {"hosts": host_list},
+    "capabilities.credential": {
+        "kind": credential_kind,
+        "scope": prose,
+        "header": token,
+        "format": single_line,
+        "region": single_line,
+        "service": single_line,
+        "access_key_id": single_line,
+        "oauth2": None,
+    },
+    "capabilities.credential.oauth2": {
+        "authorize_url": url,
+        "token_url": url,
+        "client_id": single_line,
+        "client_secret": single_line,
+        "scopes": string_list,
+    },
+    "capabilities.runtime": {"imports": string_list},
+    "capabilities.spawn": {
+        "programs": spawn_programs,
+        "operations": operations,
+        "env_passthrough": string_list,
+        "credential_env_keys": string_list,
+        "fs_read": string_list,
+        "fs_write": string_list,
+        "cwd": any_text,
+        "limits": None,
+    },
+    "capabilities.spawn.limits": {
+        "max_stdout_bytes": positive_output_limit,
+        "max_stderr_bytes": positive_output_limit,
+    },
+    "provides": {"intents": string_list},
+}
+_REQUIRED = {
+    "": ("connector",),
+    "connector": ("name", "version"),
+    "connector.idempotency": ("default",),
+    "capabilities.credential": ("kind",),
+    "capabilities.credential.oauth2": ("authorize_url", "token_url", "client_id", "scopes"),
+    "capabilities.spawn": ("programs", "operations"),
+}
+# Keys of [capabilities.credential] that only one kind has.
+_ONLY_FOR = {
+    "header": "api_key",
+    "format": "api_key",
+    "region": "aws_sigv4",
+    "service": "aws_sigv4",
+    "access_key_id": "aws_sigv4",
+    "oauth2": "oauth2",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth2Need:
+    """What an OAuth 2 credential is obtained with."""
+
+    authorize_url: str
+    token_url: str
+    client_id: str
+    client_secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialNeed:
+    """The one credential that a connector wants added to its requests."""
+
+    kind: CredentialKind
+    scope: str = ""
+    header: str = "Authorization"
+    format: str = "Bearer {key}"
+    region: str = ""
+    service: str = ""
+    access_key_id: str = ""
+    oauth2: OAuth2Need | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a connector says of itself and asks for."""
+
+    name: str
+    version: str
+    publisher: str = ""
+    provenance_hash: str = ""
+    hosts: tuple[str, ...] = ()
+    """`host:port`, lower case, sorted, each once."""
+    imports: tuple[str, ...] = ()
+    intents: tuple[str, ...] = ()
+    credential: CredentialNeed | None = None
+    idempotent: bool = True
+    """Whether a step that does not say counts as idempotent in upstream; ours asks the step."""
+    spawns: bool = False
+    """It wants to start programs of this machine, which no version of ours does yet."""
+
+    @property
+    def credential_kind(self) -> CredentialKind | None:
+        """Return the kind of its credential, if it wants one."""
+        return None if self.credential is None else self.credential.kind
+
+
+def parse_manifest(data: bytes, file: str) -> Manifest:
+    """Return the manifest in *data*; *file* is its name in messages.
+
+    Raises:
+        FileProblems: everything that is wrong with it: `parse_error` for text that is no TOML and
+            for unknown keys, `validation_error` for the rest.
+    """
+    text, document = _load(data, file)
+    problems: list[Problem] = []
+
+    def report(key: str, message: str, class_: str = "validation_error") -> None:
+        line = key_line(text, key)
+        problems.append(Problem(file=file, message=message, class_=class_, line=line, key=key))
+
+    _check_table(document, "", report)
+    _check_credential(document, report)
+    if problems:
+        raise FileProblems(sorted(problems, key=lambda p: (p.class_ != "parse_error", p.line)))
+    return _to_manifest(document)
+
+
+def _load(data: bytes, file: str) -> tuple[str, dict[str, Any]]:
+    def refuse(message: str, line: int = 0, column: int = 0) -> FileProblems:
+        problem = Problem(
+            file=file, message=message, class_="parse_error", line=line, column=column
+        )
+        return FileProblems([problem])
+
+    if len(data) > _MAX_BYTES:
+        raise refuse(f"is larger than {_MAX_BYTES} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise refuse(f"is not UTF-8: byte {error.start}") from error
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise refuse(f"invalid TOML: {error}", *syntax_place(str(error))) from error
+    except (RecursionError, ValueError) as error:
+        # tomllib recurses into nested arrays and lets an impossible date or a huge number through.
+        raise refuse("invalid TOML: nested too deeply, or a number or date out of range") from error
+
+
+Report: TypeAlias = Callable[..., None]
+
+
+def _check_table(table: Mapping[str, Any], path: str, report: Report) -> None:
+    for key, value in table.items():
+        dotted = f"{path}.{key}" if path else key
+        if key not in _SCHEMA[path]:
+            report(dotted, "unknown manifest key", "parse_error")
+        elif (rule := _SCHEMA[path][key]) is not None:
+            if (problem := rule(value)) is not None:
+                report(dotted, problem)
+        elif not isinstance(value, dict):
+            report(dotted, "must be a table")
+        else:
+            _check_table(cast("dict[str, Any]", value), dotted, report)
+    for key in _REQUIRED.get(path, ()):
+        if key not in table:
+            report(f"{path}.{key}" if path else key, "is required")
+
+
+def _check_credential(document: Mapping[str, Any], report: Report) -> None:
+    """Check what the keys of the credential's table say about one another."""
+    path = "capabilities.credential"
+    table = _table(document, path)
+    kind = table.get("kind")
+    for key, only in _ONLY_FOR.items():
+        if key in table and isinstance(kind, str) and kind != only:
+            report(f"{path}.{key}", f"is for kind = {only!r} only")
+    if kind == "oauth2" and "oauth2" not in table:
+        report(f"{path}.oauth2", "is required for kind = 'oauth2'")
+    pattern = table.get("format")
+    if isinstance(pattern, str) and "{key}" not in pattern:
+        report(f"{path}.format", "must contain {key}")
+    if _table(document, "capabilities.credential.oauth2").get("scopes") == []:
+        report(f"{path}.oauth2.scopes", "must list at least one scope")
+    spawn = _table(document, "capabilities.spawn")
+    passed, secret = spawn.get("env_passthrough"), spawn.get("credential_env_keys")
+    if isinstance(secret, list):
+        allowed = cast("list[Any]", passed) if isinstance(passed, list) else []
+        if any(name not in allowed for name in cast("list[Any]", secret)):
+            report(
+                "capabilities.spawn.credential_env_keys", "must all stand in env_passthrough too"
+            )
+
+
+def _table(document: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """Return the table at *path*, empty where there is none or something else."""
+    here: Any = document
+    for key in path.split("."):
+        here = cast("dict[str, Any]", here).get(key) if isinstance(here, dict) else None
+    return cast("dict[str, Any]", here) if isinstance(here, dict) else {}
+
+
+def _to_manifest(document: Mapping[str, Any]) -> Manifest:
+    connector = document["connector"]
+    hosts = _table(document, "capabilities.network").get("hosts", [])
+    default = _table(document, "connector.idempotency").get("default", "idempotent")
+    return Manifest(
+        name=connector["name"],
+        version=connector["version"],
+        publisher=connector.get("publisher", ""),
+        provenance_hash=connector.get("provenance_hash", ""),
+        hosts=tuple(sorted({host.lower() for host in hosts})),
+        imports=tuple(_table(document, "capabilities.runtime").get("imports", ())),
+        intents=tuple(_table(document, "provides").get("intents", ())),
+        credential=_to_credential(_table(document, "capabilities.credential")),
+        idempotent=default == "idempotent",
+        spawns=bool(_table(document, "capabilities.spawn")) or "forwarder" in connector,
+    )
+
+
+def _to_credential(table: Mapping[str, Any]) -> CredentialNeed | None:
+    if not table:
+        return None
+    plain = {key: value for key, value in table.items() if key != "oauth2"}
+    oauth2: Mapping[str, Any] | None = table.get("oauth2")
+    need = None
+    if oauth2 is not None:
+        rest = {key: value for key, value in oauth2.items() if key != "scopes"}
+        need = OAuth2Need(**rest, scopes=tuple(oauth2["scopes"]))
+    return CredentialNeed(**plain, oauth2=need)

@@ -1,0 +1,76 @@
+"""Connector names: fully qualified names, references and versions (FACTS B.3)."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["SCHEMES", "Fqn", "is_semver", "split_ref"]
+
+SCHEMES: Final = ("github", "gitlab", "hub", "local")
+
+# semver.org's own expression, without a leading v.
+_SEMVER = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(-((0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
+    r"(\+([0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*))?",
+    re.ASCII,
+)
+_SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
+_MAX_LENGTH = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fqn:
+    """`<scheme>://<owner>/<path>`, its letters kept as they were written."""
+
+    scheme: str
+    owner: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.owner}/{self.path}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Fqn":
+        """Read a name without `@version`.
+
+        Raises:
+            ValueError: it is none; the message says what is wrong, for a person to read.
+        """
+        if len(text) > _MAX_LENGTH:
+            raise ValueError(f"is longer than {_MAX_LENGTH} characters")
+        scheme, separator, rest = text.partition("://")
+        if not separator:
+            raise ValueError("must look like local://owner/name")
+        if scheme not in SCHEMES:
+            raise ValueError(f"scheme must be one of {', '.join(SCHEMES)}")
+        if "@" in rest:
+            raise ValueError("must not contain '@': the version stands in a field of its own")
+        owner, _, path = rest.partition("/")
+        if not owner:
+            raise ValueError("names no owner; it must look like local://owner/name")
+        if not path:
+            raise ValueError("names nothing of that owner; it must look like local://owner/name")
+        for segment in (owner, *path.split("/")):
+            if segment in {"", ".", ".."} or not _SEGMENT.fullmatch(segment):
+                raise ValueError("segments hold letters, digits and . _ ~ - only")
+        return cls(scheme=scheme, owner=owner, path=path)
+
+
+def is_semver(text: str) -> bool:
+    """Tell whether *text* is a strict semantic version (2.0.0), without a leading v."""
+    return len(text) <= _MAX_LENGTH and _SEMVER.fullmatch(text) is not None
+
+
+def split_ref(ref: str) -> tuple[Fqn, str]:
+    """Split `fqn@version` at its last `@`.
+
+    Raises:
+        ValueError: the version is missing or none, or the name is wrong.
+    """
+    name, separator, version = ref.rpartition("@")
+    if not separator:
+        raise ValueError("must end in @<version>")
+    if not is_semver(version):
+        raise ValueError("version must be strict SemVer, such as 1.2.3")
+    return Fqn.parse(name), version

@@ -1,0 +1,282 @@
+"""The connectors on this machine, by the hash of their bytes (FACTS B.4, B.6).
+
+    <home>/store/connectors/sha256/<hex>/{connector.wasm, manifest.toml}     0600 in 0700
+    <home>/store/connectors/tmp/install-*/                                   staging
+
+Everything here blocks on the disk; a loop calls it in a thread.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.module_shape import check_shape, read_shape
+from aileron_core.connectors.protocol import ConnectorIdentity
+from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
+
+__all__ = ["MANIFEST", "MODULE", "ConnectorStore", "InstalledConnector", "identity_hash"]
+
+MODULE: Final = "connector.wasm"
+MANIFEST: Final = "manifest.toml"
+_MAX_MODULE = 128 * 1024 * 1024
+_MAX_MANIFEST = 1024 * 1024
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledConnector:
+    """A connector that lies in the store, its bytes checked against its hash."""
+
+    identity: ConnectorIdentity
+    manifest: Manifest
+
+
+def identity_hash(module: bytes, manifest: bytes) -> str:
+    """Return `sha256:` and the hex SHA-256 of both, joined."""
+    digest = hashlib.sha256(module)
+    digest.update(manifest)
+    return "sha256:" + digest.hexdigest()
+
+
+class ConnectorStore:
+    """Installs, lists, reads and removes connectors under one home."""
+
+    def __init__(self, home: Path) -> None:
+        self._root = home / "store" / "connectors"
+        self._by_hash = self._root / "sha256"
+        self._staging = self._root / "tmp"
+
+    def install(self, source: Path, manifest: Path | None = None) -> InstalledConnector:
+        """Take in a folder with `connector.wasm` and `manifest.toml`, or a module and its manifest.
+
+        Doing it again changes nothing; bytes in the store that no longer fit their hash are replaced.
+
+        Raises:
+            NotFound: a file is missing or cannot be read.
+            FileProblems: manifest or module cannot be used; nothing was installed.
+            HomeError: the store cannot be written.
+        """
+        module_file = source / MODULE if manifest is None else source
+        manifest_file = source / MANIFEST if manifest is None else manifest
+        module_bytes = _read_source(module_file, _MAX_MODULE)
+        manifest_bytes = _read_source(manifest_file, _MAX_MANIFEST)
+        return self.install_bytes(module_bytes, manifest_bytes, origin=str(module_file.parent))
+
+    def install_bytes(
+        self, module: bytes, manifest: bytes, *, origin: str = ""
+    ) -> InstalledConnector:
+        """Take in the bytes of a module and its manifest, as `install` does; *origin* is for messages."""
+        parsed = parse_manifest(manifest, _label(origin, MANIFEST))
+        _check_module(module, _label(origin, MODULE))
+        if parsed.spawns:
+            message = "asks to start local programs, which is not supported"
+            raise FileProblems([Problem(file=_label(origin, MANIFEST), message=message)])
+        hash_ = identity_hash(module, manifest)
+        with _writing(self._root):
+            if not self._holds(hash_):
+                self._place(hash_, module, manifest)
+        identity = ConnectorIdentity(fqn=parsed.name, version=parsed.version, hash=hash_)
+        return InstalledConnector(identity=identity, manifest=parsed)
+
+    def list(self) -> tuple[InstalledConnector, ...]:
+        """Return what can be used, by name, version and hash."""
+        return self.scan()[0]
+
+    def scan(self) -> tuple[tuple[InstalledConnector, ...], tuple[Problem, ...]]:
+        """Return what can be used and what is wrong with the rest."""
+        found: list[InstalledConnector] = []
+        problems: list[Problem] = []
+        for folder in sorted(self._by_hash.glob("*")) if self._by_hash.is_dir() else ():
+            if not _HEX.fullmatch(folder.name):
+                problems.append(Problem(file=str(folder), message="is no entry of the store"))
+                continue
+            try:
+                found.append(self.find("sha256:" + folder.name))
+            except FileProblems as error:
+                problems.extend(error.problems)
+            except (HashMismatch, NotFound) as error:
+                problem = Problem(file=str(folder), message=error.message, class_=error.class_)
+                problems.append(problem)
+        found.sort(key=lambda c: (c.identity.fqn, c.identity.version, c.identity.hash))
+        return tuple(found), tuple(problems)
+
+    def find(self, hash_: str) -> InstalledConnector:
+        """Return one installed connector, its bytes checked.
+
+        Raises:
+            NotFound: nothing with that hash is installed.
+            HashMismatch: its bytes are not those of the hash.
+            FileProblems: its manifest cannot be used by this version.
+        """
+        _, manifest = self.read(hash_)
+        parsed = parse_manifest(manifest, str(self._folder(hash_) / MANIFEST))
+        identity = ConnectorIdentity(fqn=parsed.name, version=parsed.version, hash=hash_)
+        return InstalledConnector(identity=identity, manifest=parsed)
+
+    def read(self, hash_: str) -> tuple[bytes, bytes]:
+        """Return module and manifest, checked against *hash_*.
+
+        Raises:
+            NotFound: nothing with that hash is installed.
+            HashMismatch: the bytes are not those of the hash.
+        """
+        folder = self._folder(hash_)
+        try:
+            module = _read_regular(folder / MODULE, _MAX_MODULE)
+            manifest = _read_regular(folder / MANIFEST, _MAX_MANIFEST)
+        except FileNotFoundError as error:
+            raise NotFound(
+                f"no connector {hash_} is installed; install it from its folder and try again",
+                details={"hash": hash_},
+            ) from error
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise HashMismatch(
+                f"connector {hash_} cannot be read from the store ({reason}); install it again",
+                details={"expected": hash_, "computed": None},
+            ) from error
+        computed = identity_hash(module, manifest)
+        if computed != hash_:
+            raise HashMismatch(
+                f"connector {hash_} was changed on disk: its bytes are {computed} now; "
+                "install it again from where it came",
+                details={"expected": hash_, "computed": computed},
+            )
+        return module, manifest
+
+    def remove(self, hash_: str) -> bool:
+        """Remove a connector; False if it was not there.
+
+        Raises:
+            HomeError: the store cannot be written.
+        """
+        with _writing(self._root):
+            return self._set_aside(self._folder(hash_))
+
+    def _folder(self, hash_: str) -> Path:
+        algorithm, _, digits = hash_.partition(":")
+        if algorithm != "sha256" or not _HEX.fullmatch(digits):
+            raise NotFound(
+                f"{hash_!r} is not the hash of a connector; it must be sha256: and 64 hex digits"
+            )
+        return self._by_hash / digits
+
+    def _holds(self, hash_: str) -> bool:
+        try:
+            self.read(hash_)
+        except (NotFound, HashMismatch):
+            return False
+        return True
+
+    def _place(self, hash_: str, module: bytes, manifest: bytes) -> None:
+        for folder in (self._root.parent, self._root, self._by_hash, self._staging):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        staged = Path(tempfile.mkdtemp(prefix="install-", dir=self._staging))
+        try:
+            _write_new(staged / MODULE, module)
+            _write_new(staged / MANIFEST, manifest)
+            _sync_folder(staged)
+            final = self._folder(hash_)
+            self._rename_over(staged, final)
+            _sync_folder(self._by_hash)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+    def _rename_over(self, staged: Path, final: Path) -> None:
+        try:
+            staged.rename(final)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+            # What lies there does not fit its hash (`_holds` looked), so it makes way.
+            self._set_aside(final)
+            staged.rename(final)
+
+    def _set_aside(self, folder: Path) -> bool:
+        """Take *folder* out of the store in one step, then delete it."""
+        self._staging.mkdir(mode=0o700, parents=True, exist_ok=True)
+        away = Path(tempfile.mkdtemp(prefix="remove-", dir=self._staging))
+        try:
+            folder.rename(away / folder.name)
+        except FileNotFoundError:
+            return False
+        finally:
+            shutil.rmtree(away, ignore_errors=True)
+        return True
+
+
+def _label(origin: str, name: str) -> str:
+    return str(Path(origin) / name) if origin else name
+
+
+def _check_module(module: bytes, file: str) -> None:
+    if len(module) > _MAX_MODULE:
+        raise FileProblems([Problem(file=file, message=f"is larger than {_MAX_MODULE} bytes")])
+    try:
+        shape = read_shape(module)
+    except ValueError as error:
+        raise FileProblems([Problem(file=file, message=str(error), class_="parse_error")]) from error  # fmt: skip
+    check_shape(shape, file)
+
+
+def _read_source(path: Path, limit: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise NotFound(
+            f"{path}: {reason}; a connector is a folder with {MODULE} and {MANIFEST}"
+        ) from error
+    if len(data) > limit:
+        raise FileProblems([Problem(file=str(path), message=f"is larger than {limit} bytes")])
+    return data
+
+
+def _read_regular(path: Path, limit: int) -> bytes:
+    """Read a file of the store, never through a link and never from a device or pipe."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
+            raise OSError(errno.EINVAL, "not a file of the store")
+        return file.read(limit)
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _writing(root: Path) -> Generator[None]:
+    """Turn a failing disk into an error that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise HomeError(
+            f"the connector store {root} cannot be written ({reason}); free space or mend its "
+            "permissions and try again"
+        ) from error

@@ -1,0 +1,110 @@
+"""Where a request goes, and with which headers: a URL and headers that come from a guest (FACTS C.2, C.3)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+__all__ = ["Target", "allowed_headers", "parse_target"]
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_MAX_URL = 32 * 1024
+_MAX_HEADERS = 64 * 1024
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]")
+_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_HOST_OWNED = frozenset(
+    {
+        *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "cookie"),
+        *("expect", "upgrade", "te", "trailer", "http2-settings"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A URL, taken apart once: what is checked is what is connected to."""
+
+    scheme: str
+    host: str
+    """Lower case; an IPv6 address in brackets."""
+    port: int
+    path: str
+    """Path and query as they stand in the request line."""
+
+    @property
+    def host_port(self) -> str:
+        """Return the form that manifests list."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def host_header(self) -> str:
+        """Return the Host header: the port only where it is not the scheme's own."""
+        return self.host if self.port == _DEFAULT_PORTS[self.scheme] else self.host_port
+
+    @property
+    def url(self) -> str:
+        """Return it as a URL, for resolving a redirect."""
+        return f"{self.scheme}://{self.host_port}{self.path}"
+
+
+def parse_target(url: str) -> Target:
+    """Take *url* apart.
+
+    Raises:
+        ValueError: it is no http or https URL of a host; the message does not quote path or query.
+    """
+    if len(url) > _MAX_URL:
+        raise ValueError(f"the URL is longer than {_MAX_URL} characters")
+    if _FORBIDDEN.search(url):
+        raise ValueError("the URL holds a control character or a backslash")
+    try:
+        parts = urlsplit(url.strip(" "))
+        port = parts.port
+    except ValueError as error:
+        raise ValueError("the URL cannot be read") from error
+    scheme = parts.scheme.lower()
+    if scheme not in _DEFAULT_PORTS:
+        raise ValueError("the URL must begin with https:// or http://")
+    if "@" in parts.netloc:
+        raise ValueError("the URL holds user information, which belongs in a credential")
+    host = parts.netloc.lower().removesuffix(f":{parts.netloc.rpartition(':')[2]}" if port else "")
+    host = host.removesuffix(":")
+    if not _HOST.fullmatch(host):
+        raise ValueError("the URL names no host (international names are written in ASCII)")
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    if not path.startswith("/"):
+        raise ValueError("the URL cannot be read")
+    query = "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~-._?[]{}|^`\"<>") if parts.query else ""
+    return Target(
+        scheme=scheme, host=host, port=port or _DEFAULT_PORTS[scheme], path=path + quote_rest(query)
+    )
+
+
+def quote_rest(query: str) -> str:
+    """Percent-encode what servers accept unencoded in a query but a request line may not hold."""
+    return "".join(quote(letter, safe="") if letter in '"<>`' else letter for letter in query)
+
+
+def allowed_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a guest without those that belong to the host.
+
+    Raises:
+        ValueError: one is malformed; the message names it without its value.
+    """
+    kept: list[tuple[bytes, bytes]] = []
+    size = 0
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name):
+            raise ValueError("a header's name is malformed")
+        if re.search(r"[\x00\r\n]", value):
+            raise ValueError(f"the header {name} holds a line break")
+        lower = name.lower()
+        if lower in _HOST_OWNED or lower.startswith("proxy-"):
+            continue
+        entry = (name.encode("ascii"), value.strip(" \t").encode("utf-8", "replace"))
+        size += len(entry[0]) + len(entry[1])
+        kept.append(entry)
+    if size > _MAX_HEADERS:
+        raise ValueError(f"the headers are larger than {_MAX_HEADERS} bytes")
+    return kept
