@@ -10,6 +10,8 @@ __all__ = [
     "EFFECTS",
     "INPUT_TYPES",
     "ITEM_TYPES",
+    "MAX_DEPTH",
+    "MAX_INTEGER",
     "Action",
     "ActionLimits",
     "Approval",
@@ -22,6 +24,12 @@ __all__ = [
 INPUT_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 ITEM_TYPES = ("string", "integer", "number", "boolean", "object")
 EFFECTS = ("read", "create", "change", "delete", "send", "pay", "run")
+
+MAX_INTEGER = 2**53 - 1
+"""The largest integer that every JSON reader agrees on (RFC 8259, 6)."""
+
+MAX_DEPTH = 64
+"""Levels of nesting in a template and in an argument."""
 
 TOOL_NAME_LENGTH = 48
 GATED_NOTE = (

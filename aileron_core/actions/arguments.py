@@ -1,0 +1,191 @@
+"""A call's arguments against `[[inputs]]`: the schema that agents see, and the check that counts."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from aileron_core.actions.findings import quoted
+from aileron_core.actions.model import MAX_DEPTH, MAX_INTEGER, Action, Input
+from aileron_core.actions.paths import is_array
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.errors import InvalidArguments
+
+__all__ = ["check_arguments", "input_schema"]
+
+MAX_PROBLEMS = 50
+
+_EXPECTED = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "an array",
+    "object": "an object",
+}
+
+
+def input_schema(action: Action) -> dict[str, Json]:
+    """Return the JSON Schema of *action*'s arguments, as MCP tools state it (WIRE.md, MCP)."""
+    return {
+        "type": "object",
+        "properties": {entry.name: _property(entry) for entry in action.inputs},
+        "required": [entry.name for entry in action.inputs if entry.required],
+        "additionalProperties": False,
+    }
+
+
+def check_arguments(action: Action, args: Json) -> dict[str, Json]:
+    """Return *args* as the action takes them: absent optionals left out, 5.0 as the integer 5.
+
+    Args:
+        action: the action that is called.
+        args: what the caller sent, as parsed from JSON.
+
+    Raises:
+        InvalidArguments: `details.problems` has every problem (the first 50, then how many more).
+    """
+    if not isinstance(args, Mapping):
+        raise _invalid(action, [_problem("", f"must be an object, not {_kind(args)}")])
+    declared = action.by_input()
+    problems = [
+        _problem(name, f"is unknown; {_known(action)}") for name in args if name not in declared
+    ]
+    taken: dict[str, Json] = {}
+    for entry in action.inputs:
+        value = args.get(entry.name)
+        if value is None:
+            if entry.required:
+                problems.append(_problem(entry.name, "is required"))
+            continue
+        check = _Check()
+        taken[entry.name] = check.value(value, entry.type, "", entry.items_type)
+        problems += (_problem(entry.name, text) for text in check.problems)
+    if problems:
+        raise _invalid(action, problems)
+    return taken
+
+
+def _property(entry: Input) -> dict[str, Json]:
+    described: dict[str, Json] = {"type": entry.type, "description": entry.description}
+    if entry.type == "array":
+        described["items"] = {"type": entry.items_type} if entry.items_type else {}
+    return described
+
+
+class _Check:
+    """Checks one argument; *where* is the place inside it, empty for the argument itself."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def value(self, value: Json, type_: str, where: str, items_type: str | None = None) -> Json:
+        """Return *value* as *type_*; what does not fit is noted and becomes null."""
+        if type_ == "integer" and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not _fits(value, type_):
+            self._note(where, f"must be {_EXPECTED[type_]}, not {_kind(value)}")
+            return None
+        if items_type is not None and is_array(value):
+            return [
+                self.value(item, items_type, f"{where}[{index}]")
+                for index, item in enumerate(value)
+            ]
+        return self.json(value, where, 1)
+
+    def json(self, value: Json, where: str, depth: int) -> Json:
+        """Return *value* if it is JSON that every reader takes alike."""
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            if _has_surrogate(value):
+                self._note(where, "holds a lone surrogate, which has no UTF-8 form")
+            return value
+        if isinstance(value, int):
+            if abs(value) > MAX_INTEGER:
+                self._note(where, "is an integer beyond 2^53, which JSON readers disagree on")
+            return value
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                self._note(where, "is no number that JSON has")
+            return value
+        return self._nested(value, where, depth)
+
+    def _nested(self, value: Json, where: str, depth: int) -> Json:
+        if depth > MAX_DEPTH:
+            self._note(where, f"is nested more than {MAX_DEPTH} levels deep")
+        elif isinstance(value, Mapping):
+            return dict(self._members(value, where, depth))
+        elif is_array(value):
+            return [
+                self.json(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)
+            ]
+        else:
+            self._note(where, f"must be JSON, not {_kind(value)}")
+        return None
+
+    def _members(self, value: JsonObject, where: str, depth: int) -> Iterator[tuple[str, Json]]:
+        for key, item in value.items():
+            if _has_surrogate(key):
+                self._note(where, "has a key with a lone surrogate, which has no UTF-8 form")
+            yield key, self.json(item, f"{where}.{key[:100]}", depth + 1)
+
+    def _note(self, where: str, text: str) -> None:
+        self.problems.append(f"at {quoted(where)}: {text}" if where else text)
+
+
+def _fits(value: Json, type_: str) -> bool:
+    match type_:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "array":
+            return is_array(value)
+        case _:
+            return isinstance(value, Mapping)
+
+
+def _kind(value: Json) -> str:
+    """Return what JSON calls a value's type."""
+    if value is None:
+        return "null"
+    for type_ in ("boolean", "string", "integer", "number", "array", "object"):
+        if _fits(value, type_):
+            return f"{'an' if type_[0] in 'aio' else 'a'} {type_}"
+    return "something else"
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _known(action: Action) -> str:
+    if not action.inputs:
+        return "this action takes no arguments"
+    return f"this action takes {', '.join(action.declared)}"
+
+
+def _problem(argument: str, problem: str) -> dict[str, str]:
+    return {"argument": argument[:200].encode(errors="replace").decode(), "problem": problem}
+
+
+def _invalid(action: Action, problems: list[dict[str, str]]) -> InvalidArguments:
+    shown = problems[:MAX_PROBLEMS]
+    if more := len(problems) - len(shown):
+        shown.append(_problem("", f"and {more} more problems"))
+    texts = (
+        f"{quoted(entry['argument'])} {entry['problem']}" if entry["argument"] else entry["problem"]
+        for entry in shown
+    )
+    return InvalidArguments(
+        f"The arguments do not fit {action.name}: {'; '.join(texts)}. "
+        "Nothing ran; correct them and call again.",
+        details={"problems": shown},
+    )

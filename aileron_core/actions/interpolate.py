@@ -1,0 +1,238 @@
+"""Templates: `${args.NAME}` and `${STEP.path}` in the inputs of steps and previews (WIRE.md).
+
+A reference that is the whole string keeps its value's type; inside other text it becomes text.
+What a reference brought in is never read as a template again.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from aileron_core.actions.model import Step
+from aileron_core.actions.paths import is_array, lookup
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.errors import MissingValue
+
+__all__ = [
+    "Reference",
+    "interpolate",
+    "json_text",
+    "number_text",
+    "op_arguments",
+    "references",
+    "template_problems",
+]
+
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_OPEN = "${"
+_ARGS = "args"
+
+
+class _Absent:
+    """An optional input that was not given; its reference alone drops the key or element."""
+
+
+_ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One `${...}`: what stands between the braces, up to its first dot and after it."""
+
+    head: str
+    """`args`, or a step's id (an id with dots in it goes on in `path`)."""
+    path: str
+
+    @property
+    def of_argument(self) -> bool:
+        """Whether it names an argument of the call, and not an earlier step's output."""
+        return self.head == _ARGS
+
+    def __str__(self) -> str:
+        return f"${{{self.head}.{self.path}}}"
+
+
+def references(template: Json) -> tuple[Reference, ...]:
+    """Return every well-formed reference in the strings of *template*, in order."""
+    found: list[Reference] = []
+    for _, text in _strings(template, ()):
+        for match in _REFERENCE.finditer(text):
+            head, dot, path = match[1].partition(".")
+            if head and dot and path:
+                found.append(Reference(head=head, path=path))
+    return tuple(found)
+
+
+def template_problems(
+    template: Json, *, declared: Collection[str], steps: Collection[str]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield (place in *template*, what is wrong) for each reference that could never be filled in.
+
+    Args:
+        template: a TOML value as JSON.
+        declared: the names of the action's inputs.
+        steps: the ids of the earlier steps.
+    """
+    for place, text in _strings(template, ()):
+        for match in _REFERENCE.finditer(text):
+            if problem := _reference_problem(match[1], declared, steps):
+                yield place, f"{match[0]} {problem}"
+        if _OPEN in _REFERENCE.sub("", text):
+            yield place, "a `${` is not closed: write ${args.NAME} or ${STEP.path}"
+
+
+def interpolate(
+    template: JsonObject,
+    args: JsonObject,
+    outputs: Mapping[str, Json] | None,
+    *,
+    declared: Collection[str],
+) -> dict[str, Json]:
+    """Return *template* with its references filled in.
+
+    Args:
+        template: a step's `inputs` or a preview's `args`.
+        args: the call's arguments, checked.
+        outputs: the outputs of the earlier steps by id; None leaves `${STEP.path}` as written
+            (for the digest, before any step has run).
+        declared: the names of the action's inputs; one of them that is not in *args* is absent.
+
+    Raises:
+        MissingValue: a step's output has no value at the path.
+    """
+    filling = _Filling(args=args, outputs=outputs, declared=frozenset(declared))
+    return filling.table(template)
+
+
+def op_arguments(
+    step: Step,
+    args: JsonObject,
+    outputs: Mapping[str, Json] | None,
+    declared: Collection[str],
+) -> dict[str, Json]:
+    """Return the arguments of *step*'s op: its own inputs, else the call's declared arguments.
+
+    A step with an `inputs` table states its arguments fully; the call adds nothing to it. See
+    `interpolate` for *outputs* and for what is raised.
+    """
+    if step.inputs is None:
+        return {name: args[name] for name in declared if name in args}
+    return interpolate(step.inputs, args, outputs, declared=declared)
+
+
+def number_text(number: float) -> str:
+    """Return *number* in digits, without the exponent that would hide its size."""
+    if isinstance(number, int):
+        return str(number)
+    if number.is_integer() and abs(number) < 1e21:
+        return str(int(number))
+    text = repr(number)
+    mantissa, marker, exponent = text.partition("e-")
+    if not marker or int(exponent) > 12:
+        return text
+    sign = "-" if mantissa.startswith("-") else ""
+    digits = mantissa.lstrip("-").replace(".", "")
+    return f"{sign}0.{'0' * (int(exponent) - 1)}{digits}"
+
+
+def json_text(value: Json, *, indent: int | None = None) -> str:
+    """Return *value* as JSON with plain numbers (1 and not 1.0); compact without *indent*.
+
+    Raises:
+        RecursionError: *value* is nested deeper than the interpreter's stack.
+    """
+    separators = (",", ": ") if indent else (",", ":")
+    plain = _plain_numbers(value)
+    return json.dumps(plain, ensure_ascii=False, indent=indent, separators=separators)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filling:
+    args: JsonObject
+    outputs: Mapping[str, Json] | None
+    declared: frozenset[str]
+
+    def table(self, template: JsonObject) -> dict[str, Json]:
+        filled = ((key, self.value(item)) for key, item in template.items())
+        return {key: value for key, value in filled if not isinstance(value, _Absent)}
+
+    def value(self, template: Json) -> "Json | _Absent":
+        if isinstance(template, str):
+            return self.text(template)
+        if isinstance(template, Mapping):
+            return self.table(template)
+        if is_array(template):
+            filled = map(self.value, template)
+            return [value for value in filled if not isinstance(value, _Absent)]
+        return template
+
+    def text(self, template: str) -> "Json | _Absent":
+        whole = _REFERENCE.fullmatch(template)
+        if whole is not None:
+            return self.referenced(whole)
+        return _REFERENCE.sub(lambda match: _as_text(self.referenced(match)), template)
+
+    def referenced(self, match: re.Match[str]) -> "Json | _Absent":
+        head, _, name = match[1].partition(".")
+        if head == _ARGS:
+            if name in self.declared:
+                return self.args.get(name, _ABSENT)
+        elif self.outputs is None:
+            return match[0]
+        elif step := _step_of(match[1], self.outputs):
+            located = lookup(self.outputs[step], match[1][len(step) + 1 :])
+            if located is not None:
+                return located.value
+        raise MissingValue(
+            f"{match[0]} has no value in what the earlier steps returned, so the step that needs "
+            "it was not run; compare the path with the op's output and correct the action file"
+        )
+
+
+def _as_text(value: "Json | _Absent") -> str:
+    if isinstance(value, _Absent):
+        return ""
+    return value if isinstance(value, str) else json_text(value)
+
+
+def _reference_problem(inner: str, declared: Collection[str], steps: Collection[str]) -> str | None:
+    head, dot, path = inner.partition(".")
+    if not (head and dot and path):
+        return "is no reference: write ${args.NAME} or ${STEP.path}"
+    if head == _ARGS:
+        if path in declared:
+            return None
+        return "references an input that no [[inputs]] block declares"
+    return None if _step_of(inner, steps) else "names no earlier step"
+
+
+def _step_of(inner: str, steps: Collection[str]) -> str | None:
+    """Return the step that *inner* begins with; ids may hold dots, so the longest one counts."""
+    fitting = (
+        step for step in steps if inner.startswith(f"{step}.") and len(inner) > len(step) + 1
+    )
+    return max(fitting, key=len, default=None)
+
+
+def _strings(
+    template: Json, place: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(template, str):
+        yield place, template
+    elif isinstance(template, Mapping):
+        for key, item in template.items():
+            yield from _strings(item, (*place, key))
+    elif is_array(template):
+        for index, item in enumerate(template):
+            yield from _strings(item, (*place, index))
+
+
+def _plain_numbers(value: Json) -> Json:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _plain_numbers(item) for key, item in value.items()}
+    if is_array(value):
+        return [_plain_numbers(item) for item in value]
+    return value

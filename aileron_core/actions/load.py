@@ -1,0 +1,136 @@
+"""From the bytes of an action file to an `Action`, or to everything that is wrong with it."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from aileron_core.actions.document import read_document
+from aileron_core.actions.findings import Finding, KeyPath, key_text
+from aileron_core.actions.model import Action
+from aileron_core.actions.positions import locate
+from aileron_core.actions.validate import validate
+from aileron_core.canonical import sha256_hex
+from aileron_core.errors import FileProblems, Problem
+
+__all__ = ["MAX_LINE", "load_action", "place_findings"]
+
+MAX_LINE = 1024 * 1024
+"""Bytes of one line (FACTS A.1)."""
+
+_DELIMITER = "+++"
+_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def load_action(data: bytes, file: str) -> Action:
+    """Return the action that *data* states.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for problems.
+
+    Raises:
+        FileProblems: with every problem found, those of the file's form first.
+    """
+    frame = _split(data, file)
+    try:
+        document = tomllib.loads(frame.front)
+    except RecursionError as error:
+        message = "invalid TOML frontmatter: nested too deeply"
+        raise FileProblems([_parse_problem(file, message, frame.first_line - 1)]) from error
+    except ValueError as error:  # TOMLDecodeError, and what int() says of thousands of digits
+        raise FileProblems([_toml_problem(error, frame, file)]) from error
+    action, findings = read_document(document, body=frame.body, sha256=sha256_hex(data), file=file)
+    findings += _not_covered(validate(action), findings)
+    if findings:
+        findings.sort(key=lambda finding: finding.class_ != "parse_error")
+        raise FileProblems(place_findings(findings, data, file))
+    return action
+
+
+def place_findings(findings: Iterable[Finding], data: bytes, file: str) -> tuple[Problem, ...]:
+    """Return *findings* as problems of *file*, with line and column where *data* shows them."""
+    frame = _split(data, file)
+    places = locate(frame.front)
+    return tuple(
+        Problem(
+            file=file,
+            message=finding.message,
+            class_=finding.class_,
+            line=line,
+            column=column,
+            key=key_text(finding.path),
+        )
+        for finding in findings
+        for line, column in [_place(finding.path, places, frame.first_line)]
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    front: str
+    body: str
+    first_line: int
+    """The line of the file, from 1, that the front matter's first line is."""
+
+
+def _split(data: bytes, file: str) -> _Frame:
+    """Return the parts before and after the closing delimiter (FACTS A.1)."""
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if len(line) > MAX_LINE:
+            raise FileProblems([_parse_problem(file, "has a line over 1 MiB", number)])
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise FileProblems([_parse_problem(file, "is not UTF-8 text", number)]) from error
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    opening = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
+    if opening == len(lines):
+        raise FileProblems([_parse_problem(file, 'missing "+++" opening delimiter', 1)])
+    if lines[opening].strip() != _DELIMITER:
+        raise FileProblems([_parse_problem(file, 'expected "+++" at start', opening + 1)])
+    for index in range(opening + 1, len(lines)):
+        if lines[index].strip() == _DELIMITER:
+            return _Frame(
+                front="\n".join(lines[opening + 1 : index]),
+                body="\n".join(lines[index + 1 :]),
+                first_line=opening + 2,
+            )
+    message = 'missing "+++" closing delimiter'
+    raise FileProblems([_parse_problem(file, message, len(lines))])
+
+
+def _not_covered(findings: Iterable[Finding], known: list[Finding]) -> list[Finding]:
+    """Return the findings that do not merely repeat that a key has the wrong form."""
+    covered = {finding.path for finding in known}
+    return [
+        finding
+        for finding in findings
+        if not any(finding.path[:length] in covered for length in range(1, len(finding.path) + 1))
+    ]
+
+
+def _place(
+    path: KeyPath, places: Mapping[KeyPath, tuple[int, int]], first_line: int
+) -> tuple[int, int]:
+    """Return where *path* stands, for a key that is missing where its table does."""
+    for length in range(len(path), 0, -1):
+        if place := places.get(path[:length]):
+            return place[0] + first_line - 1, place[1]
+    return first_line - 1, 1
+
+
+def _toml_problem(error: ValueError, frame: _Frame, file: str) -> Problem:
+    text = str(error)
+    match = _TOML_PLACE.search(text)
+    line, column = 0, 0
+    if match is not None:
+        text = text[: match.start()]
+        line = int(match[1] or frame.front.count("\n") + 1) + frame.first_line - 1
+        column = int(match[2] or 0)
+    return _parse_problem(file, f"invalid TOML frontmatter: {text}", line, column)
+
+
+def _parse_problem(file: str, message: str, line: int, column: int = 1) -> Problem:
+    return Problem(file=file, message=message, class_="parse_error", line=line, column=column)

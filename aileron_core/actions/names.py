@@ -1,0 +1,48 @@
+"""Names in an action file: connectors and sources (FACTS A.4), versions (Semantic Versioning 2.0.0)."""
+
+import re
+
+__all__ = ["SCHEMES", "fqn_problem", "is_semver", "source_problem"]
+
+SCHEMES = ("github", "gitlab", "hub", "local")
+
+_IDENTIFIERS = r"(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMVER = re.compile(
+    r"(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)"
+    rf"(?:-{_IDENTIFIERS}(?:\.{_IDENTIFIERS})*)?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
+_URI_CHARACTERS = re.compile(r"[A-Za-z0-9._~/+-]*")
+
+
+def is_semver(text: str) -> bool:
+    """Tell whether *text* is a strict Semantic Version, without a leading v."""
+    return _SEMVER.fullmatch(text) is not None
+
+
+def fqn_problem(text: str) -> str | None:
+    """Return why *text* is not `<scheme>://<owner>/<path>`, or None."""
+    scheme, separator, rest = text.partition("://")
+    if not separator or _URI_CHARACTERS.fullmatch(rest) is None:
+        return "not a valid URI of the form <scheme>://<owner>/<path>"
+    if scheme not in SCHEMES:
+        return f"scheme not recognized (expected one of {', '.join(SCHEMES)})"
+    owner, _, path = rest.partition("/")
+    if not owner:
+        return "missing owner segment"
+    if not path:
+        return "missing path segment"
+    if any(segment in ("", ".", "..") for segment in (owner, *path.split("/"))):
+        return "not a valid URI: a path segment is empty or made of dots"
+    return None
+
+
+def source_problem(text: str) -> str | None:
+    """Return why *text* is not `<scheme>://<owner>/<path>@<version>`, or None."""
+    fqn, separator, version = text.rpartition("@")
+    if not separator:
+        return "missing @<version> suffix"
+    if not is_semver(version):
+        return "version must be strict SemVer (e.g. 1.2.3)"
+    return fqn_problem(fqn)

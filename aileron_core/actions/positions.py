@@ -1,0 +1,190 @@
+"""Where the keys of a TOML text stand. `tomllib` does not say, and people want line and column.
+
+Only files with a problem are looked at, valid TOML or not. This is no second parser: it follows
+keys, tables and nesting, takes every scalar for what it is up to the next separator, and where it
+loses the thread it stops and answers with what it has.
+"""
+
+import re
+import tomllib
+from bisect import bisect_right
+from collections.abc import Mapping
+from contextlib import suppress
+
+from aileron_core.actions.findings import KeyPath
+
+__all__ = ["locate"]
+
+_MAX_DEPTH = 80
+_MAX_KEYS = 100_000
+
+_BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*+")
+_SPACE = re.compile(r"[ \t]*")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_BASIC = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
+_LITERAL = re.compile(r"'[^'\n]*'")
+_MULTI_BASIC = re.compile(r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}', re.DOTALL)
+_MULTI_LITERAL = re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}")
+_SCALAR = re.compile(r"[^,\]}#\n]+")
+_LINE_REST = re.compile(r"[^\n]*")
+
+
+def locate(text: str) -> Mapping[KeyPath, tuple[int, int]]:
+    """Return line and column (both from 1) of each key, table and array element in *text*."""
+    scanner = _Scanner(text)
+    with suppress(_Lost):
+        scanner.document()
+    starts = [0]
+    starts += (match.end() for match in re.finditer("\n", text))
+    return {path: _line_column(offset, starts) for path, offset in scanner.offsets.items()}
+
+
+def _line_column(offset: int, starts: list[int]) -> tuple[int, int]:
+    line = bisect_right(starts, offset)
+    return line, offset - starts[line - 1] + 1
+
+
+class _Lost(Exception):
+    """The text is not what the scanner expected; what was found so far stands."""
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self.offsets: dict[KeyPath, int] = {}
+        self._text = text
+        self._at = 0
+        self._elements: dict[KeyPath, int] = {}
+        """Of each array of tables, how many elements it has so far."""
+
+    def document(self) -> None:
+        table: KeyPath = ()
+        while True:
+            self._skip(_BLANK)
+            if self._at >= len(self._text):
+                return
+            if self._text.startswith("[", self._at):
+                table = self._header()
+            else:
+                self._pair(table, depth=0)
+            self._skip(_LINE_REST)
+
+    def _header(self) -> KeyPath:
+        start = self._at
+        array = self._text.startswith("[[", start)
+        self._at += 2 if array else 1
+        keys = self._keys()
+        path: KeyPath = ()
+        for position, (key, _) in enumerate(keys):
+            path = (*path, key)
+            self._remember(path, start)
+            if array and position == len(keys) - 1:
+                self._elements[path] = self._elements.get(path, 0) + 1
+            if count := self._elements.get(path, 0):
+                path = (*path, count - 1)
+                self._remember(path, start)
+        return path
+
+    def _pair(self, table: KeyPath, *, depth: int) -> None:
+        path = table
+        for key, offset in self._keys():
+            path = (*path, key)
+            self._remember(path, offset)
+        self._skip(_SPACE)
+        if not self._text.startswith("=", self._at):
+            raise _Lost
+        self._at += 1
+        self._skip(_SPACE)
+        self._value(path, depth=depth + 1)
+
+    def _keys(self) -> list[tuple[str, int]]:
+        keys: list[tuple[str, int]] = []
+        while len(keys) < _MAX_DEPTH:
+            self._skip(_SPACE)
+            keys.append((self._key(), self._start))
+            self._skip(_SPACE)
+            if not self._text.startswith(".", self._at):
+                return keys
+            self._at += 1
+        raise _Lost
+
+    def _key(self) -> str:
+        self._start = self._at
+        for pattern in (_BARE_KEY, _BASIC, _LITERAL):
+            match = pattern.match(self._text, self._at)
+            if match is not None:
+                self._at = match.end()
+                return _unquoted(match[0])
+        raise _Lost
+
+    def _value(self, path: KeyPath, *, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise _Lost
+        first = self._text[self._at : self._at + 1]
+        if first == "[":
+            self._array(path, depth=depth)
+        elif first == "{":
+            self._inline_table(path, depth=depth)
+        elif first in ('"', "'"):
+            self._string()
+        elif not self._skip(_SCALAR):
+            raise _Lost
+
+    def _array(self, path: KeyPath, *, depth: int) -> None:
+        self._at += 1
+        index = 0
+        while not self._closes("]"):
+            self._remember((*path, index), self._at)
+            self._value((*path, index), depth=depth + 1)
+            index += 1
+            self._separator("]")
+
+    def _inline_table(self, path: KeyPath, *, depth: int) -> None:
+        self._at += 1
+        while not self._closes("}"):
+            self._pair(path, depth=depth)
+            self._separator("}")
+
+    def _closes(self, bracket: str) -> bool:
+        self._skip(_BLANK)
+        if not self._text.startswith(bracket, self._at):
+            return False
+        self._at += 1
+        return True
+
+    def _separator(self, bracket: str) -> None:
+        self._skip(_BLANK)
+        if self._text.startswith(",", self._at):
+            self._at += 1
+        elif not self._text.startswith(bracket, self._at):
+            raise _Lost
+
+    def _string(self) -> None:
+        for pattern in (_MULTI_BASIC, _MULTI_LITERAL, _BASIC, _LITERAL):
+            if self._skip(pattern):
+                return
+        raise _Lost
+
+    def _skip(self, pattern: re.Pattern[str]) -> bool:
+        match = pattern.match(self._text, self._at)
+        if match is None or match.end() == self._at:
+            return False
+        self._at = match.end()
+        return True
+
+    def _remember(self, path: KeyPath, offset: int) -> None:
+        if len(self.offsets) >= _MAX_KEYS:
+            raise _Lost
+        self.offsets.setdefault(path, offset)
+
+
+def _unquoted(key: str) -> str:
+    if key[0] == "'":
+        return key[1:-1]
+    if key[0] != '"':
+        return key
+    if "\\" not in key:
+        return key[1:-1]
+    try:
+        return str(tomllib.loads(f"key = {key}")["key"])
+    except ValueError:  # a key that tomllib refuses is in no finding
+        return key[1:-1]

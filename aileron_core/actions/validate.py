@@ -1,0 +1,199 @@
+"""What an action must say to be one: FACTS A.3 with WIRE.md's additions, every problem together."""
+
+import re
+from collections.abc import Iterator
+
+from aileron_core.actions.arguments import check_arguments, input_schema
+from aileron_core.actions.findings import Finding, KeyPath, quoted
+from aileron_core.actions.interpolate import template_problems
+from aileron_core.actions.model import (
+    EFFECTS,
+    INPUT_TYPES,
+    ITEM_TYPES,
+    Action,
+    ActionLimits,
+    ConnectorRequirement,
+    Input,
+    Preview,
+    Step,
+)
+from aileron_core.actions.names import fqn_problem, is_semver, source_problem
+from aileron_core.canonical import Json
+
+__all__ = ["check_arguments", "input_schema", "validate"]
+
+MAX_WALL_SECONDS = 300
+MAX_MEMORY_MIB = 1024
+
+_ACTION_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_INPUT_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_LABEL_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_SEMVER_RULE = "must be strict SemVer (e.g. 1.2.3)"
+
+
+def validate(action: Action) -> tuple[Finding, ...]:
+    """Return everything that is wrong with *action*, in the order of FACTS A.3."""
+    return tuple(Finding(path=path, message=message) for path, message in _all_problems(action))
+
+
+_Problems = Iterator[tuple[KeyPath, str]]
+
+
+def _all_problems(action: Action) -> _Problems:
+    yield from _head(action)
+    yield from _requirements(action.requires)
+    if not action.intent.strip():
+        yield ("match", "intent"), "is required: one line that says what the action is for"
+    yield from _inputs(action.inputs)
+    if not action.steps:
+        yield ("execute",), "is required: at least one [[execute]] step"
+    if action.approval.preview is not None:
+        yield from _preview(action.approval.preview, action)
+    yield from _steps(action)
+    effect = action.approval.effect
+    if effect is not None and effect not in EFFECTS:
+        yield ("approval", "effect"), f"{quoted(effect)} must be one of {'|'.join(EFFECTS)}"
+    yield from _limits(action.limits)
+
+
+def _head(action: Action) -> _Problems:
+    if not action.name:
+        yield ("name",), "is required"
+    elif not _ACTION_NAME.fullmatch(action.name):
+        yield ("name",), f"{quoted(action.name)} must match {_ACTION_NAME.pattern}"
+    yield from _version(action.version, ("version",))
+    if not action.source:
+        yield ("source",), "is required"
+    elif problem := source_problem(action.source):
+        yield ("source",), f"invalid source: {problem}"
+
+
+def _version(version: str, path: KeyPath) -> _Problems:
+    if not version:
+        yield path, "is required"
+    elif not is_semver(version):
+        yield path, f"{quoted(version)} {_SEMVER_RULE}"
+
+
+def _requirements(requires: tuple[ConnectorRequirement, ...]) -> _Problems:
+    top = ("requires", "connectors")
+    if not requires:
+        yield top, "is required: at least one [[requires.connectors]] block"
+    seen: set[str] = set()
+    for index, entry in enumerate(requires):
+        path = (*top, index)
+        if not entry.fqn:
+            yield (*path, "name"), "is required"
+        elif problem := fqn_problem(entry.fqn):
+            yield (*path, "name"), problem
+        elif entry.fqn in seen:
+            # Two pins of one connector would leave open which bytes a step runs.
+            yield (*path, "name"), "is duplicated: one exact version of each connector"
+        seen.add(entry.fqn)
+        yield from _version(entry.version, (*path, "version"))
+        if not entry.hash:
+            yield (*path, "hash"), "is required"
+        elif not entry.hash.startswith("sha256:") or entry.hash == "sha256:":
+            yield (*path, "hash"), "must be prefixed with sha256: and name a digest"
+        if not entry.capabilities:
+            yield (*path, "capabilities"), "is required: declare the subset the action exercises"
+        for place, capability in enumerate(entry.capabilities):
+            if not capability.strip():
+                yield (*path, "capabilities", place), "is empty"
+
+
+def _inputs(inputs: tuple[Input, ...]) -> _Problems:
+    seen: set[str] = set()
+    for index, entry in enumerate(inputs):
+        path = ("inputs", index)
+        if not entry.name:
+            yield (*path, "name"), "is required"
+        elif not _INPUT_NAME.fullmatch(entry.name):
+            yield (*path, "name"), f"{quoted(entry.name)} must match {_INPUT_NAME.pattern}"
+        elif entry.name in seen:
+            yield (*path, "name"), f"{quoted(entry.name)} is duplicated"
+        seen.add(entry.name)
+        yield from _input_type(entry, path)
+        if not entry.description.strip():
+            yield (*path, "description"), "is required: this is what the agent reads"
+        if entry.label is not None and not entry.label.strip():
+            yield (*path, "label"), "must not be blank"
+        if entry.multiline and entry.type != "string":
+            yield (*path, "multiline"), 'goes only with type = "string"'
+
+
+def _input_type(entry: Input, path: KeyPath) -> _Problems:
+    if not entry.type:
+        yield (*path, "type"), "is required"
+    elif entry.type not in INPUT_TYPES:
+        yield (*path, "type"), f"{quoted(entry.type)} must be one of {'|'.join(INPUT_TYPES)}"
+    if entry.items_type is None:
+        return
+    if entry.type != "array":
+        yield (*path, "items_type"), 'goes only with type = "array"'
+    elif entry.items_type not in ITEM_TYPES:
+        allowed = "|".join(ITEM_TYPES)
+        yield (*path, "items_type"), f"{quoted(entry.items_type)} must be one of {allowed}"
+
+
+def _preview(preview: Preview, action: Action) -> _Problems:
+    path = ("approval", "preview")
+    if not preview.op.strip():
+        yield (*path, "op"), "is required"
+    if not preview.render:
+        yield (*path, "render"), "must declare at least one field"
+    yield from _template(preview.args, (*path, "args"), action, steps=())
+    for label, place in preview.render:
+        if not label.strip():
+            yield (*path, "render", label), "has an empty label"
+        if not place:
+            yield (*path, "render", label), "has an empty path"
+    labels = {label for label, _ in preview.render}
+    for label in sorted(preview.multiline - labels):
+        yield (*path, "multiline"), f"names {quoted(label)}, which is no label of render"
+    if preview.gist is None:
+        return
+    for match in _LABEL_REFERENCE.finditer(preview.gist):
+        if match[1] not in labels:
+            yield (*path, "gist"), f"names {quoted(match[1])}, which is no label of render"
+    if "${" in _LABEL_REFERENCE.sub("", preview.gist):
+        yield (*path, "gist"), "a `${` is not closed: write ${Label}"
+
+
+def _steps(action: Action) -> _Problems:
+    connectors = {entry.fqn for entry in action.requires}
+    earlier: list[str] = []
+    for index, step in enumerate(action.steps):
+        path = ("execute", index)
+        if not step.id.strip():
+            yield (*path, "id"), "is required"
+        elif step.id in earlier:
+            yield (*path, "id"), f"{quoted(step.id)} is duplicated"
+        yield from _step_connector(step, path, connectors)
+        if not step.op.strip():
+            yield (*path, "op"), "is required"
+        if step.inputs is not None:
+            yield from _template(step.inputs, (*path, "inputs"), action, steps=earlier)
+        earlier.append(step.id)
+
+
+def _step_connector(step: Step, path: KeyPath, connectors: set[str]) -> _Problems:
+    if not step.connector:
+        yield (*path, "connector"), "is required"
+    elif step.connector not in connectors:
+        message = f"{quoted(step.connector)} is not declared under [[requires.connectors]]"
+        yield (*path, "connector"), message
+
+
+def _template(
+    template: Json, path: KeyPath, action: Action, *, steps: tuple[str, ...] | list[str]
+) -> _Problems:
+    for place, message in template_problems(template, declared=action.declared, steps=steps):
+        yield (*path, *place), message
+
+
+def _limits(limits: ActionLimits) -> _Problems:
+    if not 1 <= limits.wall_seconds <= MAX_WALL_SECONDS:
+        yield ("limits", "wall_seconds"), f"must be from 1 to {MAX_WALL_SECONDS}"
+    if not 1 <= limits.memory_mib <= MAX_MEMORY_MIB:
+        yield ("limits", "memory_mib"), f"must be from 1 to {MAX_MEMORY_MIB}"
