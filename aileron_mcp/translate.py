@@ -1,0 +1,366 @@
+"""Between the HTTP answers of WIRE.md and the MCP results of its "MCP" table: pure functions.
+
+An agent's program may hand the model either the text or the structured half of a result
+(AGENT-CLIS 3.6), so each half carries every fact. All results here are plain dicts in the shape of
+`CallToolResult`; the server turns them into the protocol's own types.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.errors import Failure, InvalidArguments
+from aileron_core.ids import APPROVAL_ID
+
+__all__ = [
+    "CHECK_ACTION_STATUS",
+    "CLIENT_LIMITS",
+    "INSTRUCTIONS",
+    "UNKNOWN_CLIENT_LIMIT",
+    "WITHDRAW_ACTION",
+    "StatusQuery",
+    "ToolResult",
+    "error_result",
+    "hold_seconds",
+    "is_pending",
+    "own_tools",
+    "result_answer",
+    "run_answer",
+    "status_query",
+    "tool",
+    "withdraw_answer",
+]
+
+ToolResult: TypeAlias = dict[str, Any]
+
+CHECK_ACTION_STATUS = "check_action_status"
+WITHDRAW_ACTION = "withdraw_action"
+
+INSTRUCTIONS = (
+    "Each tool is an action of Aileron. Some ask a person first: such a call waits a while and may "
+    "then return status pending_approval with an approval_id. That is not an error: tell the user, "
+    "then ask check_action_status with that id; do not repeat the call. A denial is final."
+)
+
+CLIENT_LIMITS: Mapping[str, float] = {
+    # clientInfo.name -> seconds one tool call may take there by default (AGENT-CLIS 3.8 and 5).
+    "claude-code": 1800.0,  # its idle limit; the limit of a call is a day
+    "codex-mcp-client": 300.0,
+    "gemini-cli-mcp-client": 600.0,
+    "goose-cli": 300.0,
+    "opencode": 60.0,
+}
+UNKNOWN_CLIENT_LIMIT = 60.0  # the shortest limit of a known client
+_MARGIN = 5.0
+_MAX_WAIT = 60
+
+_NEXT_STEP: Mapping[str, str] = {
+    "approval_denied": "Do not ask for the same again unchanged; do what the reason says, or ask the user.",
+    "approval_expired": "Nothing ran. Ask the user whether it is still wanted; calling again asks anew.",
+    "approval_withdrawn": "Nothing ran. Calling again asks anew.",
+    "binding_failed": "Ask the user to look at the credential in the Aileron console, then call again.",
+    "binding_required": "Ask the user to bind the credential in the Aileron console, then call again.",
+    "capability_denied": "Calling again will not help: tell the user what was refused.",
+    "conflict": "Look at the outcome above; calling again with the same arguments changes nothing.",
+    "external_api_error": "Read what the service said; correct the arguments or tell the user.",
+    "forbidden": "This session may not do that: tell the user.",
+    "hash_mismatch": "A file is not the one that was accepted: ask the user to look at the console.",
+    "internal_error": "This is a fault of Aileron: tell the user the audit id.",
+    "invalid_arguments": "Correct the arguments and call again.",
+    "invalid_request": "Correct the call and try again.",
+    "network_error": "The service could not be reached; call again later.",
+    "not_found": "Check the name or the id: unknown ones and other sessions' look alike.",
+    "outcome_unknown": "It may have happened: do not repeat it. Ask the user to look at the service and at the Aileron console.",
+    "payload_too_large": "Send less in one call.",
+    "rate_limited": "Wait a minute before the next call, or for pending approvals to be decided.",
+    "resource_limit_exceeded": "Ask for less in one call, or tell the user which limit it was.",
+    "signature_failure": "A signature does not fit: ask the user to look at the console.",
+    "unauthorized": "This session has ended: ask the user to start the agent again with `aileron launch`.",
+    "unavailable": "Nothing ran; call again in a minute.",
+}
+_OTHERWISE = "Tell the user; the audit id finds it in the Aileron console."
+_INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
+_BY_CLASS = {
+    "approval_denied": "denied",
+    "approval_expired": "expired",
+    "approval_withdrawn": "withdrawn",
+    "outcome_unknown": "unknown",
+}
+
+
+def hold_seconds(
+    client_name: str | None, client_limit: float | None = None, setting: float = 25.0
+) -> float:
+    """Return how long, in seconds, a call of this client may be held (WIRE.md, MCP).
+
+    Args:
+        client_name: the client's own `clientInfo.name`, a claim that only ever shortens its hold.
+        client_limit: seconds the client waits for one call, where somebody knows better than the table.
+        setting: `[mcp] hold_seconds`.
+    """
+    limit = client_limit
+    if limit is None:
+        limit = CLIENT_LIMITS.get(client_name or "", UNKNOWN_CLIENT_LIMIT)
+    return max(0.0, min(setting, limit - _MARGIN))
+
+
+def tool(item: JsonObject) -> dict[str, Any]:
+    """Return the MCP tool of one item of `GET /v1/actions`."""
+    return {
+        "name": item["tool"],
+        "description": item["description"],
+        "inputSchema": item["input_schema"],
+    }
+
+
+def own_tools() -> list[dict[str, Any]]:
+    """Return the two tools that are no actions: to ask after an approval, and to withdraw it."""
+    approval = {
+        "type": "string",
+        "description": "The approval_id of a result with status pending_approval.",
+    }
+    wait: dict[str, Any] = {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": _MAX_WAIT,
+        "description": "Seconds to wait for an answer, 0 (the default) to 60.",
+    }
+    check = _object_schema({"approval_id": approval, "wait_seconds": wait})
+    return [
+        {
+            "name": CHECK_ACTION_STATUS,
+            "description": (
+                "Ask what became of an action that waits for a person. Returns its result once it "
+                "has run, the reason if it was denied, or status pending_approval."
+            ),
+            "inputSchema": check,
+            "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        },
+        {
+            "name": WITHDRAW_ACTION,
+            "description": (
+                "Take back a request that still waits for a person, because it is not wanted any "
+                "more. Fails once it has begun or ended."
+            ),
+            "inputSchema": _object_schema({"approval_id": approval}),
+            "annotations": {
+                "readOnlyHint": False,
+                "destructiveHint": False,
+                "openWorldHint": False,
+            },
+        },
+    ]
+
+
+def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": ["approval_id"],
+        "additionalProperties": False,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusQuery:
+    """The arguments of the two own tools; `wait_seconds` is 0 to 60."""
+
+    approval_id: str
+    wait_seconds: int = 0
+
+
+def status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
+    """Read the arguments of `check_action_status` (*may_wait*) or `withdraw_action`.
+
+    Raises:
+        InvalidArguments: one is missing, of the wrong kind or not an argument of that tool.
+    """
+    known = {"approval_id", "wait_seconds"} if may_wait else {"approval_id"}
+    problems = [
+        {"argument": name, "problem": "is not an argument of this tool"}
+        for name in arguments
+        if name not in known
+    ]
+    approval_id = arguments.get("approval_id")
+    if not isinstance(approval_id, str) or APPROVAL_ID.fullmatch(approval_id) is None:
+        problems.append(
+            {"argument": "approval_id", "problem": "must be an id like act-<time>-<hex>"}
+        )
+    wait = arguments.get("wait_seconds") if may_wait else None
+    # 5.0 is an integer and true is not (WIRE.md, MCP); null counts as absent.
+    whole = isinstance(wait, int | float) and not isinstance(wait, bool) and wait == wait // 1
+    if wait is not None and not (whole and 0 <= cast("float", wait) <= _MAX_WAIT):
+        problems.append(
+            {"argument": "wait_seconds", "problem": "must be a whole number from 0 to 60"}
+        )
+    if problems:
+        raise InvalidArguments(
+            "The arguments do not fit this tool.", details={"problems": problems}
+        )
+    return StatusQuery(
+        approval_id=cast("str", approval_id), wait_seconds=int(cast("float", wait or 0))
+    )
+
+
+def is_pending(status: int, body: Json) -> bool:
+    """Say whether an answer of the run or the result route still waits for a person."""
+    return status in (200, 202) and _mapping(body).get("status") == "pending_approval"
+
+
+def run_answer(status: int, body: Json) -> ToolResult:
+    """Return the result for an answer of `POST /v1/actions/{name}/run`."""
+    if is_pending(status, body):
+        return _pending(_mapping(body))
+    if status == 200 and _mapping(body).get("status") == "completed":
+        return _completed(_mapping(body), ("output", "steps", "audit_id", "digest_words"))
+    return _refused(status, body)
+
+
+def result_answer(status: int, body: Json, asked: Json = None) -> ToolResult:
+    """Return the result for an answer of `GET /v1/action-approvals/{id}/result`.
+
+    Args:
+        status: the HTTP status.
+        body: the JSON body.
+        asked: the 202 that began this call; it has the facts that a later answer may leave out.
+    """
+    if status != 200:
+        return _refused(status, body)
+    facts = _mapping(body)
+    state = facts.get("status")
+    if state == "pending_approval":
+        return _pending({**_mapping(asked), **facts})
+    if state == "completed":
+        names = ("output", "steps", "audit_id", "digest_words", "approval_id", "action")
+        return _completed(facts, names)
+    failure = _mapping(facts.get("failure"))
+    if state in ("failed", "unknown") and failure:
+        return _failed(str(state), {"audit_id": facts.get("audit_id"), **failure}, facts)
+    if state == "denied":
+        reason = facts.get("reason")
+        because = f" Their reason: {reason}" if reason else " They gave no reason."
+        return _ended("denied", "approval_denied", f"A person denied this.{because}", facts)
+    if state == "expired":
+        return _ended("expired", "approval_expired", "Nobody decided in time.", facts)
+    if state == "withdrawn":
+        return _ended("withdrawn", "approval_withdrawn", "The request was withdrawn.", facts)
+    return _refused(500, None)
+
+
+def withdraw_answer(status: int, body: Json) -> ToolResult:
+    """Return the result for an answer of the withdraw route; having withdrawn is no error there."""
+    facts = _mapping(body)
+    if status != 200 or facts.get("status") != "withdrawn":
+        return result_answer(status, body)
+    return _completed(
+        facts,
+        ("approval_id", "action", "audit_id"),
+        note="Withdrawn: nothing ran and nothing will.",
+    )
+
+
+def error_result(failure: Failure) -> ToolResult:
+    """Return the result for an error of our own that no route answered."""
+    return _failed(_status_of(failure.class_), failure.to_json(), {})
+
+
+def _completed(facts: JsonObject, names: Iterable[str], note: str | None = None) -> ToolResult:
+    content = {"status": facts["status"], **_present(facts, names)}
+    text = json.dumps(content, ensure_ascii=False)
+    return _result(content, text if note is None else f"{note}\n{text}", is_error=False)
+
+
+def _pending(facts: JsonObject) -> ToolResult:
+    """Keep the console's own message and add what it leaves out."""
+    names = ("approval_id", "review_url", "message", "audit_id", "expires_at", "action")
+    content = {"status": "pending_approval", **_present(facts, names)}
+    approval_id = str(content.get("approval_id", ""))
+    lines = [str(content.get("message") or "A person has to decide this in the Aileron console.")]
+    said = lines[0]
+    if (url := content.get("review_url")) and str(url) not in said:
+        lines.append(f"They can look at it at {url}.")
+    if f"aileron open approval {approval_id}" not in said:
+        lines.append(f"They can also run: aileron open approval {approval_id}")
+    if CHECK_ACTION_STATUS not in said:
+        lines.append(
+            f"Then call {CHECK_ACTION_STATUS} with approval_id {approval_id}; do not repeat this call."
+        )
+    content["message"] = "\n".join(lines)
+    rest = _present(content, ("status", "approval_id", "audit_id", "expires_at", "action"))
+    return _result(content, "\n".join([*lines, *_lines(rest)]), is_error=False)
+
+
+def _refused(status: int, body: Json) -> ToolResult:
+    error = _mapping(_mapping(body).get("error"))
+    if not error:
+        failure = Failure(
+            class_="internal_error",
+            message=f"The console gave an answer that is none of its own (HTTP {status}).",
+        )
+        error = failure.to_json()
+    return _failed(_status_of(str(error.get("class"))), error, {})
+
+
+def _status_of(class_: str) -> str:
+    return _BY_CLASS.get(class_, "invalid" if class_ in _INVALID else "failed")
+
+
+def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolResult:
+    details = _present(facts, ("reason",))
+    audit_id = facts.get("audit_id")
+    failure = Failure(
+        class_=class_,
+        message=message,
+        audit_id=audit_id if isinstance(audit_id, str) else None,
+        details=details,
+    )
+    return _failed(status, failure.to_json(), facts)
+
+
+def _failed(status: str, error: JsonObject, facts: JsonObject) -> ToolResult:
+    class_ = str(error.get("class"))
+    content: dict[str, Any] = {"status": status, "error": dict(error)}
+    content.update(_present(facts, ("approval_id", "action")))
+    lines = [f"{error.get('message')} {_NEXT_STEP.get(class_, _OTHERWISE)}", f"status: {status}"]
+    lines += _lines({name: value for name, value in error.items() if name != "message"})
+    lines += _lines(_present(facts, ("approval_id", "action")))
+    return _result(content, "\n".join(lines), is_error=True)
+
+
+def _result(content: dict[str, Any], text: str, *, is_error: bool) -> ToolResult:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A connector's output may hold a lone surrogate, which no JSON writer can send.
+        text = _without_surrogates(text)
+        content = json.loads(_without_surrogates(json.dumps(content, ensure_ascii=False)))
+    return {
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": content,
+        "isError": is_error,
+    }
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def _lines(facts: Mapping[str, Any]) -> list[str]:
+    """Return `name: value` lines, JSON where a value is not a string; empty values are left out."""
+    return [
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in facts.items()
+        if value is not None and value != {}
+    ]
+
+
+def _present(facts: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: facts[name] for name in names if name in facts}
+
+
+def _mapping(value: Json) -> dict[str, Any]:
+    if isinstance(value, Mapping) and not isinstance(value, Sequence):
+        return dict(value)
+    return {}
