@@ -1,0 +1,255 @@
+"""The folder of action files, and which of them agents may see.
+
+A file counts once a person took it in: its digest is recorded. One whose bytes differ from the
+record, or that has none, is held back (DESIGN 3, "Taken in, not just lying there").
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from aileron_core.actions.findings import Finding
+from aileron_core.actions.load import load_action, place_findings
+from aileron_core.actions.model import Action
+from aileron_core.canonical import sha256_hex
+from aileron_core.errors import FileProblems, Problem
+
+__all__ = ["MAX_FILE", "Catalog", "Entry", "Scan", "ScannedFile", "State", "scan"]
+
+MAX_FILE = 4 * 1024 * 1024
+"""Bytes of one action file."""
+
+State = Literal["ready", "held_back", "error"]
+_PREVIEW_OP = ("approval", "preview", "op")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScannedFile:
+    """One file as it lay there: its bytes, and the action or the problems that they make."""
+
+    file: str
+    """The file's name; of one that is no UTF-8 the other bytes stand as backslash escapes."""
+    sha256: str = ""
+    """Lower-case hex of the bytes; empty where they could not be read."""
+    action: Action | None = None
+    problems: tuple[Problem, ...] = ()
+    data: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What a folder held at one time, in the order of file names."""
+
+    files: tuple[ScannedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One file with what became of it; only a ready one is shown to agents and may run."""
+
+    file: str
+    sha256: str
+    state: State
+    action: Action | None = None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The action's name, empty where the file holds none."""
+        return self.action.name if self.action else ""
+
+
+def scan(folder: Path, previous: Scan | None = None) -> Scan:
+    """Read every `*.md` file of *folder*; a missing folder holds none, dot files are left out.
+
+    Nothing about a file raises: what is wrong with it is its own problem and hides no other file.
+
+    Args:
+        folder: the folder of action files, flat.
+        previous: an earlier scan; files with the same bytes are not parsed again.
+
+    Raises:
+        OSError: the folder is there and cannot be read.
+    """
+    known = {file.file: file for file in previous.files} if previous else {}
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return Scan()
+    try:
+        listed = os.listdir(handle)  # noqa: PTH208 - of the folder that was opened
+        names = sorted(name for name in listed if name.endswith(".md") and name[0] != ".")
+        files = [_scan_file(name, handle, folder, known) for name in names]
+    finally:
+        os.close(handle)
+    return Scan(files=tuple(files))
+
+
+def _scan_file(
+    name: str, folder_handle: int, folder: Path, known: Mapping[str, ScannedFile]
+) -> ScannedFile:
+    shown = name
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+        message = "has a name that is not UTF-8; rename it"
+        return ScannedFile(file=shown, problems=(Problem(file=shown, message=message),))
+    try:
+        data = _read(name, folder_handle, folder)
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        return ScannedFile(file=shown, problems=(Problem(file=shown, message=message),))
+    sha256 = sha256_hex(data)
+    before = known.get(shown)
+    if before is not None and before.sha256 == sha256:
+        return before
+    try:
+        action = load_action(data, shown)
+    except FileProblems as error:
+        return ScannedFile(file=shown, sha256=sha256, problems=error.problems, data=data)
+    return ScannedFile(file=shown, sha256=sha256, action=action, data=data)
+
+
+def _read(name: str, folder_handle: int, folder: Path) -> bytes:
+    """Return the bytes of a regular file of the folder; a link may lead to another file of it."""
+    if stat.S_ISLNK(os.stat(name, dir_fd=folder_handle, follow_symlinks=False).st_mode):
+        target = os.path.realpath(folder / name)
+        if os.path.dirname(target) != os.path.realpath(folder):  # noqa: PTH120 - text, not a look
+            raise OSError(0, "is a link that leaves the folder; put the file itself there")
+        name = os.path.basename(target)  # noqa: PTH119
+    # NOFOLLOW: a link put there since is refused. NONBLOCK: a FIFO must not hold us up.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(name, flags, dir_fd=folder_handle), "rb") as opened:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(0, "is not a regular file")
+        data = opened.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise OSError(0, f"is over {MAX_FILE // 1024 // 1024} MiB")
+    return data
+
+
+def _no_problems(action: Action) -> Sequence[Problem]:
+    return ()
+
+
+class Catalog:
+    """The actions of a scan, with what of them was taken in."""
+
+    def __init__(
+        self,
+        found: Scan,
+        accepted: Mapping[str, str],
+        *,
+        extra_problems: Callable[[Action], Sequence[Problem]] = _no_problems,
+    ) -> None:
+        """Judge every file of *found*.
+
+        Args:
+            found: what the folder holds.
+            accepted: file name or action name -> SHA-256 of the bytes that were taken in (hex,
+                with or without `sha256:`).
+            extra_problems: what else is wrong with an action that was taken in, a connector that
+                is not installed for example; an error among them keeps it from being offered.
+        """
+        self._files = {file.file: file for file in found.files}
+        self._entries = {file.file: _judge(file, accepted, extra_problems) for file in found.files}
+        self._refuse_duplicates(lambda action: action.name, "action name")
+        self._refuse_duplicates(lambda action: action.tool_name, "tool name")
+        while broken := self._broken_previews():
+            for file, message in broken.items():
+                self._fail(file, _PREVIEW_OP, message)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every file, in the order of file names."""
+        return tuple(self._entries.values())
+
+    def ready(self) -> dict[str, Action]:
+        """Return the actions that agents may see, by name."""
+        return {entry.action.name: entry.action for entry in self._ready() if entry.action}
+
+    def held_back(self) -> tuple[Entry, ...]:
+        """Return the files that wait for a person to take them in."""
+        return tuple(entry for entry in self.entries if entry.state == "held_back")
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return every problem of every file that is in error (the wire's `load_errors`)."""
+        failed = (entry for entry in self.entries if entry.state == "error")
+        return tuple(problem for entry in failed for problem in entry.problems)
+
+    def _ready(self) -> list[Entry]:
+        return [entry for entry in self._entries.values() if entry.state == "ready"]
+
+    def _refuse_duplicates(self, name_of: Callable[[Action], str], what: str) -> None:
+        """Refuse the later file of two with one name; what was taken in is not pushed out by what was not."""
+        first: dict[str, str] = {}
+        taken_in_first = sorted(self._entries.values(), key=lambda entry: entry.state != "ready")
+        for entry in taken_in_first:
+            if entry.action is None or entry.state == "error":
+                continue
+            name = name_of(entry.action)
+            if name in first:
+                message = f"the {what} {name} is taken by {first[name]}; rename one of the two"
+                self._fail(entry.file, ("name",), message)
+            first.setdefault(name, entry.file)
+
+    def _broken_previews(self) -> dict[str, str]:
+        """Return, by file, why a ready action's preview may not be asked (FACTS A.3, at its end)."""
+        ready = [entry.action for entry in self._ready() if entry.action]
+        idempotent = _ops(ready, lambda action, index: action.steps[index].idempotent is True)
+        gated = _ops(ready, lambda action, _: action.gated)
+        broken: dict[str, str] = {}
+        for action in ready:
+            preview = action.approval.preview
+            if preview is None:
+                continue
+            op = (action.steps[0].connector, preview.op)
+            if op in gated:
+                broken[action.file] = f"{preview.op} is an op of a gated action, so no preview"
+            elif op not in idempotent:
+                broken[action.file] = (
+                    f"no loaded action declares {preview.op} of {op[0]} as idempotent = true"
+                )
+        return broken
+
+    def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:
+        entry = self._entries[file]
+        finding = Finding(path=path, message=message)
+        problems = (*entry.problems, *place_findings([finding], self._files[file].data, file))
+        self._entries[file] = replace(entry, state="error", problems=problems)
+
+
+def _judge(
+    file: ScannedFile,
+    accepted: Mapping[str, str],
+    extra_problems: Callable[[Action], Sequence[Problem]],
+) -> Entry:
+    entry = Entry(
+        file=file.file,
+        sha256=file.sha256,
+        state="error",
+        action=file.action,
+        problems=file.problems,
+    )
+    if file.action is None:
+        return entry
+    recorded = (accepted.get(file.file), accepted.get(file.action.name))
+    if not any(digest and digest.removeprefix("sha256:") == file.sha256 for digest in recorded):
+        return replace(entry, state="held_back")
+    extra = tuple(extra_problems(file.action))
+    failed = any(problem.severity == "error" for problem in extra)
+    return replace(entry, state="error" if failed else "ready", problems=extra)
+
+
+def _ops(actions: Iterable[Action], counts: Callable[[Action, int], bool]) -> set[tuple[str, str]]:
+    """Return (connector, op) of the steps that count."""
+    return {
+        (step.connector, step.op)
+        for action in actions
+        for index, step in enumerate(action.steps)
+        if counts(action, index)
+    }

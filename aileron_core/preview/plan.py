@@ -1,0 +1,33 @@
+"""Which op a preview asks, with which arguments."""
+
+from dataclasses import dataclass
+
+from aileron_core.actions.interpolate import interpolate
+from aileron_core.actions.model import Action, ConnectorRequirement
+from aileron_core.canonical import Json, JsonObject
+
+__all__ = ["PreviewPlan", "plan_preview"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewPlan:
+    """One read-only call that shows what an action will really touch."""
+
+    connector: ConnectorRequirement
+    op: str
+    args: dict[str, Json]
+
+
+def plan_preview(action: Action, args: JsonObject) -> PreviewPlan | None:
+    """Return what to ask before *action* runs with *args* (checked), or None without a preview.
+
+    The connector is the one of the first step (FACTS A.6); arguments come from the call alone.
+    """
+    preview = action.approval.preview
+    if preview is None or not action.steps:
+        return None
+    requirement = action.requirement(action.steps[0].connector)
+    if requirement is None:
+        return None
+    filled = interpolate(preview.args, args, {}, declared=action.declared)
+    return PreviewPlan(connector=requirement, op=preview.op, args=filled)
