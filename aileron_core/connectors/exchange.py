@@ -129,7 +129,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the pool's own signature
+        timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
@@ -213,7 +213,7 @@ class _Stream(httpcore.NetworkStream):
         self._socket = sock
         self._backend = backend
 
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         exchange = self._backend.current()
         exchange.hold(self._socket)
         self._socket.settimeout(exchange.remaining(httpcore.ReadTimeout))
@@ -224,7 +224,7 @@ class _Stream(httpcore.NetworkStream):
         except OSError as error:
             raise httpcore.ReadError(error.strerror or "reading failed") from error
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
         exchange = self._backend.current()
         exchange.hold(self._socket)
         view = memoryview(buffer)
@@ -245,7 +245,7 @@ class _Stream(httpcore.NetworkStream):
         self,
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> httpcore.NetworkStream:
         exchange = self._backend.current()
         secured: socket.socket = self._socket

@@ -120,7 +120,7 @@ class OutgoingClient:
         target = parse_target(request.url)
         headers = allowed_headers(request.headers)
         for _ in range(max_redirects + 1):
-            self._check_host(target, allowed)
+            self.check_host(target, allowed)
             with self._backend.serving(exchange), _translated(target, exchange):
                 exchange.begin_hop()
                 status, location, body = self._hop(request, target, headers, max_body)
@@ -133,7 +133,12 @@ class OutgoingClient:
             target = following
         raise _final(NetworkError(f"{target.host_port} redirected more than {max_redirects} times"))
 
-    def _check_host(self, target: Target, allowed: Collection[str]) -> None:
+    def check_host(self, target: Target, allowed: Collection[str]) -> None:
+        """Check that *target* is listed.
+
+        Raises:
+            CapabilityDenied: it is not.
+        """
         if target.host_port not in allowed:
             raise CapabilityDenied(
                 f"the connector's manifest does not list {target.host_port}; it may reach "

@@ -11,7 +11,9 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL = 32 * 1024
 _MAX_HEADERS = 64 * 1024
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]")
-_HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")
+_PLACE = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{0,5}))?")
+_IN_PATH = "/%:@!$&'()*+,;=~-._"
+_IN_QUERY = _IN_PATH + "?[]{}|^"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 _HOST_OWNED = frozenset(
     {
@@ -60,7 +62,6 @@ def parse_target(url: str) -> Target:
         raise ValueError("the URL holds a control character or a backslash")
     try:
         parts = urlsplit(url.strip(" "))
-        port = parts.port
     except ValueError as error:
         raise ValueError("the URL cannot be read") from error
     scheme = parts.scheme.lower()
@@ -68,22 +69,15 @@ def parse_target(url: str) -> Target:
         raise ValueError("the URL must begin with https:// or http://")
     if "@" in parts.netloc:
         raise ValueError("the URL holds user information, which belongs in a credential")
-    host = parts.netloc.lower().removesuffix(f":{parts.netloc.rpartition(':')[2]}" if port else "")
-    host = host.removesuffix(":")
-    if not _HOST.fullmatch(host):
+    place = _PLACE.fullmatch(parts.netloc.lower())
+    if place is None:
         raise ValueError("the URL names no host (international names are written in ASCII)")
-    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
-    if not path.startswith("/"):
-        raise ValueError("the URL cannot be read")
-    query = "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~-._?[]{}|^`\"<>") if parts.query else ""
-    return Target(
-        scheme=scheme, host=host, port=port or _DEFAULT_PORTS[scheme], path=path + quote_rest(query)
-    )
-
-
-def quote_rest(query: str) -> str:
-    """Percent-encode what servers accept unencoded in a query but a request line may not hold."""
-    return "".join(quote(letter, safe="") if letter in '"<>`' else letter for letter in query)
+    port = int(place[2]) if place[2] else _DEFAULT_PORTS[scheme]
+    if not 1 <= port <= 65535:
+        raise ValueError("the URL's port is not from 1 to 65535")
+    query = f"?{quote(parts.query, safe=_IN_QUERY)}" if parts.query else ""
+    path = quote(parts.path or "/", safe=_IN_PATH) + query
+    return Target(scheme=scheme, host=place[1], port=port, path=path)
 
 
 def allowed_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

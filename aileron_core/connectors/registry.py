@@ -1,0 +1,83 @@
+"""Which connectors there are, ready to be called."""
+
+import asyncio
+from pathlib import Path
+
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.errors import HashMismatch, NotFound, Problem
+
+__all__ = ["ConnectorRegistry"]
+
+
+class ConnectorRegistry:
+    """Hands out connectors by name, version and hash.
+
+    Args:
+        store: where they lie.
+        engine: what runs them. Routes belong to its outgoing client.
+    """
+
+    def __init__(self, store: ConnectorStore, engine: WasmEngine) -> None:
+        self._store = store
+        self._engine = engine
+
+    async def get(self, fqn: str, version: str, hash_: str) -> WasmConnector:
+        """Return the connector with exactly that name, version and hash, its bytes checked.
+
+        Raises:
+            NotFound: it is not installed; the message says what is.
+            HashMismatch: its bytes on disk are not those of *hash_*, or they are another connector's.
+            FileProblems: its manifest cannot be used by this version.
+        """
+        try:
+            installed = await asyncio.to_thread(self._store.find, hash_)
+        except NotFound as error:
+            hint = await asyncio.to_thread(self._hint, fqn, version)
+            raise NotFound(
+                f"connector {fqn} {version} with hash {hash_} is not installed; {hint}",
+                details={"connector": fqn, "version": version, "hash": hash_},
+            ) from error
+        identity = installed.identity
+        if (identity.fqn, identity.version) != (fqn, version):
+            raise HashMismatch(
+                f"{hash_} is {identity.fqn} {identity.version}, not {fqn} {version}; "
+                "correct the action's requires.connectors",
+                details={
+                    "expected": f"{fqn}@{version}",
+                    "computed": f"{identity.fqn}@{identity.version}",
+                },
+            )
+        return self._connector(installed)
+
+    async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
+        """Return every connector that can be used, and what is wrong with the others."""
+        found, problems = await asyncio.to_thread(self._store.scan)
+        return tuple(self._connector(entry) for entry in found), problems
+
+    async def install(self, source: Path, manifest: Path | None = None) -> WasmConnector:
+        """Take in a connector; see `ConnectorStore.install` for the errors."""
+        return self._connector(await asyncio.to_thread(self._store.install, source, manifest))
+
+    async def remove(self, hash_: str) -> bool:
+        """Remove a connector; False if it was not there."""
+        removed = await asyncio.to_thread(self._store.remove, hash_)
+        self._engine.forget(hash_)
+        return removed
+
+    def _connector(self, installed: InstalledConnector) -> WasmConnector:
+        return WasmConnector(
+            identity=installed.identity,
+            manifest=installed.manifest,
+            store=self._store,
+            engine=self._engine,
+        )
+
+    def _hint(self, fqn: str, version: str) -> str:
+        same = [entry.identity for entry in self._store.list() if entry.identity.fqn == fqn]
+        if any(identity.version == version for identity in same):
+            return "that version is installed with other bytes: pin the action to its hash, or install what the action was written for"
+        if same:
+            return f"installed are {', '.join(identity.version for identity in same)}"
+        return "install it from its folder first"

@@ -1,0 +1,156 @@
+"""A WASM connector behind the port: from the loop into a worker thread and back."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
+
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.outcome import conclude
+from aileron_core.errors import AileronError, HashMismatch, NotFound
+
+__all__ = ["WasmConnector"]
+
+_T = TypeVar("_T")
+
+
+class WasmConnector:
+    """One installed connector; any number of calls at a time, none of which sees another."""
+
+    def __init__(
+        self,
+        *,
+        identity: ConnectorIdentity,
+        manifest: Manifest,
+        store: ConnectorStore,
+        engine: WasmEngine,
+    ) -> None:
+        self._identity = identity
+        self._manifest = manifest
+        self._store = store
+        self._engine = engine
+
+    @property
+    def identity(self) -> ConnectorIdentity:
+        """Return whose it is, which version, which bytes."""
+        return self._identity
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return the `host:port` entries that its manifest lists, sorted."""
+        return self._manifest.hosts
+
+    @property
+    def manifest(self) -> Manifest:
+        """Return what it says of itself."""
+        return self._manifest
+
+    async def call(
+        self,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        read_only: bool = False,
+        on_request: Callable[[], None] | None = None,
+    ) -> OpResult:
+        """Run *op* once; see `protocol.Connector.call`.
+
+        The wall limit begins with the call; compiling a module that was not used before does not count.
+        """
+        stdin = json.dumps({"op": op, "args": args}, ensure_ascii=False).encode("utf-8", "replace")
+        clock = self._engine.clock
+        invocation = Invocation(
+            manifest=self._manifest,
+            limits=limits,
+            read_only=read_only,
+            on_request=on_request,
+            clock=clock,
+            slots=self._engine.slots,
+            deadline=clock.monotonic() + limits.wall_seconds,
+            secrets=_texts(args),
+        )
+        try:
+            future = self._engine.submit(lambda: self._run(invocation, stdin))
+        except AileronError as error:
+            return OpResult(failure=error.to_failure())
+        return await _joined(future, lambda: invocation.stop("cancelled"))
+
+    async def warm(self) -> None:
+        """Check and compile it now, so that no call has to wait for that.
+
+        Raises:
+            HashMismatch: its bytes are not those of its identity any more.
+            ConnectorRuntimeError: it is no module that can run here.
+        """
+        future = self._engine.submit(
+            lambda: self._engine.prepare(self.identity.hash, self._bytes())
+        )
+        await _joined(future, lambda: None)
+
+    def _bytes(self) -> bytes:
+        """Return the module's bytes, checked against the identity.
+
+        Raises:
+            HashMismatch: they are others, or gone.
+        """
+        try:
+            return self._store.read(self._identity.hash)[0]
+        except NotFound as error:
+            raise HashMismatch(
+                f"connector {self._identity.fqn} {self._identity.version} is no longer in the store; "
+                "install it again",
+                details={"expected": self._identity.hash, "computed": None},
+            ) from error
+
+    def _run(self, invocation: Invocation, stdin: bytes) -> OpResult:
+        # Checked before every run, although what runs is in memory: a change on disk must not go unseen.
+        module = self._bytes()
+        began = invocation.clock.monotonic()
+        try:
+            pre = self._engine.prepare(self._identity.hash, module)
+            invocation.deadline += invocation.clock.monotonic() - began
+            end = self._engine.run(pre, invocation, stdin)
+        except AileronError as error:
+            return OpResult(failure=error.to_failure(), requests_sent=invocation.requests_sent)
+        return conclude(end, invocation)
+
+
+async def _joined(future: Future[_T], stop: Callable[[], None]) -> _T:
+    """Wait for a worker; cancelled, stop it, wait until it has ended, then pass the cancellation on."""
+    waiter = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(waiter)
+    except asyncio.CancelledError:
+        if not future.cancel():
+            stop()
+            await _ended(waiter)
+        raise
+
+
+async def _ended(waiter: asyncio.Future[_T]) -> None:
+    """Wait until *waiter* is done, however often the waiting is cancelled."""
+    while not waiter.done():
+        try:
+            await asyncio.wait({waiter})
+        except asyncio.CancelledError:
+            continue
+    if not waiter.cancelled():
+        waiter.exception()
+
+
+def _texts(value: Json) -> frozenset[str]:
+    """Return the strings in arguments, which no log may show."""
+    if isinstance(value, str):
+        return frozenset({value})
+    if isinstance(value, Mapping):
+        return frozenset[str]().union(*(_texts(item) for item in value.values()))
+    if isinstance(value, Sequence):
+        return frozenset[str]().union(*(_texts(item) for item in value))
+    return frozenset()

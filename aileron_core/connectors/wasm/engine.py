@@ -1,0 +1,249 @@
+"""Running guests: one engine and one linker, a fresh store for each call.
+
+Threads: a worker of the pool runs a guest from beginning to end, host calls included. A ticker
+advances the epoch every 10 ms while any guest runs; at each tick the guest's own thread looks
+whether it has to end or to let another have its turn.
+"""
+
+import ctypes
+import os
+import secrets
+import threading
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import wasmtime
+
+# Two things the Python package has no name for yet: input from bytes, and a callback at each epoch.
+from wasmtime import _bindings as bindings
+from wasmtime import _ffi as ffi
+
+from aileron_core.clock import Clock
+from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.protocol import MIB
+from aileron_core.connectors.wasm.host import define_host
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.connectors.wasm.modules import CompiledModules
+from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.connectors.wasm.ticker import EpochTicker
+from aileron_core.errors import ConnectorRuntimeError, Unavailable
+
+__all__ = ["WasmEngine"]
+
+_THREADS = 32
+_SLICE_SECONDS = 0.05
+_MAX_TABLE_ELEMENTS = 1_000_000
+_CONTINUE = 0  # WASMTIME_UPDATE_DEADLINE_CONTINUE
+
+_T = TypeVar("_T")
+_raw: Any = bindings
+_EpochCallback: Any = _raw._wasmtime_store_epoch_deadline_callback.argtypes[1]  # noqa: SLF001
+
+
+class WasmEngine:
+    """Compiles modules and runs them, each call in a store of its own.
+
+    Args:
+        outgoing: the client for requests of guests.
+        compiled: the folder for compiled forms, under the home; None keeps them in memory only.
+        key: seals compiled forms; random, and so good for this process, if None.
+        guests: how many run at once; as many as there are cores if None.
+    """
+
+    def __init__(
+        self,
+        outgoing: OutgoingClient,
+        *,
+        compiled: Path | None = None,
+        key: bytes | None = None,
+        guests: int | None = None,
+    ) -> None:
+        config = wasmtime.Config()
+        config.epoch_interruption = True
+        # One memory of 32 bits that no other thread shares: what the limits are about.
+        config.wasm_threads = False
+        config.wasm_multi_memory = False
+        config.wasm_memory64 = False
+        self._engine = wasmtime.Engine(config)
+        self._linker = wasmtime.Linker(self._engine)
+        self._linker.define_wasi()
+        self._local = threading.local()
+        define_host(self._linker, self._current, outgoing)
+        self._outgoing = outgoing
+        self._modules = CompiledModules(self._engine, compiled, key or secrets.token_bytes(32))
+        self._ready: dict[str, Future[wasmtime.InstancePre]] = {}
+        self._lock = threading.Lock()
+        self._running: set[Invocation] = set()
+        self._closed = False
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aileron-guest")
+        self._ticker = EpochTicker(self._engine.increment_epoch)
+        self.slots = GuestSlots(guests or os.cpu_count() or 1)
+        self._on_epoch = _EpochCallback(self._epoch)
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock that deadlines are read on."""
+        return self._outgoing.clock
+
+    def submit(self, work: Callable[[], _T]) -> Future[_T]:
+        """Run *work* in a thread of the pool.
+
+        Raises:
+            Unavailable: the engine is closed.
+        """
+        try:
+            return self._pool.submit(work)
+        except RuntimeError as error:
+            raise Unavailable("the connector host is closing; try again later") from error
+
+    def prepare(self, hash_: str, module: bytes) -> wasmtime.InstancePre:
+        """Return the module, compiled once per *hash_*; blocks while it is compiled.
+
+        Raises:
+            ConnectorRuntimeError: it is no valid module, or imports what the host does not offer.
+        """
+        with self._lock:
+            known = self._ready.get(hash_)
+            mine: Future[wasmtime.InstancePre] = Future()
+            if known is None:
+                self._ready[hash_] = mine
+        if known is not None:
+            return known.result()
+        try:
+            with _wasmtime_errors("the connector is not a module that can run here"):
+                mine.set_result(self._linker.instantiate_pre(self._modules.load(module)))
+        except BaseException as error:
+            with self._lock:
+                del self._ready[hash_]
+            mine.set_exception(error)
+            raise
+        return mine.result()
+
+    def forget(self, hash_: str) -> None:
+        """Let go of a compiled module that is no longer installed."""
+        with self._lock:
+            self._ready.pop(hash_, None)
+
+    def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
+        """Run a guest to its end, on the calling thread.
+
+        Raises:
+            ConnectorRuntimeError: its surroundings could not be set up.
+        """
+        with self._lock:
+            if self._closed:
+                invocation.stop("closing")
+            self._running.add(invocation)
+        self._local.invocation = invocation
+        invocation.enter_guest()
+        try:
+            with self._ticker.guest():
+                return self._run(pre, invocation, stdin)
+        finally:
+            invocation.leave_guest()
+            self._local.invocation = None
+            with self._lock:
+                self._running.discard(invocation)
+
+    def close(self) -> None:
+        """Stop every guest, end every thread, free every module; blocks until that is done."""
+        with self._lock:
+            self._closed = True
+            running = tuple(self._running)
+        for invocation in running:
+            invocation.stop("closing")
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._ticker.close()
+        self._ready.clear()
+        self._linker.close()
+        self._engine.close()
+
+    def _run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
+        with _wasmtime_errors("the connector could not be set up"):
+            store = self._store(invocation, stdin)
+        try:
+            return _start(pre, store)
+        finally:
+            store.close()
+
+    def _store(self, invocation: Invocation, stdin: bytes) -> wasmtime.Store:
+        wasi = wasmtime.WasiConfig()
+        data = ffi.bytes_to_capi(stdin)
+        bindings.wasi_config_set_stdin_bytes(wasi.ptr(), ctypes.byref(data))
+        wasi.stdout_custom = invocation.take_stdout
+        wasi.stderr_custom = invocation.take_stderr
+        store = wasmtime.Store(self._engine)
+        store.set_limits(
+            memory_size=invocation.limits.memory_mib * MIB,
+            table_elements=_MAX_TABLE_ELEMENTS,
+            instances=1,
+            memories=1,
+        )
+        store.set_wasi(wasi)
+        store.set_epoch_deadline(1)
+        bindings.wasmtime_store_epoch_deadline_callback(store.ptr(), self._on_epoch, None, _NO_FINALIZER)  # fmt: skip
+        return store
+
+    def _current(self) -> Invocation:
+        invocation: Invocation = self._local.invocation
+        return invocation
+
+    def _epoch(self, _context: object, _data: object, delta: Any, kind: Any) -> int:
+        """Let the guest of this thread go on until the next tick, or end it with an error."""
+        try:
+            invocation = self._current()
+            if not invocation.must_stop():
+                now = invocation.clock.monotonic()
+                if now >= invocation.slice_end:
+                    invocation.share()
+                    invocation.slice_end = invocation.clock.monotonic() + _SLICE_SECONDS
+            if not invocation.must_stop():
+                delta[0] = 1
+                kind[0] = _CONTINUE
+                return 0
+        except BaseException:  # noqa: BLE001 - ctypes would print it and let the guest run on
+            self._current().stop("fault")
+        stop = wasmtime.WasmtimeError("stopped")
+        return ctypes.cast(stop._consume(), ctypes.c_void_p).value or 0  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+_NO_FINALIZER: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)()
+
+
+def _start(pre: wasmtime.InstancePre, store: wasmtime.Store) -> RunEnd:
+    try:
+        instance = pre.instantiate(store)
+    except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
+        return RunEnd(how="not_started", message=_first_line(error))
+    exports = instance.exports(store)
+    start, memory = exports.get("_start"), exports.get("memory")
+    if not isinstance(start, wasmtime.Func) or not isinstance(memory, wasmtime.Memory):
+        return RunEnd(how="not_started", message="it exports no _start or no memory")
+    try:
+        start(store)
+    except wasmtime.ExitTrap as error:
+        return RunEnd(how="exited", code=error.code, memory_bytes=memory.data_len(store))
+    except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
+        size = memory.data_len(store)
+        return RunEnd(how="trapped", message=_first_line(error), memory_bytes=size)
+    return RunEnd(how="returned", memory_bytes=memory.data_len(store))
+
+
+def _first_line(error: Exception) -> str:
+    """Return the cause from wasmtime's report, without its backtrace."""
+    text = str(error)
+    _, separator, cause = text.rpartition("Caused by:")
+    lines = [line.strip() for line in (cause if separator else text).splitlines() if line.strip()]
+    return (lines[-1] if separator and lines else lines[0] if lines else "no reason given")[:300]
+
+
+@contextmanager
+def _wasmtime_errors(what: str) -> Generator[None]:
+    """Turn what wasmtime raises into an error of ours."""
+    try:
+        yield
+    except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
+        raise ConnectorRuntimeError(f"{what}: {_first_line(error)}") from error

@@ -1,0 +1,266 @@
+"""What a guest can call: `aileron_host` (FACTS C.1) and a `poll_oneoff` that can be stopped.
+
+A function here never raises: wasmtime keeps the last Python exception in one global, so one that
+is raised in one thread surfaces in another guest's (measured: 8 % of innocent calls). Whatever goes
+wrong is kept on the invocation, and the guest gets a number.
+"""
+
+import logging
+from collections.abc import Callable
+
+import wasmtime
+
+from aileron_core.connectors.module_shape import HOST_MODULE
+from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
+from aileron_core.connectors.target import parse_target
+from aileron_core.connectors.wasm.envelope import Envelope, read_envelope
+from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.wasi import (
+    EVENT_BYTES,
+    MAX_SUBSCRIPTIONS,
+    SUBSCRIPTION_BYTES,
+    poll,
+)
+from aileron_core.errors import BindingRequired, CapabilityDenied, ConnectorRuntimeError, OpFailed
+
+__all__ = ["define_host"]
+
+_log = logging.getLogger(__name__)
+_guest_log = logging.getLogger("aileron.connector")
+
+_I32 = wasmtime.ValType.i32()
+_OK, _FAILED, _MALFORMED = 0, -1, -2
+_FAULT, _INVAL = 21, 28  # errno of WASI preview 1
+_MAX_ENVELOPE = 32 * 1024 * 1024
+_MAX_LOG_LINES = 200
+_MAX_LOG_LINE = 500
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+Current = Callable[[], Invocation]
+"""The invocation of the calling thread."""
+
+
+def define_host(linker: wasmtime.Linker, current: Current, outgoing: OutgoingClient) -> None:
+    """Put the host's functions into *linker*, over wasmtime's own WASI."""
+    functions = _HostFunctions(current, outgoing)
+    linker.allow_shadowing = True
+    table: tuple[tuple[str, str, int, int, Callable[..., int | None]], ...] = (
+        (HOST_MODULE, "log", 4, 0, functions.log),
+        (HOST_MODULE, "http_request", 2, 1, functions.http_request),
+        (HOST_MODULE, "http_response_size", 0, 1, functions.http_response_size),
+        (HOST_MODULE, "http_response_status", 0, 1, functions.http_response_status),
+        (HOST_MODULE, "http_response_read", 2, 1, functions.http_response_read),
+        ("wasi_snapshot_preview1", "poll_oneoff", 4, 1, functions.poll_oneoff),
+    )
+    for module, name, parameters, results, function in table:
+        type_ = wasmtime.FuncType([_I32] * parameters, [_I32] * results)
+        linker.define_func(module, name, type_, function, access_caller=True)
+
+
+class _HostFunctions:
+    """The functions; the caller's memory is read and written within its bounds only."""
+
+    def __init__(self, current: Current, outgoing: OutgoingClient) -> None:
+        self._current = current
+        self._outgoing = outgoing
+
+    def log(self, caller: wasmtime.Caller, *where: int) -> None:
+        """Take a line for the log."""
+        invocation = self._current()
+        try:
+            level = _read(caller, where[0], where[1], 16)
+            line = _read(caller, where[2], where[3], _MAX_LOG_LINE)
+            if level is not None and line is not None:
+                _log_line(invocation, level, line, _unsigned(where[3]))
+        except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
+            _fault(invocation, error)
+
+    def http_request(self, caller: wasmtime.Caller, pointer: int, length: int) -> int:
+        """Send a request; 0 for any answer, -1 if it was refused or failed, -2 if malformed."""
+        invocation = self._current()
+        try:
+            return self._http_request(caller, invocation, pointer, length)
+        except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
+            _fault(invocation, error)
+            return _FAILED
+
+    def http_response_size(self, caller: wasmtime.Caller) -> int:
+        """Return the size of the last answer's body, -1 if there is none."""
+        del caller
+        response = self._current().response
+        return -1 if response is None else len(response)
+
+    def http_response_status(self, caller: wasmtime.Caller) -> int:
+        """Return the status of the last answer, -1 if there is none."""
+        del caller
+        return self._current().response_status
+
+    def http_response_read(self, caller: wasmtime.Caller, pointer: int, length: int) -> int:
+        """Copy the body of the last answer from its start; -1 if there is none or no room for it."""
+        invocation = self._current()
+        try:
+            if invocation.response is None:
+                return _FAILED
+            part = invocation.response[: _unsigned(length)]
+            return len(part) if _write(caller, pointer, part) else _FAILED
+        except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
+            _fault(invocation, error)
+            return _FAILED
+
+    def poll_oneoff(
+        self, caller: wasmtime.Caller, source: int, target: int, count: int, written: int
+    ) -> int:
+        """Wait as WASI's function does, but no longer than the guest may live."""
+        invocation = self._current()
+        try:
+            wishes = _unsigned(count)
+            if not 1 <= wishes <= MAX_SUBSCRIPTIONS:
+                return _INVAL
+            size = wishes * SUBSCRIPTION_BYTES
+            subscriptions = _read(caller, source, size, size)
+            if subscriptions is None or len(subscriptions) != size:
+                return _FAULT
+            events = poll(invocation, subscriptions)
+            number = (len(events) // EVENT_BYTES).to_bytes(4, "little")
+            fits = _write(caller, target, events) and _write(caller, written, number)
+        except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
+            _fault(invocation, error)
+            return _FAULT
+        return _OK if fits else _FAULT
+
+    def _http_request(
+        self, caller: wasmtime.Caller, invocation: Invocation, pointer: int, length: int
+    ) -> int:
+        invocation.response = None
+        invocation.response_status = -1
+        data = _read(caller, pointer, length, _MAX_ENVELOPE)
+        try:
+            if data is None or len(data) != _unsigned(length):
+                raise ValueError("the request lies outside the connector's memory or is too large")
+            envelope = read_envelope(data)
+            self._check(invocation, envelope)
+            self._send(invocation, envelope)
+        except ValueError as error:
+            invocation.host_error = ConnectorRuntimeError(
+                f"the connector made a request that cannot be sent: {error}"
+            )
+            return _MALFORMED
+        except OpFailed as error:
+            invocation.host_error = error
+            invocation.must_stop()
+            return _FAILED
+        invocation.host_error = None
+        return _OK
+
+    def _check(self, invocation: Invocation, envelope: Envelope) -> None:
+        """Hold the request against what the connector was given: host, kind of request, credential."""
+        target = parse_target(envelope.url)
+        self._outgoing.check_host(target, invocation.manifest.hosts)
+        if invocation.read_only and envelope.method not in {"GET", "HEAD"}:
+            raise CapabilityDenied(
+                f"a preview only reads: the connector tried {envelope.method[:16]} on "
+                f"{target.host_port}",
+                details={
+                    "requested": f"network:{target.host_port}",
+                    "method": envelope.method[:16],
+                },
+            )
+        if envelope.credential is None or self._outgoing.is_routed(target.host_port):
+            return
+        name, kind = invocation.manifest.name, invocation.manifest.credential_kind
+        if envelope.credential != kind:
+            raise CapabilityDenied(
+                f"the connector asked for a credential of kind {envelope.credential[:64]!r}; its "
+                f"manifest declares {kind or 'none'}",
+                details={"boundary_detail": "connector_manifest", "connector": name},
+                boundary="connector_manifest",
+            )
+        raise BindingRequired(
+            f"{name} needs a credential ({kind}) for {target.host_port} and none is bound; this "
+            "version cannot bind one yet, it can only reach hosts given with --route",
+            details={"boundary_detail": "action", "connector": name, "capability_kind": kind},
+        )
+
+    def _send(self, invocation: Invocation, envelope: Envelope) -> None:
+        exchange = invocation.open_exchange()
+        invocation.leave_guest()
+        try:
+            answer = self._outgoing.send(
+                OutgoingRequest(
+                    method=envelope.method,
+                    url=envelope.url,
+                    headers=envelope.headers,
+                    body=envelope.body,
+                ),
+                exchange,
+                allowed=invocation.manifest.hosts,
+                max_redirects=invocation.limits.redirects,
+                max_body=invocation.limits.response_bytes,
+            )
+        finally:
+            invocation.close_exchange()
+            invocation.enter_guest()
+        invocation.response = answer.body
+        invocation.response_status = answer.status
+        invocation.last_status = answer.status
+
+
+def _unsigned(value: int) -> int:
+    return value & 0xFFFFFFFF
+
+
+def _memory(caller: wasmtime.Caller) -> wasmtime.Memory | None:
+    memory = caller.get("memory")
+    return memory if isinstance(memory, wasmtime.Memory) else None
+
+
+def _read(caller: wasmtime.Caller, pointer: int, length: int, limit: int) -> bytes | None:
+    """Return up to *limit* bytes of the guest's range; None if the range leaves its memory."""
+    memory = _memory(caller)
+    start, size = _unsigned(pointer), _unsigned(length)
+    if memory is None or start + size > memory.data_len(caller):
+        return None
+    return bytes(memory.read(caller, start, start + min(size, limit)))
+
+
+def _write(caller: wasmtime.Caller, pointer: int, data: bytes) -> bool:
+    """Copy *data* into the guest's memory; False if it does not fit there."""
+    memory = _memory(caller)
+    start = _unsigned(pointer)
+    if memory is None or start + len(data) > memory.data_len(caller):
+        return False
+    if data:
+        memory.write(caller, data, start)
+    return True
+
+
+def _fault(invocation: Invocation, error: BaseException) -> None:
+    """Keep a fault of ours: by type only, because its message may quote what the guest handles."""
+    _log.error("a host function of a connector failed with %s", type(error).__name__)
+    invocation.host_error = ConnectorRuntimeError(
+        f"the host of the connector failed ({type(error).__name__}); this is a fault of Aileron"
+    )
+    invocation.stop("fault")
+
+
+def _log_line(invocation: Invocation, level: bytes, line: bytes, length: int) -> None:
+    """Log that a guest said something, always at DEBUG, its own level as a word.
+
+    Not what it said while it reads for a preview: a preview is for one person's eyes. Otherwise its
+    text, bounded and without control characters; arguments that occur in it are struck out.
+    """
+    invocation.log_lines += 1
+    if invocation.log_lines > _MAX_LOG_LINES or not _guest_log.isEnabledFor(logging.DEBUG):
+        return
+    word = logging.getLevelName(_LEVELS.get(level.decode("ascii", "replace").lower(), logging.INFO))
+    if invocation.read_only:
+        said = f"({length} bytes)"
+    else:
+        said = ascii(invocation.strike_out(line.decode("utf-8", "replace")))
+    _guest_log.debug("%s %s: %s", invocation.manifest.name, word, said)

@@ -1,0 +1,169 @@
+"""One run of a guest: what it was given, what it said, what stops it."""
+
+import errno
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from aileron_core.clock import Clock
+from aileron_core.connectors.exchange import Exchange
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.protocol import Limits
+from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.errors import OpFailed
+
+__all__ = ["Ending", "Invocation", "RunEnd", "StopReason"]
+
+StopReason: TypeAlias = Literal["wall", "cancelled", "closing", "fault"]
+Ending: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How the guest itself ended."""
+
+    how: Ending
+    code: int = 0
+    message: str = ""
+    memory_bytes: int = 0
+    """The size of its memory at the end."""
+
+
+class Invocation:
+    """State of one run; the guest's thread owns it, others only call `stop`.
+
+    Args:
+        manifest: what the connector may do.
+        limits: bounds of the run.
+        read_only: only GET and HEAD may leave.
+        on_request: called before the first byte of each request may leave.
+        clock: monotonic time.
+        slots: the turns that guests take.
+        deadline: monotonic seconds at which the run is over.
+        secrets: texts of the arguments, struck out of what the guest logs.
+    """
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest,
+        limits: Limits,
+        read_only: bool,
+        on_request: Callable[[], None] | None,
+        clock: Clock,
+        slots: GuestSlots,
+        deadline: float,
+        secrets: frozenset[str] = frozenset(),
+    ) -> None:
+        self.manifest = manifest
+        self.limits = limits
+        self.read_only = read_only
+        self.clock = clock
+        self.deadline = deadline
+        self._on_request = on_request
+        # Longest first, so that no text hides a part of a longer one.
+        self._secrets = sorted((text for text in secrets if text), key=len, reverse=True)
+        self._slots = slots
+        self._holds_slot = False
+        self._lock = threading.Lock()
+        self._stop_reason: StopReason | None = None
+        self._stop = threading.Event()
+        self._exchange: Exchange | None = None
+        self.slice_end = 0.0
+        self.clock_base = clock.monotonic()
+        self.stdout = bytearray()
+        self.stdout_overflow = False
+        self.stderr = bytearray()
+        self.log_lines = 0
+        self.response: bytes | None = None
+        self.response_status = -1
+        self.last_status: int | None = None
+        self.requests_sent = 0
+        self.host_error: OpFailed | None = None
+        """The true cause of the last failed host call; a later success clears it (FACTS C.6)."""
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Return why it has to end, if it has to."""
+        return self._stop_reason
+
+    def stop(self, reason: StopReason) -> None:
+        """Make the guest end, wherever it is; from any thread. The first reason stays."""
+        with self._lock:
+            if self._stop_reason is None:
+                self._stop_reason = reason
+            exchange = self._exchange
+        self._stop.set()
+        if exchange is not None:
+            exchange.stop()
+
+    def must_stop(self) -> bool:
+        """Tell whether it has to end, now that time has passed."""
+        if self._stop_reason is None and self.clock.monotonic() >= self.deadline:
+            self.stop("wall")
+        return self._stop_reason is not None
+
+    def sleep(self, seconds: float) -> None:
+        """Wait on behalf of the guest, no longer than it may live."""
+        left = self.deadline - self.clock.monotonic()
+        self._stop.wait(max(0.0, min(seconds, left)))
+        self.must_stop()
+
+    def enter_guest(self) -> None:
+        """Take a turn on the processor; without one only if the run is over anyway."""
+        self._holds_slot = self._slots.acquire(self.must_stop)
+
+    def leave_guest(self) -> None:
+        """Give the turn up, for as long as the guest waits for something."""
+        if self._holds_slot:
+            self._holds_slot = False
+            self._slots.release()
+
+    def share(self) -> None:
+        """Let somebody else have a turn if anybody wants one."""
+        if self._holds_slot and self._slots.wanted:
+            self.leave_guest()
+            self.enter_guest()
+
+    def open_exchange(self) -> Exchange:
+        """Return the exchange for one host request, bounded by its own time and the run's."""
+        now = self.clock.monotonic()
+        until = min(now + self.limits.http_seconds, self.deadline)
+        exchange = Exchange(self.clock, until, self._sending)
+        with self._lock:
+            self._exchange = exchange
+        if self._stop_reason is not None:
+            exchange.stop()
+        return exchange
+
+    def close_exchange(self) -> None:
+        """Forget the exchange: it is over."""
+        with self._lock:
+            self._exchange = None
+
+    def take_stdout(self, data: bytes) -> int | None:
+        """Keep output of the guest; a negative errno once there is too much."""
+        if len(self.stdout) + len(data) > self.limits.stdout_bytes:
+            self.stdout_overflow = True
+            return -errno.ENOSPC
+        self.stdout += data
+        return None
+
+    def take_stderr(self, data: bytes) -> int | None:
+        """Keep the beginning of what the guest complains of, where the cause stands."""
+        room = self.limits.stderr_bytes - len(self.stderr)
+        self.stderr += data[: max(room, 0)]
+        return None
+
+    def strike_out(self, text: str) -> str:
+        """Return *text* without the arguments of this run."""
+        for secret in self._secrets:
+            text = text.replace(secret, "[argument]")
+        return text
+
+    def _sending(self) -> None:
+        # Counted first: whatever the listener does, the request counts as possibly sent.
+        self.requests_sent += 1
+        if self._on_request is not None:
+            self._on_request()

@@ -1,0 +1,98 @@
+"""Compiled modules: machine code, so trusted only with our own seal (DESIGN 9, THREATS H6).
+
+Compiling takes up to seconds, loading a compiled form milliseconds. The compiled form lies under
+the home, is read once into memory, its HMAC is checked over exactly those bytes, and they are what
+is loaded. No file is mapped, and wasmtime's own cache is off.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import logging
+import os
+import platform
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import wasmtime
+
+__all__ = ["CompiledModules"]
+
+_log = logging.getLogger(__name__)
+_MAC_BYTES = 32
+_LABEL = b"aileron compiled module v1\0"
+
+
+class CompiledModules:
+    """Compiles modules, or loads what it compiled before.
+
+    Args:
+        engine: the engine that will run them.
+        folder: where compiled forms lie; None keeps none.
+        key: the secret that seals them: from the vault, or random for the life of the process.
+    """
+
+    def __init__(self, engine: wasmtime.Engine, folder: Path | None, key: bytes) -> None:
+        self._engine = engine
+        self._folder = folder
+        self._key = key
+        self._kind = f"{version('wasmtime')} {platform.machine()} {platform.system()}".encode()
+
+    def load(self, module: bytes) -> wasmtime.Module:
+        """Return the compiled form of *module*.
+
+        Raises:
+            wasmtime.WasmtimeError: it is no valid module.
+        """
+        digest = hashlib.sha256(module).digest()
+        if (known := self._sealed(digest)) is not None:
+            try:
+                return wasmtime.Module.deserialize(self._engine, known)
+            except wasmtime.WasmtimeError:
+                _log.info(
+                    "a compiled module was made for another machine or version; compiling again"
+                )
+        compiled = wasmtime.Module(self._engine, module)
+        self._keep(digest, compiled)
+        return compiled
+
+    def _file(self, digest: bytes) -> Path | None:
+        return None if self._folder is None else self._folder / f"{digest.hex()}.cwasm"
+
+    def _seal(self, digest: bytes, compiled: bytes) -> bytes:
+        mac = hmac.new(self._key, _LABEL + digest + self._kind + b"\0", hashlib.sha256)
+        mac.update(compiled)
+        return mac.digest()
+
+    def _sealed(self, digest: bytes) -> bytes | None:
+        path = self._file(digest)
+        if path is None:
+            return None
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as file:
+                data = file.read()
+        except OSError:
+            return None
+        seal, compiled = data[:_MAC_BYTES], data[_MAC_BYTES:]
+        return compiled if hmac.compare_digest(seal, self._seal(digest, compiled)) else None
+
+    def _keep(self, digest: bytes, module: wasmtime.Module) -> None:
+        path = self._file(digest)
+        if path is None:
+            return
+        compiled = bytes(module.serialize())
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, staged = tempfile.mkstemp(prefix="compiled-", dir=path.parent)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(self._seal(digest, compiled) + compiled)
+                Path(staged).replace(path)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    Path(staged).unlink()
+        except OSError as error:
+            # Only speed is lost.
+            _log.info("a compiled module could not be kept: %s", error.strerror)

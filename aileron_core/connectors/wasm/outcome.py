@@ -1,0 +1,177 @@
+"""From the end of a guest to the result of its op (FACTS C.6, C.7)."""
+
+import json
+import math
+import re
+from typing import Any, NoReturn, cast
+
+from aileron_core.canonical import Json
+from aileron_core.connectors.protocol import MIB, OpResult
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.errors import (
+    AileronError,
+    BindingFailed,
+    ConnectorRuntimeError,
+    ExternalApiError,
+    NetworkError,
+    ResourceLimitExceeded,
+    Unavailable,
+)
+
+__all__ = ["conclude"]
+
+_MAX_MESSAGE = 2000
+_STDERR_TAIL = 256
+_OUT_OF_MEMORY = re.compile(
+    rb"out of memory|OutOfMemory|memory allocation of \d+ bytes failed", re.IGNORECASE
+)
+
+
+def conclude(end: RunEnd, invocation: Invocation) -> OpResult:
+    """Return what the op came to. The strongest cause wins: a limit, the host's own, the guest's."""
+    output: Json = None
+    failure: AileronError | None = None
+    if end.how in {"returned", "exited"} and not _host_has_the_word(invocation):
+        try:
+            output = _read_stdout(end, invocation)
+        except AileronError as error:
+            failure = error
+    else:
+        failure = _host_failure(invocation) or _trap_failure(end, invocation)
+    return OpResult(
+        output=output if failure is None else None,
+        failure=None if failure is None else failure.to_failure(),
+        requests_sent=invocation.requests_sent,
+        last_status=invocation.last_status,
+    )
+
+
+def _host_has_the_word(invocation: Invocation) -> bool:
+    # A guest that came to its own end in spite of a stop has told how it went: better known than not.
+    return invocation.stdout_overflow or invocation.host_error is not None
+
+
+def _host_failure(invocation: Invocation) -> AileronError | None:
+    limits = invocation.limits
+    if invocation.stop_reason == "wall":
+        configured = f"{limits.wall_seconds:g}s"
+        return ResourceLimitExceeded(
+            f"the connector ran longer than {configured} and was stopped",
+            details={"limit": "wall_time", "configured": configured},
+        )
+    if invocation.stop_reason in {"cancelled", "closing"}:
+        return Unavailable("the call was stopped because the console is closing or gave it up")
+    if invocation.stop_reason == "fault":
+        return ConnectorRuntimeError("the connector was stopped after a fault of its host")
+    if invocation.stdout_overflow:
+        configured = f"{limits.stdout_bytes} bytes"
+        return ResourceLimitExceeded(
+            f"the connector printed more than {configured}",
+            details={"limit": "stdout", "configured": configured},
+        )
+    return invocation.host_error
+
+
+def _trap_failure(end: RunEnd, invocation: Invocation) -> AileronError:
+    if _ran_out_of_memory(end, invocation):
+        return _memory_failure(invocation)
+    if end.how == "not_started":
+        return ConnectorRuntimeError(f"the connector could not be started: {end.message}")
+    return ConnectorRuntimeError(f"the connector crashed: {end.message}{_said(invocation)}")
+
+
+def _memory_failure(invocation: Invocation) -> ResourceLimitExceeded:
+    configured = f"{invocation.limits.memory_mib} MiB"
+    return ResourceLimitExceeded(
+        f"the connector needed more than {configured} of memory",
+        details={"limit": "memory", "configured": configured},
+    )
+
+
+def _ran_out_of_memory(end: RunEnd, invocation: Invocation) -> bool:
+    """Tell whether memory was the cause: wasmtime does not say which growth it refused."""
+    if end.how == "not_started":
+        return "exceeds memory limits" in end.message
+    if _OUT_OF_MEMORY.search(invocation.stderr):
+        return True
+    limit = invocation.limits.memory_mib * MIB
+    return end.how == "trapped" and end.memory_bytes >= limit * 0.9
+
+
+def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
+    """Return the output that the guest printed, or raise the failure that it, or its end, tells of.
+
+    stdout comes first, also after a non-zero exit: some connectors exit 1 with a typed error.
+    """
+    text = bytes(invocation.stdout).strip()
+    failed = end.how == "exited" and end.code != 0
+    if not text and not failed:
+        return {}
+    try:
+        parsed = _parse(text)
+    except ValueError as error:
+        if failed:
+            raise _exit_failure(end, invocation) from error
+        raise ConnectorRuntimeError(
+            f"the connector printed something that is not one JSON object: {error}"
+        ) from error
+    if (told := parsed.get("error")) is not None:
+        raise _own_failure(told, invocation)
+    if failed:
+        raise _exit_failure(end, invocation)
+    return cast("Json", parsed.get("output", {}))
+
+
+def _exit_failure(end: RunEnd, invocation: Invocation) -> AileronError:
+    if _ran_out_of_memory(end, invocation):
+        return _memory_failure(invocation)
+    return ConnectorRuntimeError(f"the connector exited with {end.code}{_said(invocation)}")
+
+
+def _own_failure(told: Any, invocation: Invocation) -> AileronError:
+    """Return the connector's own error; of its classes only those that a connector can know are kept."""
+    fields = cast("dict[str, Any]", told) if isinstance(told, dict) else {"message": told}
+    words = fields.get("message")
+    message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and did not say why"  # fmt: skip
+    class_ = fields.get("class")
+    if class_ == ExternalApiError.class_:
+        return ExternalApiError(message, status=invocation.last_status)
+    details = {} if invocation.last_status is None else {"status": invocation.last_status}
+    if class_ == NetworkError.class_:
+        return NetworkError(message, details=details)
+    if class_ == BindingFailed.class_:
+        return BindingFailed(message, details=details)
+    return ConnectorRuntimeError(message, details=details)
+
+
+def _said(invocation: Invocation) -> str:
+    tail = bytes(invocation.stderr[-_STDERR_TAIL:]).decode("utf-8", "replace").strip()
+    return f"; it said: {tail}" if tail else ""
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    """Return the one JSON object in *text*, integers exact.
+
+    Raises:
+        ValueError: it is none, or holds what has no JSON form again: infinities, lone surrogates.
+    """
+    try:
+        parsed: object = json.loads(text.decode(), parse_constant=_not_json, parse_float=_finite)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(parsed, dict):
+        raise ValueError("it is JSON, but no object")
+    if rb"\ud" in text.lower():
+        json.dumps(parsed, ensure_ascii=False).encode()
+    return cast("dict[str, Any]", parsed)
+
+
+def _not_json(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("it holds a number that is too large")
+    return number

@@ -1,0 +1,53 @@
+"""The clock that running guests are interrupted by."""
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+__all__ = ["TICK_SECONDS", "EpochTicker"]
+
+TICK_SECONDS = 0.01
+
+
+class EpochTicker:
+    """Calls *tick* every 10 ms while a guest runs, from a thread that sleeps while none does."""
+
+    def __init__(self, tick: Callable[[], None]) -> None:
+        self._tick = tick
+        self._changed = threading.Condition()
+        self._guests = 0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def guest(self) -> Generator[None]:
+        """Tick while the block runs."""
+        with self._changed:
+            self._guests += 1
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="aileron-epoch", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._guests -= 1
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._closed = True
+            thread = self._thread
+            self._changed.notify()
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        with self._changed:
+            while not self._closed:
+                if self._guests:
+                    self._changed.wait(TICK_SECONDS)
+                    self._tick()
+                else:
+                    self._changed.wait()
