@@ -183,8 +183,9 @@ def _json_or_none(data: bytes) -> Json:
 class LazyMcp:
     """`McpMount`, imported later: the root builds this one at once."""
 
-    def __init__(self, call: Call, hold_seconds: float = 25.0) -> None:
+    def __init__(self, call: Call, hold_seconds: float = 25.0, version: str = "") -> None:
         self._call = call
+        self._version = version
         self._hold_seconds = hold_seconds
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wanted = asyncio.Event()
@@ -257,4 +258,4 @@ class LazyMcp:
 
     def _build(self) -> Mount:
         module = importlib.import_module("aileron_mcp.server")
-        return cast("Mount", module.McpMount(self._call, hold_seconds=self._hold_seconds))
+        return cast("Mount", module.McpMount(self._call, self._hold_seconds, self._version))

@@ -98,9 +98,10 @@ class McpMount:
     Args:
         call: reaches the routes of this process (`aileron_mcp.mount.asgi_call`).
         hold_seconds: `[mcp] hold_seconds`, the longest a gated call is held.
+        version: what clients are told of this program.
     """
 
-    def __init__(self, call: Call, hold_seconds: float = 25.0) -> None:
+    def __init__(self, call: Call, hold_seconds: float = 25.0, version: str = "") -> None:
         self._call = call
         self._setting = hold_seconds
         self._bus = InMemorySubscriptionBus()
@@ -109,6 +110,7 @@ class McpMount:
         self._closing = asyncio.Event()
         server = _ToolServer(
             "aileron",
+            version=version,
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,

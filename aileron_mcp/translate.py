@@ -80,6 +80,8 @@ _NEXT_STEP: Mapping[str, str] = {
     "unauthorized": "This session has ended: ask the user to start the agent again with `aileron launch`.",
     "unavailable": "Nothing ran; call again in a minute.",
 }
+_COMPLETED = ("output", "steps", "audit_id", "digest_words")
+_PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at")
 _OTHERWISE = "Tell the user; the audit id finds it in the Aileron console."
 _INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
 _BY_CLASS = {
@@ -214,7 +216,7 @@ def run_answer(status: int, body: Json) -> ToolResult:
     if is_pending(status, body):
         return _pending(_mapping(body))
     if status == 200 and _mapping(body).get("status") == "completed":
-        return _completed(_mapping(body), ("output", "steps", "audit_id", "digest_words"))
+        return _completed(_mapping(body), _COMPLETED)
     return _refused(status, body)
 
 
@@ -233,11 +235,12 @@ def result_answer(status: int, body: Json, asked: Json = None) -> ToolResult:
     if state == "pending_approval":
         return _pending({**_mapping(asked), **facts})
     if state == "completed":
-        names = ("output", "steps", "audit_id", "digest_words", "approval_id", "action")
-        return _completed(facts, names)
+        return _completed(facts, _COMPLETED)
     failure = _mapping(facts.get("failure"))
     if state in ("failed", "unknown") and failure:
-        return _failed(str(state), {"audit_id": facts.get("audit_id"), **failure}, facts)
+        details = {**_mapping(failure.get("details")), **_present(facts, ("approval_id",))}
+        audit_id = failure.get("audit_id") or facts.get("audit_id")
+        return _failed(str(state), {**failure, "audit_id": audit_id, "details": details})
     if state == "denied":
         reason = facts.get("reason")
         because = f" Their reason: {reason}" if reason else " They gave no reason."
@@ -263,7 +266,7 @@ def withdraw_answer(status: int, body: Json) -> ToolResult:
 
 def error_result(failure: Failure) -> ToolResult:
     """Return the result for an error of our own that no route answered."""
-    return _failed(_status_of(failure.class_), failure.to_json(), {})
+    return _failed(_status_of(failure.class_), failure.to_json())
 
 
 def _completed(facts: JsonObject, names: Iterable[str], note: str | None = None) -> ToolResult:
@@ -274,8 +277,7 @@ def _completed(facts: JsonObject, names: Iterable[str], note: str | None = None)
 
 def _pending(facts: JsonObject) -> ToolResult:
     """Keep the console's own message and add what it leaves out."""
-    names = ("approval_id", "review_url", "message", "audit_id", "expires_at", "action")
-    content = {"status": "pending_approval", **_present(facts, names)}
+    content = {"status": "pending_approval", **_present(facts, _PENDING)}
     approval_id = str(content.get("approval_id", ""))
     lines = [str(content.get("message") or "A person has to decide this in the Aileron console.")]
     said = lines[0]
@@ -288,7 +290,7 @@ def _pending(facts: JsonObject) -> ToolResult:
             f"Then call {CHECK_ACTION_STATUS} with approval_id {approval_id}; do not repeat this call."
         )
     content["message"] = "\n".join(lines)
-    rest = _present(content, ("status", "approval_id", "audit_id", "expires_at", "action"))
+    rest = _present(content, ("status", "audit_id", "expires_at"))
     return _result(content, "\n".join([*lines, *_lines(rest)]), is_error=False)
 
 
@@ -300,7 +302,7 @@ def _refused(status: int, body: Json) -> ToolResult:
             message=f"The console gave an answer that is none of its own (HTTP {status}).",
         )
         error = failure.to_json()
-    return _failed(_status_of(str(error.get("class"))), error, {})
+    return _failed(_status_of(str(error.get("class"))), error)
 
 
 def _status_of(class_: str) -> str:
@@ -308,7 +310,7 @@ def _status_of(class_: str) -> str:
 
 
 def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolResult:
-    details = _present(facts, ("reason",))
+    details = _present(facts, ("reason", "approval_id"))
     audit_id = facts.get("audit_id")
     failure = Failure(
         class_=class_,
@@ -316,16 +318,14 @@ def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolRes
         audit_id=audit_id if isinstance(audit_id, str) else None,
         details=details,
     )
-    return _failed(status, failure.to_json(), facts)
+    return _failed(status, failure.to_json())
 
 
-def _failed(status: str, error: JsonObject, facts: JsonObject) -> ToolResult:
+def _failed(status: str, error: JsonObject) -> ToolResult:
     class_ = str(error.get("class"))
     content: dict[str, Any] = {"status": status, "error": dict(error)}
-    content.update(_present(facts, ("approval_id", "action")))
     lines = [f"{error.get('message')} {_NEXT_STEP.get(class_, _OTHERWISE)}", f"status: {status}"]
     lines += _lines({name: value for name, value in error.items() if name != "message"})
-    lines += _lines(_present(facts, ("approval_id", "action")))
     return _result(content, "\n".join(lines), is_error=True)
 
 

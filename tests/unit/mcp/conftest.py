@@ -1,0 +1,21 @@
+"""Consoles for the tests of this folder."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.mcp.harness import ThreadConsole
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The console runs on asyncio, so its clients here do too."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreadConsole]:
+    """A console that holds a gated call for two seconds."""
+    running = ThreadConsole(tmp_path_factory.mktemp("mcp") / "home", hold_seconds=2.0)
+    yield running
+    running.stop()

@@ -1,0 +1,237 @@
+"""HTTP answers as MCP results, and how long a call is held."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.errors import InvalidArguments
+from aileron_mcp.translate import (
+    CLIENT_LIMITS,
+    hold_seconds,
+    is_pending,
+    own_tools,
+    result_answer,
+    run_answer,
+    status_query,
+    tool,
+    withdraw_answer,
+)
+
+ID = "act-20260101T000000-0123456789abcdef"
+PENDING = {
+    "status": "pending_approval",
+    "approval_id": ID,
+    "review_url": f"http://127.0.0.1:1/review/{ID}",
+    "message": "Somebody must decide.",
+    "audit_id": "run-1",
+    "expires_at": "2026-01-01T00:30:00.000Z",
+}
+
+
+def text_of(result: dict[str, Any]) -> str:
+    (block,) = result["content"]
+    assert block["type"] == "text"
+    return block["text"]
+
+
+def failure(class_: str, **more: Any) -> dict[str, Any]:
+    return {
+        "class": class_,
+        "message": "it went wrong",
+        "retriable": False,
+        "boundary": "gate",
+        "audit_id": "run-1",
+        "details": {},
+        **more,
+    }
+
+
+def test_an_action_becomes_the_tool_of_its_own_name_and_schema() -> None:
+    """Name, description and schema reach the agent as the catalog has them."""
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    item = {"name": "a-b", "tool": "a_b", "description": "does it", "input_schema": schema}
+    assert tool(item) == {"name": "a_b", "description": "does it", "inputSchema": schema}
+
+
+def test_the_own_tools_take_nothing_that_they_do_not_name() -> None:
+    """Their schemas are closed, as WIRE.md has all of them."""
+    assert [t["name"] for t in own_tools()] == ["check_action_status", "withdraw_action"]
+    assert all(t["inputSchema"]["additionalProperties"] is False for t in own_tools())
+
+
+def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
+    """An agent that reads only text and one that reads only structure learn the same."""
+    body = {"status": "completed", "audit_id": "run-1", "output": {"a": [1]}, "steps": {"s": 1}}
+    result = run_answer(200, body)
+    assert result["isError"] is False
+    assert result["structuredContent"] == body
+    assert json.loads(text_of(result)) == body
+
+
+def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
+    """It is no error, and both halves carry the id, the place and the next step."""
+    result = run_answer(202, PENDING)
+    assert result["isError"] is False
+    content = result["structuredContent"]
+    assert content.keys() == PENDING.keys()
+    for said in (text_of(result), content["message"]):
+        assert "Somebody must decide." in said
+        assert str(PENDING["review_url"]) in said
+        assert f"aileron open approval {ID}" in said
+        assert "check_action_status" in said
+    assert "run-1" in text_of(result)
+
+
+def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
+    """Nothing is said twice."""
+    whole = f"{PENDING['review_url']} aileron open approval {ID} check_action_status"
+    result = run_answer(202, {**PENDING, "message": whole})
+    assert result["structuredContent"]["message"] == whole
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "class_", "says"),
+    [
+        ({"status": "denied", "reason": "not today"}, "denied", "approval_denied", "not today"),
+        ({"status": "denied", "reason": None}, "denied", "approval_denied", "no reason"),
+        ({"status": "expired"}, "expired", "approval_expired", "Nothing ran"),
+        ({"status": "withdrawn"}, "withdrawn", "approval_withdrawn", "Nothing ran"),
+        (
+            {"status": "failed", "failure": failure("binding_required")},
+            "failed",
+            "binding_required",
+            "bind the credential",
+        ),
+        (
+            {"status": "unknown", "failure": failure("outcome_unknown")},
+            "unknown",
+            "outcome_unknown",
+            "do not repeat",
+        ),
+    ],
+)
+def test_every_other_end_is_an_error_with_its_class_and_the_next_step(
+    outcome: dict[str, Any], status: str, class_: str, says: str
+) -> None:
+    """The agent learns what happened and what to do, in both halves."""
+    result = result_answer(200, {"approval_id": ID, "audit_id": "run-1", **outcome})
+    content = result["structuredContent"]
+    assert result["isError"] is True
+    assert content.keys() == {"status", "error"}
+    assert (content["status"], content["error"]["class"]) == (status, class_)
+    assert content["error"]["audit_id"] == "run-1"
+    assert content["error"]["details"]["approval_id"] == ID
+    assert says in text_of(result)
+    assert class_ in text_of(result)
+    assert ID in text_of(result)
+
+
+def test_invalid_arguments_name_each_argument_in_the_text_too() -> None:
+    """opencode, gemini and goose show the model nothing but the text."""
+    problems = [{"argument": "to", "problem": "is missing"}]
+    error = failure("invalid_arguments", details={"problems": problems})
+    result = run_answer(400, {"error": error})
+    assert result["structuredContent"] == {"status": "invalid", "error": error}
+    assert "is missing" in text_of(result)
+
+
+@pytest.mark.parametrize("body", [None, [], "x", {}, {"error": "x"}, {"status": "dancing"}])
+def test_an_answer_that_is_none_of_ours_is_reported_and_never_a_success(body: Any) -> None:
+    """A fault of our own does not look like a result."""
+    for result in (run_answer(200, body), result_answer(200, body), result_answer(500, body)):
+        assert result["isError"] is True
+        assert result["structuredContent"]["error"]["class"] == "internal_error"
+
+
+def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_is_not() -> None:
+    """The withdraw tool succeeds when the request is gone, and fails when it had ended."""
+    gone = withdraw_answer(200, {"status": "withdrawn", "approval_id": ID, "audit_id": "run-1"})
+    assert gone["isError"] is False
+    assert gone["structuredContent"]["status"] == "withdrawn"
+    late = withdraw_answer(409, {"error": failure("conflict", details={"outcome": "denied"})})
+    assert late["isError"] is True
+    assert "denied" in text_of(late)
+
+
+def test_a_lone_surrogate_in_an_output_does_not_break_the_result() -> None:
+    """What a service returned can always be sent, with the bad character replaced."""
+    result = run_answer(
+        200, {"status": "completed", "audit_id": "r", "output": "a\ud800b", "steps": {}}
+    )
+    text_of(result).encode()
+    json.dumps(result["structuredContent"], ensure_ascii=False).encode()
+    assert "\ufffd" in result["structuredContent"]["output"]
+
+
+def test_a_call_is_held_shorter_than_its_client_waits() -> None:
+    """The setting rules, but five seconds are left to every client's own limit."""
+    assert hold_seconds("codex-mcp-client") == 25.0
+    assert hold_seconds("opencode", setting=120.0) == 55.0
+    assert hold_seconds("never-heard-of", setting=120.0) == 55.0
+    assert hold_seconds(None, setting=1.5) == 1.5
+    assert hold_seconds("x", client_limit=10.0) == 5.0
+    assert hold_seconds("x", client_limit=2.0) == 0.0
+
+
+@given(st.one_of(st.none(), st.text(), st.sampled_from(sorted(CLIENT_LIMITS))))
+def test_no_client_name_makes_a_hold_longer_than_the_setting(name: str | None) -> None:
+    """The name is a claim: it can only shorten."""
+    assert 0 <= hold_seconds(name, setting=25.0) <= 25.0
+
+
+@pytest.mark.parametrize("wait", [None, 0, 5, 5.0, 60])
+def test_whole_waits_are_taken_and_null_is_absent(wait: Any) -> None:
+    """5.0 is an integer to an agent's JSON writer."""
+    query = status_query({"approval_id": ID, "wait_seconds": wait}, may_wait=True)
+    assert query.wait_seconds == int(wait or 0)
+    assert type(query.wait_seconds) is int
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"approval_id": None},
+        {"approval_id": "act-1"},
+        {"approval_id": f"{ID}/../x"},
+        {"approval_id": ID, "wait_seconds": True},
+        {"approval_id": ID, "wait_seconds": 61},
+        {"approval_id": ID, "wait_seconds": -1},
+        {"approval_id": ID, "wait_seconds": 1.5},
+        {"approval_id": ID, "wait_seconds": float("nan")},
+        {"approval_id": ID, "wait_seconds": float("inf")},
+        {"approval_id": ID, "wait_seconds": "5"},
+        {"approval_id": ID, "other": 1},
+    ],
+)
+def test_what_does_not_fit_the_own_tools_is_refused_by_name(arguments: dict[str, Any]) -> None:
+    """A wrong argument never becomes part of a path."""
+    with pytest.raises(InvalidArguments) as caught:
+        status_query(arguments, may_wait=True)
+    assert caught.value.details["problems"]
+
+
+def test_withdraw_takes_no_wait() -> None:
+    """An argument of the other tool is not silently dropped."""
+    with pytest.raises(InvalidArguments):
+        status_query({"approval_id": ID, "wait_seconds": 0}, may_wait=False)
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.sampled_from([200, 202, 400, 401, 404, 409, 429, 500, 503]), _json, _json)
+def test_any_answer_gives_a_result_that_can_be_sent(status: int, body: Any, error: Any) -> None:
+    """Whatever a route says, the agent gets one text and one object that are valid JSON."""
+    for answer in (body, {"status": body, "error": error}, {"status": "failed", "failure": error}):
+        is_pending(status, answer)
+        for result in (run_answer(status, answer), result_answer(status, answer, body)):
+            assert isinstance(result["structuredContent"], dict)
+            json.dumps(result, ensure_ascii=False).encode()
