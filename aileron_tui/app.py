@@ -1,0 +1,208 @@
+"""The console's application: a shell that owns the pages, the subscription, the theme and the keys' times."""
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import App
+from textual.binding import BindingType
+from textual.types import AnimationLevel
+
+from aileron_core.clock import Clock, SystemClock
+from aileron_core.control_plane.port import ConsolePort, CoreLost, Fact
+from aileron_core.errors import Unavailable
+from aileron_tui.actions import ACTIONS
+from aileron_tui.messages import CoreFact
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.situation import View
+from aileron_tui.screens.activity import ActivityScreen
+from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.screens.help import HelpScreen
+from aileron_tui.screens.waiting import WaitingScreen
+from aileron_tui.styles.tokens import themes, variables
+
+__all__ = ["EXIT_CORE_LOST", "AileronApp"]
+
+EXIT_CORE_LOST = 70
+BELL_SECONDS = 3.0
+"""At most one bell in this time, however many calls arrive."""
+
+_DECIDING = frozenset(key for each in ACTIONS if each.decides for key in each.keys)
+
+
+class AileronApp(App[int], inherit_bindings=False):
+    """Shows what the core says and hands over what the person presses. It holds no decision."""
+
+    CSS_PATH = "styles/app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(
+        self,
+        port: ConsolePort,
+        *,
+        clock: Clock | None = None,
+        arm_seconds: float = 0.4,
+        start_theme: str = "aileron-dark",
+    ) -> None:
+        super().__init__()
+        self._port = port
+        self._clock: Clock = clock if clock is not None else SystemClock()
+        self._arm_seconds = arm_seconds
+        self._start_theme = start_theme
+        self._model: Model | None = None
+        self._pages: dict[View, ConsoleScreen] = {}
+        self._bell_at = float("-inf")
+        self._quit_asked = False
+        self._title_shown = ""
+        self.animation_level: AnimationLevel = "none"
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return the `$a-*` variables, so that any theme of Textual's works as well."""
+        theme = self.current_theme
+        return variables(theme.name, dark=theme.dark)
+
+    def on_mount(self) -> None:
+        """Register the themes, subscribe to the core, show the first page."""
+        for theme in themes():
+            self.register_theme(theme)
+        self.theme = self._start_theme
+        try:
+            snapshot = self._port.subscribe(self._sink)
+        except Unavailable as gone:
+            self.exit(EXIT_CORE_LOST, return_code=EXIT_CORE_LOST, message=gone.message)
+            return
+        model = Model(snapshot, arm_seconds=self._arm_seconds)
+        self._model = model
+        self._pages = {
+            "waiting": WaitingScreen(model, self._clock, self._port.submit),
+            "activity": ActivityScreen(model, self._clock, self._port.submit),
+        }
+        self.push_screen(self._pages["waiting"])
+        self.set_interval(1.0, self._tick)
+        self._show_title()
+
+    def _sink(self, fact: Fact) -> None:
+        """Take a fact on the core's thread. After the loop's end there is nobody to tell."""
+        try:
+            self.post_message(CoreFact(fact))
+        except RuntimeError:
+            return  # `NoActiveAppError` is one as well
+
+    # Facts and time
+
+    def on_core_fact(self, message: CoreFact) -> None:
+        """Take the fact into the model and draw."""
+        model = self._model
+        if model is None:
+            return
+        at = self._clock.monotonic()
+        arrived = model.apply(message.fact, self._clock.now(), at)
+        if isinstance(message.fact, CoreLost):
+            model.arming.changed()
+        if arrived and at - self._bell_at >= BELL_SECONDS:
+            self._bell_at = at
+            self.bell()
+        self._redraw()
+
+    def _tick(self) -> None:
+        if self._model is not None:
+            self._model.tick(self._clock.now(), self._clock.monotonic())
+            self._redraw()
+
+    def _redraw(self) -> None:
+        """Draw the page, also where help stands over it."""
+        for screen in self.screen_stack:
+            if isinstance(screen, ConsoleScreen) and screen.is_mounted:
+                screen.redraw()
+        self._show_title()
+
+    def _show_title(self) -> None:
+        """Put the count into the terminal's title; nothing from outside is in it."""
+        title = wording.notification(self._model.queue.waiting if self._model else 0)
+        if title != self._title_shown and self._driver is not None and not self.is_headless:
+            self._title_shown = title
+            self._driver.write(f"\x1b]2;{title}\x07")
+
+    # Keys
+
+    async def on_event(self, event: events.Event) -> None:
+        """Note when each key was pressed, before anything acts on it."""
+        if self._model is None or event.is_forwarded:
+            await super().on_event(event)
+        elif isinstance(event, events.Key):
+            await self._on_first_key(event, self._model)
+        elif isinstance(event, events.Paste):
+            self._model.arming.paste(self._pressed_at(event))
+            await super().on_event(event)
+        else:
+            await super().on_event(event)
+
+    async def _on_first_key(self, event: events.Key, model: Model) -> None:
+        at = self._pressed_at(event)
+        if event.key not in ("q", "ctrl+q", "ctrl+c"):
+            self._quit_asked = False
+        if model.key_begins(at, decides=event.key in _DECIDING):
+            model.key_ends()
+            return
+        await super().on_event(event)
+        model.key_ends()
+        if isinstance(self.screen, ConsoleScreen):
+            self.screen.redraw()
+
+    def _pressed_at(self, event: events.Event) -> float:
+        """Return when *event* was made, on our clock: handling may come much later."""
+        return self._clock.monotonic() - max(0.0, events.Event().time - event.time)
+
+    def on_app_focus(self) -> None:
+        """The pane has the focus; decide keys rest anew."""
+        if self._model is not None:
+            self._model.arming.focus(True, self._clock.monotonic())
+            self._redraw()
+
+    def on_app_blur(self) -> None:
+        """The pane lost the focus: keys that come now were not typed into it."""
+        if self._model is not None:
+            self._model.arming.focus(False, self._clock.monotonic())
+            self._redraw()
+
+    # Pages
+
+    def _show_page(self, view: View) -> None:
+        if self._model is None or self._model.view == view:
+            return
+        self._model.view = view
+        self._model.arming.changed()
+        self.switch_screen(self._pages[view])
+
+    def action_view_waiting(self) -> None:
+        """Show what waits."""
+        self._show_page("waiting")
+
+    def action_view_activity(self) -> None:
+        """Show what was recorded."""
+        self._show_page("activity")
+
+    def action_help(self) -> None:
+        """Show the keys of this page; decide keys rest anew afterwards."""
+        if self._model is not None:
+            self._model.arming.changed()
+            self.push_screen(HelpScreen(self._model.view), self._after_help)
+
+    def _after_help(self, _: None) -> None:
+        if self._model is not None:
+            self._model.arming.changed()
+
+    async def action_quit(self) -> None:
+        """Quit; the first press only says what stays behind, if anything waits."""
+        model = self._model
+        if model is None or model.lost is not None:
+            code = EXIT_CORE_LOST if model is not None else 0
+            self.exit(code, return_code=code)
+            return
+        if model.queue.waiting and not self._quit_asked:
+            self._quit_asked = True
+            model.say(wording.quit_asks(model.queue.waiting), self._clock.monotonic())
+            self._redraw()
+            return
+        self.exit(0)

@@ -1,0 +1,32 @@
+"""Messages of the console's own: what crosses from the core, and from widgets to screens."""
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from aileron_core.control_plane.port import Fact
+
+__all__ = ["CoreFact", "DocumentScrolled", "Relaid", "RowClicked"]
+
+
+class CoreFact(Message):
+    """A fact arrived from the core's thread."""
+
+    def __init__(self, fact: Fact) -> None:
+        super().__init__()
+        self.fact = fact
+
+
+class DocumentScrolled(Message):
+    """The document shows other rows than before."""
+
+
+class Relaid(Message):
+    """A widget got another size: what it shows must be laid out anew."""
+
+
+@dataclass
+class RowClicked(Message):
+    """A row of a list was clicked."""
+
+    row: int

@@ -1,0 +1,174 @@
+"""The lines around an item: top bar, banner, voice, footer, the deny panel, the empty screen."""
+
+from collections.abc import Sequence
+
+from aileron_core.control_plane.port import ApprovalView, SessionView
+from aileron_tui.actions import Action, Context, footer_order
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread
+from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.situation import Availability, Situation, View, availability
+from aileron_tui.presenters.times import age, clock_minutes
+
+__all__ = [
+    "banner_lines",
+    "empty_lines",
+    "footer_line",
+    "panel_question",
+    "top_bar",
+    "voice_line",
+]
+
+NAMED_AGENTS_FROM = 110
+"""From this width on agents are named in the top bar; below it they are counted."""
+
+
+def top_bar(
+    *,
+    view: View,
+    waiting: int,
+    held: int,
+    problems: int,
+    sessions: Sequence[SessionView],
+    now: float,
+    width: int,
+) -> Line:
+    """Return name, views, count, exceptions, agents at work, clock."""
+    parts: list[Piece] = [Piece(" "), Piece(wording.NAME, "strong"), Piece("  ")]
+    for number, (name, label) in enumerate(wording.VIEWS.items(), start=1):
+        parts += [Piece(f" {number} ", "muted"), Piece(label, "view" if name == view else "muted")]
+        if name == "waiting" and waiting:
+            parts += [Piece(" "), Piece(f" {waiting} ", "badge")]
+        parts.append(Piece(" "))
+    right: list[Piece] = []
+    if held:
+        right += [Piece(f"▲ {held} held back", "attn"), Piece("  ")]
+    if problems:
+        right += [Piece(wording.load_problems(problems), "attn"), Piece("  ")]
+    right += _agents(sessions, width)
+    right += [Piece(clock_minutes(now), "muted"), Piece(" ")]
+    return spread(line(*parts), line(*right), width)
+
+
+def _agents(sessions: Sequence[SessionView], width: int) -> list[Piece]:
+    connected = [each for each in sessions if each.connected]
+    if not connected:
+        return []
+    if width < NAMED_AGENTS_FROM or len(connected) > 4:
+        noun = "agent" if len(connected) == 1 else "agents"
+        return [Piece(f"{len(connected)} {noun}", "muted"), Piece("  ")]
+    parts: list[Piece] = []
+    for each in connected:
+        dot = Piece("?", "attn") if each.self_opened else Piece("●", "ok")
+        parts += [dot, Piece(" "), *cut(outside(each.agent, "muted"), 12), Piece("  ")]
+    return parts
+
+
+def banner_lines(
+    *,
+    lost: str | None,
+    storage: str | None,
+    routes: Sequence[str],
+    accepted_installed: bool,
+    width: int,
+) -> tuple[Line, ...]:
+    """Return what stands above all: broken things first, then standing warnings."""
+    rows: list[Line] = []
+    if lost is not None:
+        rows.append(line(" ", Piece(wording.BANNER_LOST, "danger"), " ", *outside(lost)))
+    if storage is not None:
+        rows.append(line(" ", Piece(wording.BANNER_STORAGE, "danger"), " ", *outside(storage)))
+    for route in routes:
+        source, _, target = route.partition(" -> ")
+        goes = (Piece(wording.ROUTE_GOES, "attn"), *outside(target, "attn"))
+        by = Piece(wording.ROUTE_BY, "attn")
+        rows.append(line(" ", Piece("▲ ", "attn"), *outside(source, "attn"), *goes, by))
+    if accepted_installed:
+        rows.append(line(" ", Piece(wording.accepted_installed(), "attn")))
+    return tuple(cut(each, width - 1) for each in rows)
+
+
+def voice_line(said: Line, words: tuple[str, str, str] | None, width: int) -> Line:
+    """Return the voice, with the three words at its right end where there is room."""
+    left = line(" ", *said)
+    right = line(Piece(" · ".join(words), "muted"), " ") if words is not None else ()
+    if cells(left) + cells(right) + 2 > width:
+        right = ()
+    return spread(left, right, width)
+
+
+def footer_line(context: Context, now: Situation, width: int) -> Line:
+    """Return the keys that do something now, the recommended one first; `? help` never drops."""
+    tail = line(Piece("?", "strong"), Piece(" help", "muted"), " ") if context != "panel" else ()
+    room = width - cells(tail) - 1
+    parts: Line = (Piece(" "),)
+    for each, state in _ordered(context, now):
+        shown = (*_key(each, state, now), Piece("   "))
+        if cells(parts) + cells(shown) - 3 > room:
+            break
+        parts = (*parts, *shown)
+    return spread(parts, tail, width)
+
+
+def _ordered(context: Context, now: Situation) -> list[tuple[Action, Availability]]:
+    entries = [
+        (each, availability(each.id, now))
+        for each in footer_order(context)
+        if each.id not in ("help", f"view_{now.view}")
+    ]
+    shown = [(each, state) for each, state in entries if state.shown]
+    if not now.unseen or now.confirmed:
+        # With everything read, reading on is no longer the next thing to do.
+        shown.sort(key=lambda entry: (entry[0].id == "read_on") * 4.5 + (entry[0].rank or 0))
+    return shown
+
+
+def _key(each: Action, state: Availability, now: Situation) -> Line:
+    label = each.label
+    if each.decides and now.confirmed and now.unseen:
+        label = f"{label}, {now.unseen} lines unread"
+    if state.filled:
+        role: Role = "keydanger" if each.id == "panel_enter" else "key"
+        return (Piece(f" {each.face} ", role), Piece(f" {label}", "strong"))
+    if each.decides and not state.asks:
+        return (Piece(f" {each.face}  {label}", "muted"),)
+    dots = "…" if each.asks or each.decides else ""
+    return (Piece(each.face, "strong"), Piece(f" {label}{dots}", "muted"))
+
+
+def panel_question(title: str, agent: str, width: int) -> Line:
+    """Return the question above the reason."""
+    question = wording.deny_question(title, agent)
+    return cut(line(" ", Piece(question, "strong")), width - 1)
+
+
+def empty_lines(
+    *,
+    last: ApprovalView | None,
+    connected: int,
+    actions_ready: int,
+    now: float,
+    width: int,
+    height: int,
+) -> tuple[Line, ...]:
+    """Return the calm screen of an empty list, centred."""
+    rows: list[Line] = [(Piece(wording.NOTHING_WAITS, "strong"),), ()]
+    if last is not None:
+        at = last.decided_at or last.ended_at or last.requested_at
+        glyph = wording.GLYPHS[last.state]
+        role: Role = "ok" if last.state in ("completed", "approved", "executing") else "muted"
+        tail = f", {wording.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
+        title = cut(outside(last.title), max(8, width - 40))
+        rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
+        if last.words is not None:
+            rows.append((Piece(" · ".join(last.words), "muted"),))
+        rows.append(())
+    if connected:
+        rows.append((Piece(wording.agents_at_work(connected), "muted"),))
+    rows.append((Piece(wording.ready_actions(actions_ready), "muted"),))
+    above = max(0, (height - len(rows)) // 2)
+    return (*([()] * above), *(_centred(row, width) for row in rows))
+
+
+def _centred(row: Line, width: int) -> Line:
+    return line(Piece(" " * max(0, (width - cells(row)) // 2)), *row) if row else ()

@@ -1,0 +1,196 @@
+"""The document of an item: what will happen, what the agent sent, the record. Always in this order."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from aileron_core.control_plane.port import ApprovalView, FieldView, HeldBackView
+from aileron_core.text import escape
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.blocks import Block, Gutter, blank, heading, value
+from aileron_tui.presenters.drift import drift_blocks
+from aileron_tui.presenters.findings import Findings
+from aileron_tui.presenters.lines import Line, Piece, Role, line
+from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.times import age, clock_seconds
+
+__all__ = ["agent_name", "approval_blocks", "first_heading", "held_blocks"]
+
+IDENTITY = frozenset(
+    {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
+)
+"""Labels whose values say whom or what it hits; they are drawn bold."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
+
+
+def agent_name(view: ApprovalView) -> str:
+    """Return the agent's name where it may stand in a reserved column, else `the agent`.
+
+    Only a name that the launcher gave, and a plain one: what a session says of itself is a claim.
+    """
+    plain = not view.self_opened and _PLAIN_NAME.fullmatch(view.agent)
+    return view.agent if plain else "the agent"
+
+
+def approval_blocks(
+    view: ApprovalView, now: float, warnings: Sequence[Line] = ()
+) -> tuple[Block, ...]:
+    """Return the whole document of *view*; only its first heading depends on *now*."""
+    return (
+        first_heading(view, now),
+        *_fact_section(view),
+        blank(),
+        *_sent_section(view),
+        blank(),
+        *_record_section(view, warnings),
+    )
+
+
+def first_heading(view: ApprovalView, now: float) -> Block:
+    """Return the first line of the document, with the age of what stands below."""
+    preview = view.preview
+    if view.drift is not None:
+        return heading(wording.CHANGED, _remark(wording.CHANGED_REMARK), "attn")
+    if preview.status == "fetching":
+        text = wording.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
+    elif preview.status == "ready":
+        text = wording.fetched(escape(preview.host), age(now - preview.since))
+    elif preview.status == "unavailable":
+        text = wording.NOT_KNOWN
+    else:
+        text = wording.NO_PREVIEW_DECLARED
+    return heading(wording.WILL_HAPPEN, _remark(text))
+
+
+def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
+    """Return the document of a file that is held back."""
+    then = line(Piece(wording.THEN_CONNECTOR, "text"))
+    if held.kind == "action":
+        asks = held.gated
+        then = line(Piece(wording.THEN_GATED) if asks else Piece(wording.THEN_FREE, "attn"))
+    blocks = [
+        heading(wording.FILE_SECTION, _remark(wording.held_why(held.kind, held.why))),
+        value("Name", outside(held.name, "strong")),
+        value("Kind", line(held.kind)),
+        value("File", outside(held.file)),
+    ]
+    if held.connector:
+        blocks.append(value("Connector", outside(held.connector)))
+    blocks += _rows("Hosts", (outside(host, "strong") for host in held.hosts), "fact")
+    if not held.hosts:
+        blocks.append(value("Hosts", line(Piece("none", "muted"))))
+    blocks.append(value("Hash", outside(held.digest)))
+    blocks.append(value("Then", then))
+    return tuple(blocks)
+
+
+def _remark(text: str) -> Line:
+    return (Piece(text, "muted"),)
+
+
+def _fact_section(view: ApprovalView) -> Iterator[Block]:
+    preview = view.preview
+    if view.drift is not None:
+        yield from drift_blocks(view.drift)
+        if preview.status == "ready":
+            yield blank()
+            yield heading(wording.WILL_HAPPEN, _remark(wording.WHOLE_REMARK))
+    if preview.status == "unavailable":
+        reason = wording.unavailable("")
+        yield value("Preview", (Piece(reason, "attn"), *outside(preview.reason)))
+        yield value("", _remark(wording.ask_again_at(clock_seconds(preview.since))))
+    elif preview.status == "fetching":
+        for field in preview.fields:
+            yield value(outside(field.label, "muted"), _remark(wording.FETCHING_VALUE))
+    elif preview.status == "ready":
+        yield from _fields(preview.fields, "fact")
+
+
+def _sent_section(view: ApprovalView) -> Iterator[Block]:
+    name = wording.sent_heading(agent_name(view))
+    if not view.sent:
+        yield heading(name, _remark(wording.SENT_NOTHING), "claimhead")
+        return
+    yield heading(name, _remark(wording.SENT_REMARK), "claimhead")
+    yield from _fields(view.sent, "claim")
+
+
+def _fields(fields: Sequence[FieldView], gutter: Gutter) -> Iterator[Block]:
+    """Yield the lines of *fields*, then what the renderer found in them."""
+    found = Findings()
+    for field in fields:
+        label = outside(field.label, "muted")
+        foreign = gutter == "claim"
+        if field.missing:
+            yield value(label, _remark(wording.MISSING), gutter, label_outside=foreign)
+            continue
+        text = rendered(field.value)
+        found.add(text)
+        for row, pieces in enumerate(block(text, _value_role(field, gutter))):
+            named = label if row == 0 else ()
+            yield value(named, pieces, gutter, label_outside=foreign)
+    rows = tuple(found.blocks())
+    if rows:
+        yield blank()
+        yield from rows
+
+
+def _value_role(field: FieldView, gutter: Gutter) -> Role:
+    if gutter == "claim":
+        return "claim"
+    return "strong" if field.label.casefold() in IDENTITY else "text"
+
+
+def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Block]:
+    yield heading(wording.RECORD, role="muted")
+    if view.words is not None:
+        words = Piece(" · ".join(view.words), "strong")
+        yield value("Words", line(words, "  ", Piece(wording.WORDS_REMARK, "muted")), "record")
+    if view.note:
+        yield value("Note", outside(view.note, "attn"), "record")
+    if view.outcome:
+        yield value("Outcome", outside(view.outcome, "attn"), "record")
+    yield from _decision_rows(view)
+    yield from _rows("Warnings", warnings, "record")
+    yield value("Action", line(*outside(view.action)), "record")
+    via = line(*outside(view.connector), ".", *outside(view.op))
+    yield value("Runs", via, "record")
+    yield from _rows("Hosts", (outside(host) for host in view.hosts), "record")
+    yield from _rows("Routed", (outside(route, "attn") for route in view.routed), "record")
+    claimed = "  its own word" if view.self_opened else ""
+    yield value("Agent", line(*outside(view.agent), Piece(claimed, "muted")), "record")
+    if view.session_label:
+        yield value("Session", outside(view.session_label), "record")
+    if view.cwd:
+        yield value("Folder", outside(view.cwd), "record")
+    yield value("Contained", line("yes" if view.contained else "no"), "record")
+    yield value("Asked", line(clock_seconds(view.requested_at), *_times(view)), "record")
+    if view.expires_at is not None:
+        yield value("Ends", line(clock_seconds(view.expires_at)), "record")
+    yield value("Approval", outside(view.approval_id), "record")
+    yield value("Run", outside(view.run_id), "record")
+    if view.digest:
+        yield value("Digest", outside(view.digest), "record")
+
+
+def _times(view: ApprovalView) -> Line:
+    if view.times_asked <= 1:
+        return ()
+    return (Piece(f"  {wording.asked_times(view.times_asked)}", "muted"),)
+
+
+def _decision_rows(view: ApprovalView) -> Iterator[Block]:
+    if view.decided_at is None:
+        return
+    by = outside(view.decided_by) if view.decided_by else ()
+    at = Piece(clock_seconds(view.decided_at))
+    yield value("Decided", line(at, "  ", *by), "record")
+    if view.reason:
+        for row, pieces in enumerate(block(rendered(view.reason))):
+            yield value("Reason" if row == 0 else "", pieces, "record")
+
+
+def _rows(label: str, rows: Iterable[Line], gutter: Gutter) -> Iterator[Block]:
+    """Yield one line for each of *rows*: people, files and hosts are never joined."""
+    for index, pieces in enumerate(rows):
+        yield value(label if index == 0 else "", pieces, gutter)

@@ -1,0 +1,150 @@
+"""Two readings that differ: each changed field as `−` and `+` lines, differing words marked."""
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+from aileron_core.control_plane.port import DriftView, FieldChange
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.blocks import Block, blank, value
+from aileron_tui.presenters.findings import Findings
+from aileron_tui.presenters.lines import Line, Piece, Role, line, plain
+from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.times import clock_seconds
+
+__all__ = ["drift_blocks"]
+
+LINES_COMPARED = 2_000
+"""Texts with more differing lines are shown whole, old and then new: comparing is quadratic."""
+WORDS_COMPARED = 200
+
+_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+def drift_blocks(drift: DriftView) -> Iterator[Block]:
+    """Yield what differs, without the section's heading."""
+    yield value("", _moment(wording.BEFORE, drift.before_at, wording.WHAT_YOU_SAW, "muted"))
+    yield value("", _moment(wording.AFTER, drift.after_at, wording.WHAT_WOULD_BE, "strong"))
+    found = Findings()
+    for change in drift.changed:
+        yield blank()
+        yield from _change(change, found)
+    if drift.unavailable:
+        gone = line("+ ", wording.unavailable(""), *outside(drift.unavailable))
+        yield blank()
+        yield value("Preview", tuple(Piece(p.text, "add") for p in gone), fill="add")
+    if drift.other_count:
+        yield blank()
+        told = wording.other_paths(drift.other_count, len(drift.other_paths))
+        yield value("Elsewhere", (Piece(told, "attn"),))
+        for path in drift.other_paths:
+            yield value("", outside(path))
+    yield blank()
+    yield value("Same", line(wording.same(drift.same_count)))
+    rows = tuple(found.blocks())
+    if rows:
+        yield blank()
+        yield from rows
+
+
+def _moment(name: str, at: float, remark: str, role: Role) -> Line:
+    return line(Piece(f"{name:<8}", role), Piece(f"{clock_seconds(at)}, {remark}", "muted"))
+
+
+def _change(change: FieldChange, found: Findings) -> Iterator[Block]:
+    before, after = _lines(change.before, found), _lines(change.after, found)
+    many = max(len(before), len(after)) > 1
+    named = ""
+    for number, old, new in _pairs(before, after):
+        label = outside(change.label, "muted")
+        numbered = (*label, Piece(f"  {number}", "muted")) if many else label
+        shown = numbered if plain(numbered) != named else ()
+        named = plain(numbered)
+        marked = _mark_words(old, new)
+        for pieces, sign, role in ((marked[0], "− ", "del"), (marked[1], "+ ", "add")):
+            if pieces is None:
+                continue
+            ground: Role = "del" if role == "del" else "add"
+            yield value(shown, (Piece(sign, ground), *pieces), fill=ground)
+            shown = ()
+
+
+def _lines(text: str | None, found: Findings) -> tuple[Line, ...]:
+    if text is None:
+        return ((Piece(wording.MISSING),),)
+    result = rendered(text)
+    found.add(result)
+    return block(result)
+
+
+def _pairs(
+    before: Sequence[Line], after: Sequence[Line]
+) -> Iterator[tuple[int, Line | None, Line | None]]:
+    """Yield differing lines, old beside new, with the line's number from 1."""
+    old, new = [plain(each) for each in before], [plain(each) for each in after]
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    a, b = old[start : len(old) - end], new[start : len(new) - end]
+    if start == len(old) == len(new):
+        # The drawn forms agree and the texts do not: both are shown, and none is called equal.
+        yield 1, before[0], after[0]
+        return
+    if max(len(a), len(b)) > LINES_COMPARED:
+        ops = [("replace", 0, len(a), 0, len(b))]
+    else:
+        ops = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    for tag, a0, a1, b0, b1 in ops:
+        if tag == "equal":
+            continue
+        for step in range(max(a1 - a0, b1 - b0)):
+            i, j = a0 + step, b0 + step
+            yield (
+                start + (j if j < b1 else i) + 1,
+                before[start + i] if i < a1 else None,
+                after[start + j] if j < b1 else None,
+            )
+
+
+def _mark_words(old: Line | None, new: Line | None) -> tuple[Line | None, Line | None]:
+    """Return both lines on their ground, the words that differ in the stronger role."""
+    if old is None or new is None:
+        return _whole(old, "delword"), _whole(new, "addword")
+    a, b = _TOKEN.findall(plain(old)), _TOKEN.findall(plain(new))
+    if max(len(a), len(b)) > WORDS_COMPARED:
+        return _whole(old, "delword"), _whole(new, "addword")
+    gone: set[int] = set()
+    come: set[int] = set()
+    for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag != "equal":
+            gone.update(_characters(a, a0, a1))
+            come.update(_characters(b, b0, b1))
+    return _tint(old, gone, "del", "delword"), _tint(new, come, "add", "addword")
+
+
+def _characters(tokens: list[str], start: int, end: int) -> range:
+    at = sum(len(token) for token in tokens[:start])
+    return range(at, at + sum(len(token) for token in tokens[start:end]))
+
+
+def _whole(pieces: Line | None, role: Role) -> Line | None:
+    if pieces is None:
+        return None
+    return tuple(p if p.role == "mark" else Piece(p.text, role) for p in pieces)
+
+
+def _tint(pieces: Line, marked: set[int], ground: Role, word: Role) -> Line:
+    tinted: list[Piece] = []
+    at = 0
+    for piece in pieces:
+        for char in piece.text:
+            role = piece.role if piece.role == "mark" else (word if at in marked else ground)
+            if tinted and tinted[-1].role == role:
+                tinted[-1] = Piece(tinted[-1].text + char, role)
+            else:
+                tinted.append(Piece(char, role))
+            at += 1
+    return tuple(tinted)

@@ -1,0 +1,68 @@
+"""What the renderer found in an item's text: counts for the head, rows below the block."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from aileron_core.control_plane.port import ApprovalView
+from aileron_core.text import Rendered, render
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.blocks import Block, value
+from aileron_tui.presenters.lines import Piece, line
+from aileron_tui.presenters.outside import outside
+
+__all__ = ["Findings", "findings_of"]
+
+
+class Findings:
+    """Sums over several texts. True when anything was marked."""
+
+    def __init__(self) -> None:
+        self._hidden: Counter[str] = Counter()
+        self._lookalikes: dict[str, str] = {}
+        self._blank_lines = 0
+
+    def add(self, found: Rendered) -> None:
+        """Count what was found in one more text."""
+        self._hidden.update(found.hidden)
+        for each in found.lookalikes:
+            self._lookalikes[each.written] = each.ascii
+        self._blank_lines += found.blank_lines
+
+    def __bool__(self) -> bool:
+        return bool(self._hidden or self._lookalikes or self._blank_lines)
+
+    def warnings(self) -> list[str]:
+        """Return the warnings for the head, most dangerous first."""
+        found: list[str] = []
+        if self._hidden:
+            found.append(wording.hidden(self._hidden.total()))
+        if self._lookalikes:
+            found.append(wording.lookalikes(len(self._lookalikes)))
+        if self._blank_lines:
+            found.append(wording.blank_lines(self._blank_lines))
+        return found
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows that stand below the texts: Aileron's own findings."""
+        if self._hidden:
+            parts = ", ".join(f"{count} {name}" for name, count in self._hidden.items())
+            text = wording.drawn_as_marks(self._hidden.total(), parts)
+            yield value("Hidden", line(text))
+        for row, (written, plain) in enumerate(self._lookalikes.items()):
+            told = line(*outside(written), Piece(" is ", "muted"), *outside(plain, "attn"))
+            yield value("Look-alike" if row == 0 else "", told)
+        if self._blank_lines:
+            yield value("Blank", line(wording.blank_lines_folded(self._blank_lines)))
+
+
+def findings_of(view: ApprovalView | None) -> Findings:
+    """Return what the renderer finds in everything that was fetched or sent."""
+    found = Findings()
+    if view is None:
+        return found
+    drift = view.drift.changed if view.drift is not None else ()
+    texts = [field.value for field in (*view.preview.fields, *view.sent)]
+    texts += [text for change in drift for text in (change.before, change.after) if text]
+    for text in texts:
+        found.add(render(text))
+    return found

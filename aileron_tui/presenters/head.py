@@ -1,0 +1,133 @@
+"""The head of an item: effect, title, deadline; who asks; through what; what to beware of."""
+
+from collections.abc import Sequence
+
+from aileron_core.control_plane.port import ApprovalView, HeldBackView
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.document import agent_name
+from aileron_tui.presenters.findings import Findings
+from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread, wrap
+from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.rows import effect_word
+from aileron_tui.presenters.times import age, deadline
+
+__all__ = ["approval_head", "held_head", "warnings"]
+
+WARNING_LINES_COMPACT = 2
+
+
+def approval_head(
+    view: ApprovalView, warned: Sequence[Line], now: float, width: int, *, compact: bool
+) -> tuple[Line, ...]:
+    """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
+    bar = 10 if width >= 90 else 8
+    waiting = view.state in ("pending", "checking", "awaiting_vault")
+    right = deadline(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
+    first = line(
+        " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *outside(view.title, "strong")
+    )
+    lines = [spread(first, line(*right, " "), width)]
+    who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
+    where = _hosts(view)
+    if compact:
+        lines.append(cut(line(*who, Piece("on ", "muted"), *where), width - 1))
+    else:
+        about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
+        if view.session_label:
+            about += [Piece(" · session ", "muted"), *outside(view.session_label, "muted")]
+        if view.cwd:
+            about += [Piece(" · in ", "muted"), *outside(view.cwd, "muted")]
+        if not view.contained:
+            about.append(Piece(f" · {wording.NOT_CONTAINED}", "muted"))
+        lines.append(cut(line(*who, *about), width - 1))
+        via = line(" ", Piece("via ", "muted"), *outside(f"{view.connector}.{view.op}"))
+        lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
+    lines.extend(_warning_lines(warned, width, compact=compact))
+    return tuple(lines)
+
+
+def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, ...]:
+    """Return the head of a held-back file."""
+    first = line(
+        " ",
+        Piece(f" {wording.FILE_EFFECT} ", "chip"),
+        "  ",
+        Piece(f"Take in this {held.kind}?", "strong"),
+    )
+    second = line(" ", Piece("file ", "muted"), *outside(held.file))
+    third = line(" ", Piece(wording.held_why(held.kind, held.why), "muted"))
+    warned: list[Line] = []
+    if held.kind == "action" and not held.gated:
+        warned.append((Piece(wording.WARN_FREE, "attn"),))
+    lines = [spread(first, (), width), cut(second, width - 1)]
+    if not compact:
+        lines.append(cut(third, width - 1))
+    lines.extend(_warning_lines(warned, width, compact=compact))
+    return tuple(lines)
+
+
+def warnings(view: ApprovalView, findings: Findings) -> list[Line]:
+    """Return what Aileron worked out and a person should know first, most dangerous first."""
+    found: list[Line] = []
+    if view.state == "unknown" and view.outcome:
+        found.append(outside(view.outcome, "attn"))
+    if view.drift is not None:
+        found.append((Piece(wording.WARN_CHANGED, "attn"),))
+    found.extend(
+        (Piece("goes elsewhere: ", "attn"), *outside(route, "attn"), Piece(" (--route)", "attn"))
+        for route in view.routed
+    )
+    found.extend((Piece(text, "attn"),) for text in findings.warnings())
+    if view.preview.status == "unavailable":
+        found.append((Piece(wording.WARN_NO_PREVIEW, "attn"),))
+    if view.state == "awaiting_vault":
+        found.append((Piece(wording.WARN_VAULT, "attn"),))
+    if view.self_opened:
+        found.append((Piece(wording.WARN_SELF_OPENED, "attn"),))
+    if view.requester_gone:
+        found.append((Piece(wording.WARN_GONE, "attn"),))
+    return found
+
+
+def _hosts(view: ApprovalView) -> Line:
+    """Return the first host, and how many more the record lists."""
+    if not view.hosts:
+        return (Piece("no host", "muted"),)
+    more = len(view.hosts) - 1
+    rest = Piece(f" and {more} more, see the record" if more else "", "attn")
+    return line(*outside(view.hosts[0], "strong"), rest)
+
+
+def _ended(view: ApprovalView) -> Line:
+    return (Piece(wording.ROW_STATES.get(view.state, view.state), "strong"),)
+
+
+def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
+    """Return *pieces* over as many lines as they need, none of them starting at the left edge."""
+    rows = wrap(pieces, width - 2)
+    return [
+        each.pieces if at == 0 else (Piece("     "), *each.pieces) for at, each in enumerate(rows)
+    ]
+
+
+def _warning_lines(found: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
+    """Return the warnings, three blanks between them, each whole where it fits a line."""
+    rows: list[Line] = []
+    current: Line = ()
+    for text in found:
+        marked: Line = (Piece("▲ ", "attn"), *text)
+        if current and cells(current) + 3 + cells(marked) > width - 1:
+            rows.append(current)
+            current = ()
+        if current:
+            current = (*current, Piece("   "), *marked)
+            continue
+        *full, last = wrap(marked, width - 4)
+        rows.extend((Piece(" "), *each.pieces) for each in full)
+        current = (Piece("   " if full else " "), *last.pieces)
+    if current:
+        rows.append(current)
+    if compact and len(rows) > WARNING_LINES_COMPACT:
+        hidden = Piece(f"+{len(rows) - WARNING_LINES_COMPACT} more in the record ", "attn")
+        rows = [rows[0], spread(rows[1], (hidden,), width)]
+    return rows

@@ -1,0 +1,218 @@
+"""Lines of text with roles: what every presenter returns and every widget paints.
+
+A role names a meaning, never a colour; `aileron_tui.styles.tokens` gives each its look.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+
+__all__ = [
+    "ROLES",
+    "Line",
+    "Piece",
+    "Role",
+    "WrappedLine",
+    "cells",
+    "cut",
+    "line",
+    "plain",
+    "spread",
+    "wrap",
+]
+
+Role = Literal[
+    "text",
+    "strong",
+    "muted",
+    "faint",
+    "fact",
+    "factbar",
+    "claim",
+    "claimbar",
+    "claimhead",
+    "attn",
+    "danger",
+    "ok",
+    "mark",
+    "chip",
+    "key",
+    "keydanger",
+    "badge",
+    "view",
+    "gist",
+    "add",
+    "del",
+    "addword",
+    "delword",
+    "alarm",
+]
+ROLES: tuple[Role, ...] = (
+    "text",
+    "strong",
+    "muted",
+    "faint",
+    "fact",
+    "factbar",
+    "claim",
+    "claimbar",
+    "claimhead",
+    "attn",
+    "danger",
+    "ok",
+    "mark",
+    "chip",
+    "key",
+    "keydanger",
+    "badge",
+    "view",
+    "gist",
+    "add",
+    "del",
+    "addword",
+    "delword",
+    "alarm",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some text and what it means. The text holds no control character: it was rendered before."""
+
+    text: str
+    role: Role = "text"
+
+
+Line: TypeAlias = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedLine:
+    """One drawn line of a wrapped text: its pieces, and the characters `[start, end)` it covers.
+
+    The end counts the blank at which it was broken, so that the lines of a text cover it whole.
+    """
+
+    pieces: Line
+    start: int
+    end: int
+
+
+def line(*parts: Piece | str) -> Line:
+    """Return a line of *parts*; a bare string has the role `text`. Empty parts are left out."""
+    pieces = (Piece(p) if isinstance(p, str) else p for p in parts)
+    return tuple(p for p in pieces if p.text)
+
+
+def plain(pieces: Iterable[Piece]) -> str:
+    """Return the text alone."""
+    return "".join(p.text for p in pieces)
+
+
+def cells(pieces: Iterable[Piece]) -> int:
+    """Return the width in terminal cells."""
+    return sum(cell_len(p.text) for p in pieces)
+
+
+def cut(pieces: Line, width: int, *, mark: str = "…") -> Line:
+    """Return *pieces* in at most *width* cells; what was cut off is shown by *mark*."""
+    if cells(pieces) <= width:
+        return pieces
+    room = max(0, width - cell_len(mark))
+    kept: list[Piece] = []
+    for piece in pieces:
+        size = cell_len(piece.text)
+        if size > room:
+            kept.append(Piece(_fit(piece.text, room), piece.role))
+            break
+        kept.append(piece)
+        room -= size
+    last = next((p.role for p in reversed(kept)), "text")
+    return tuple(p for p in (*kept, Piece(mark[:width], last)) if p.text)
+
+
+def spread(left: Line, right: Line, width: int) -> Line:
+    """Return *left* and *right* at the two ends of *width* cells; *left* is cut to make room."""
+    room = width - cells(right)
+    if right and room < 1:
+        return spread(left, (), width)
+    kept = cut(left, room - 1 if right else room)
+    gap = room - cells(kept)
+    return (*kept, Piece(" " * gap), *right) if gap > 0 else (*kept, *right)
+
+
+def wrap(pieces: Line, width: int) -> tuple[WrappedLine, ...]:
+    """Break *pieces* at blanks into lines of at most *width* cells; a long word is broken inside.
+
+    No character is lost but the one blank at a break, and a line never holds more than *width*.
+    """
+    width = max(2, width)
+    text = plain(pieces)
+    if len(text) <= width and text.isascii():
+        return (WrappedLine(pieces, 0, len(text)),)
+    lines: list[WrappedLine] = []
+    for start, end, covered in _breaks(text, width):
+        lines.append(WrappedLine(tuple(_slice(pieces, start, end)), start, covered))
+    return tuple(lines)
+
+
+_WORD = re.compile(r" +|[^ ]+")
+
+
+def _breaks(text: str, width: int) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, end, covered) of every line; `covered` includes the blanks at the break."""
+    start = used = 0
+    for match in _WORD.finditer(text):
+        word, at = match.group(), match.start()
+        size = cell_len(word)
+        if used + size <= width:
+            used += size
+            continue
+        if word[0] == " ":
+            # A run of blanks that does not fit ends the line; it is covered, and not drawn.
+            yield start, at, match.end()
+            start, used = match.end(), 0
+            continue
+        for chunk in _chunks(word, width):
+            if used:
+                yield start, at, at
+                start = at
+            used = cell_len(chunk)
+            at += len(chunk)
+    if start < len(text) or not text:
+        yield start, len(text), len(text)
+
+
+def _chunks(word: str, width: int) -> Iterator[str]:
+    """Break one word into parts of at most *width* cells."""
+    part: list[str] = []
+    used = 0
+    for char in word:
+        size = cell_len(char)
+        if used + size > width and part:
+            yield "".join(part)
+            part, used = [], 0
+        part.append(char)
+        used += size
+    if part:
+        yield "".join(part)
+
+
+def _slice(pieces: Sequence[Piece], start: int, end: int) -> Iterator[Piece]:
+    """Yield the characters `[start, end)` of *pieces*, each with its role."""
+    at = 0
+    for piece in pieces:
+        low, high = max(start - at, 0), min(end - at, len(piece.text))
+        if low < high:
+            yield Piece(piece.text[low:high], piece.role)
+        at += len(piece.text)
+        if at >= end:
+            return
+
+
+def _fit(text: str, width: int) -> str:
+    """Return the longest start of *text* in at most *width* cells."""
+    return set_cell_size(text, width).rstrip(" ") if width > 0 else ""

@@ -1,0 +1,27 @@
+"""Text from outside as pieces: the one door between hostile text and a line on screen."""
+
+from aileron_core.text import Rendered, Span, inline, render
+from aileron_tui.presenters.lines import Line, Piece, Role
+
+__all__ = ["block", "outside", "rendered"]
+
+
+def outside(text: str, role: Role = "text") -> Line:
+    """Return *text* on one line, its marks in the role `mark`; line breaks are marks as well."""
+    return _pieces(inline(text), role)
+
+
+def rendered(text: str) -> Rendered:
+    """Return what the renderer makes of *text*: its lines and what it found."""
+    return render(text)
+
+
+def block(found: Rendered, role: Role = "text") -> tuple[Line, ...]:
+    """Return the lines of *found*, at least one."""
+    return tuple(_pieces(spans, role) for spans in found.lines) or ((),)
+
+
+def _pieces(spans: tuple[Span, ...], role: Role) -> Line:
+    return tuple(
+        Piece(span.text, role if span.kind == "plain" else "mark") for span in spans if span.text
+    )

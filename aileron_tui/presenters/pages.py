@@ -1,0 +1,74 @@
+"""The document of the selected item, laid out once for a width and kept."""
+
+from aileron_tui.presenters.blocks import Block, Layout, lay_out
+from aileron_tui.presenters.document import approval_blocks, first_heading, held_blocks
+from aileron_tui.presenters.findings import Findings, findings_of
+from aileron_tui.presenters.head import warnings
+from aileron_tui.presenters.lines import Line
+from aileron_tui.presenters.queue import Item
+
+__all__ = ["Pages"]
+
+
+class Pages:
+    """Keeps what is dear to make: the layout of one item, and what the renderer found in each."""
+
+    def __init__(self) -> None:
+        self._item: Item | None = None
+        self._width = (0, 0)
+        self._blocks: tuple[Block, ...] = ()
+        self._layout = Layout((), ())
+        self._findings: dict[str, tuple[object, Findings]] = {}
+
+    def findings(self, item: Item) -> Findings:
+        """Return what the renderer found in the item's fields."""
+        known = self._findings.get(item.key)
+        if known is None or known[0] is not item.approval:
+            known = (item.approval, findings_of(item.approval))
+            self._findings[item.key] = known
+        return known[1]
+
+    def forget(self, present: frozenset[str]) -> None:
+        """Drop what belongs to items that are gone."""
+        for key in [key for key in self._findings if key not in present]:
+            del self._findings[key]
+
+    def warnings(self, item: Item) -> list[Line]:
+        """Return the warnings of the item's head."""
+        return warnings(item.approval, self.findings(item)) if item.approval is not None else []
+
+    @property
+    def current(self) -> Layout:
+        """The layout that was asked for last."""
+        return self._layout
+
+    def layout(self, item: Item | None, width: int, gutter: int, now: float) -> Layout:
+        """Return the layout of *item*; the same object while nothing in it differs."""
+        if item is None:
+            self._item, self._layout = None, Layout((), ())
+            return self._layout
+        fresh = item is self._item and self._width == (width, gutter)
+        if not fresh:
+            self._item, self._width = item, (width, gutter)
+            self._blocks = _blocks(item, now, self.warnings(item))
+            self._layout = lay_out(self._blocks, width, gutter)
+        elif item.approval is not None:
+            self._age(first_heading(item.approval, now), width, gutter)
+        return self._layout
+
+    def _age(self, first: Block, width: int, gutter: int) -> None:
+        """Draw the first heading anew; it alone tells an age."""
+        if first == self._blocks[0]:
+            return
+        old = len(lay_out(self._blocks[:1], width, gutter).lines)
+        head = lay_out((first,), width, gutter)
+        self._blocks = (first, *self._blocks[1:])
+        lines = (*head.lines, *self._layout.lines[old:])
+        places = (*head.places, *self._layout.places[old:])
+        self._layout = Layout(lines, places)
+
+
+def _blocks(item: Item, now: float, warned: list[Line]) -> tuple[Block, ...]:
+    if item.approval is not None:
+        return approval_blocks(item.approval, now, warned)
+    return held_blocks(item.held) if item.held is not None else ()

@@ -1,0 +1,182 @@
+"""The waiting list as a state: order of arrival, a cursor that belongs to an item, not to a row."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
+
+__all__ = ["ELSEWHERE_SECONDS", "MINE_SECONDS", "Item", "Queue"]
+
+ELSEWHERE_SECONDS = 5.0
+"""How long an item that ended by itself keeps its place, so that nothing vanishes unread."""
+MINE_SECONDS = 2.0
+"""How long one that you decided keeps its place after its run has ended."""
+KEPT = 200
+"""Decisions kept for the list of decisions."""
+
+Ended = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One row: an approval or a held-back file. `key` stays the same for its life."""
+
+    key: str
+    approval: ApprovalView | None = None
+    held: HeldBackView | None = None
+    leaves_at: float | None = None
+    """When the row goes; None while it stays."""
+
+    @property
+    def waits(self) -> bool:
+        """A person's answer is still out."""
+        return self.held is not None or (
+            self.approval is not None and self.approval.state in Waiting
+        )
+
+    @property
+    def version(self) -> tuple[str, ...]:
+        """What a person must look at anew when it differs."""
+        if self.approval is not None:
+            view = self.approval
+            return (self.key, str(view.version), view.preview.status, view.digest)
+        return (self.key, self.held.digest if self.held is not None else "")
+
+
+class Queue:
+    """Items by key. Nothing but `move`, `select` and `advance` changes the selected key."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self._held: dict[str, Item] = {}
+        self._decided: list[ApprovalView] = []
+        self._mine: set[str] = set()
+        self.selected: str | None = None
+
+    def load(self, approvals: Iterable[ApprovalView], held: Iterable[HeldBackView]) -> None:
+        """Start from a snapshot; the first waiting item is selected."""
+        for view in approvals:
+            if view.state in Ended:
+                self._note_end(view)
+            else:
+                self._items[view.approval_id] = Item(key=view.approval_id, approval=view)
+        self.set_held(held)
+        if self.selected is None:
+            self.selected = next((item.key for item in self.items), None)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """All rows: approvals in order of arrival, then held-back files."""
+        return (*self._items.values(), *self._held.values())
+
+    @property
+    def current(self) -> Item | None:
+        """The selected item."""
+        if self.selected is None:
+            return None
+        return self._items.get(self.selected) or self._held.get(self.selected)
+
+    @property
+    def decided(self) -> tuple[ApprovalView, ...]:
+        """The last ended or decided items, newest first."""
+        return tuple(reversed(self._decided))
+
+    @property
+    def waiting(self) -> int:
+        """How many approvals wait for a person."""
+        return sum(item.waits for item in self._items.values())
+
+    @property
+    def held(self) -> int:
+        """How many files are held back."""
+        return len(self._held)
+
+    def index(self, key: str | None) -> int:
+        """Return the row of *key*; 0 where there is none."""
+        return next((row for row, item in enumerate(self.items) if item.key == key), 0)
+
+    def decided_here(self, key: str) -> None:
+        """Note that the person answered *key* on this screen."""
+        self._mine.add(key)
+
+    def was_mine(self, key: str) -> bool:
+        """Return whether the person answered *key* on this screen."""
+        return key in self._mine
+
+    def apply(self, view: ApprovalView, now: float) -> bool:
+        """Take an update; return whether an item came to wait that was not there before."""
+        key = view.approval_id
+        before = self._items.get(key)
+        if view.state in Ended:
+            self._note_end(view)
+            if before is not None:
+                stay = MINE_SECONDS if key in self._mine else ELSEWHERE_SECONDS
+                leaves_at = before.leaves_at if before.leaves_at is not None else now + stay
+                self._items[key] = replace(before, approval=view, leaves_at=leaves_at)
+            return False
+        if view.state not in Waiting and view.decided_at is not None:
+            self._note_end(view)
+        self._items[key] = Item(key=key, approval=view)
+        if self.selected is None:
+            self.selected = key
+        return before is None
+
+    def set_held(self, held: Iterable[HeldBackView]) -> None:
+        """Take the held-back files, whole. One under the cursor that is gone passes the cursor on."""
+        fresh = {f"held:{each.kind}:{each.name}": each for each in held}
+        if self.selected in self._held and self.selected not in fresh:
+            self.advance()
+        self._held = {key: Item(key=key, held=each) for key, each in fresh.items()}
+        if self.current is None:
+            self.selected = next((item.key for item in self.items), None)
+
+    def tick(self, now: float) -> bool:
+        """Drop rows whose time is over; return whether any went.
+
+        The selected one stays until the cursor leaves it, unless the person decided it here and
+        nothing else waits: then there is nothing left to protect it from.
+        """
+        over = [i for i in self._items.values() if i.leaves_at is not None and i.leaves_at <= now]
+        gone = [i.key for i in over if i.key != self.selected or i.key in self._mine]
+        for key in gone:
+            if key == self.selected:
+                self.advance()
+            del self._items[key]
+            self._mine.discard(key)
+        if self.current is None:
+            self.selected = next((item.key for item in self.items), None)
+        return bool(gone)
+
+    def move(self, rows: int) -> None:
+        """Move the cursor by *rows*; it stops at the ends."""
+        items = self.items
+        if items:
+            at = min(max(self.index(self.selected) + rows, 0), len(items) - 1)
+            self.selected = items[at].key
+
+    def select(self, row: int) -> None:
+        """Put the cursor on row *row*, if there is one."""
+        items = self.items
+        if 0 <= row < len(items):
+            self.selected = items[row].key
+
+    def advance(self) -> None:
+        """After a decision: go to the next waiting item below, at the end to the one above."""
+        items = self.items
+        at = self.index(self.selected)
+        below = [item for item in items[at + 1 :] if item.waits]
+        above = [item for item in reversed(items[:at]) if item.waits]
+        # Approvals come before files: a file is never urgent.
+        order = (
+            [i for i in below if i.approval] or [i for i in above if i.approval] or below or above
+        )
+        if order:
+            self.selected = order[0].key
+
+    def _note_end(self, view: ApprovalView) -> None:
+        for row, each in enumerate(self._decided):
+            if each.approval_id == view.approval_id:
+                self._decided[row] = view
+                return
+        self._decided.append(view)
+        del self._decided[:-KEPT]

@@ -1,0 +1,171 @@
+"""Rows of the waiting list and of the list of decisions."""
+
+from collections.abc import Sequence
+
+from aileron_core.control_plane.port import ApprovalView
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread
+from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.times import age, clock_minutes, left, left_role
+
+__all__ = ["decided_lines", "queue_header", "row_lines"]
+
+EFFECT_WIDTH = 7
+STATE_ROLES: dict[str, Role] = {
+    "approved": "ok",
+    "executing": "ok",
+    "completed": "ok",
+    "failed": "danger",
+    "unknown": "attn",
+    "denied": "danger",
+    "expired": "muted",
+    "withdrawn": "muted",
+    "checking": "fact",
+}
+EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
+
+
+def effect_word(effect: str) -> str:
+    """Return the effect if it is one of ours, else ASK."""
+    return effect if effect in EFFECTS else "ASK"
+
+
+def row_lines(
+    item: Item, width: int, now: float, *, hidden: bool, selected: bool, compact: bool
+) -> tuple[Line, ...]:
+    """Return the lines of one row: two, or one where *compact*.
+
+    `hidden`: the renderer marked something in what was fetched or sent.
+    """
+    first = _first(item, selected=selected)
+    if item.held is not None:
+        held = item.held
+        why = Piece(f"{held.kind}, {held.why}", "muted")
+        if compact:
+            return (spread(first, line(why, " "), width),)
+        second = line(_edge(selected), " " * 9, why)
+        return (cut(first, width - 1), spread(second, (), width))
+    view = item.approval
+    if view is None:
+        return ((),)
+    if compact:
+        agent = cut(outside(view.agent, "muted"), 9)
+        pad = Piece(" " * (10 - cells(agent)))
+        time_left = _left(view, now, item)
+        gap = Piece(" " * max(0, 6 - cells(time_left)))
+        return (spread(first, line(*agent, pad, gap, *time_left, " "), width),)
+    about = line(
+        *cut(outside(view.agent, "muted"), 12), Piece(f" · {age(now - view.requested_at)}", "muted")
+    )
+    tag = _tag(item, hidden=hidden)
+    second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
+    return (cut(first, width - 1), spread(second, line(*_left(view, now, item), " "), width))
+
+
+def _edge(selected: bool) -> Piece:
+    return Piece("▌", "factbar") if selected else Piece(" ")
+
+
+def _first(item: Item, *, selected: bool) -> Line:
+    view = item.approval
+    if view is None:
+        name = outside(item.held.name, "gist" if selected else "text") if item.held else ()
+        effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
+        return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
+    glyph = _glyph(view)
+    effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
+    return line(_edge(selected), glyph, " ", effect, *_gist(view, selected=selected))
+
+
+def _gist(view: ApprovalView, *, selected: bool) -> Line:
+    """Return Aileron's reading in one line, or the arguments, marked as the agent's words."""
+    if view.preview.gist:
+        return outside(view.preview.gist, "gist" if selected else "text")
+    words: list[Piece] = [Piece("┊ ", "claimbar")]
+    for index, field in enumerate(view.sent[:4]):
+        words += [Piece(", " if index else "", "claim"), *outside(field.label, "claim")]
+        words += [Piece(" ", "claim"), *outside(field.value[:200], "claim")]
+    return line(*words) if view.sent else outside(view.title, "gist" if selected else "text")
+
+
+def _glyph(view: ApprovalView) -> Piece:
+    if view.state not in ("pending", "checking"):
+        return Piece(wording.GLYPHS[view.state], STATE_ROLES.get(view.state, "attn"))
+    if view.drift is not None:
+        return Piece("▲", "attn")
+    if view.preview.status == "fetching":
+        return Piece("◌", "muted")
+    if view.preview.status in ("unavailable", "none"):
+        return Piece("○", "muted")
+    return Piece("●", "fact")
+
+
+def _left(view: ApprovalView, now: float, item: Item) -> Line:
+    if not item.waits or view.expires_at is None:
+        return ()
+    rest = view.expires_at - now
+    return (Piece(left(rest), left_role(rest, view.expires_at - view.requested_at)),)
+
+
+def _tag(item: Item, *, hidden: bool) -> Line:
+    """Return the one tag of highest rank."""
+    view = item.approval
+    if view is None:
+        return ()
+    if view.state in wording.ROW_STATES:
+        return (Piece(wording.ROW_STATES[view.state], STATE_ROLES.get(view.state, "muted")),)
+    if view.drift is not None:
+        return (Piece(wording.TAGS["changed"], "attn"),)
+    if hidden:
+        return (Piece(wording.TAGS["hidden"], "attn"),)
+    if view.preview.status == "unavailable":
+        return (Piece(wording.TAGS["no preview"], "attn"),)
+    if view.state == "awaiting_vault":
+        return (Piece(wording.TAGS["vault"], "attn"),)
+    if view.requester_gone:
+        return (Piece(wording.TAGS["gone"], "muted"),)
+    return ()
+
+
+def queue_header(items: Sequence[Item], now: float, width: int) -> Line:
+    """Return the line above the waiting list, with the nearest deadline."""
+    if not items:
+        return ()
+    first = line(" ", Piece(wording.WAITING, "muted"), "  ", Piece(wording.OLDEST_FIRST, "faint"))
+    ends = [
+        item.approval.expires_at
+        for item in items
+        if item.waits and item.approval is not None and item.approval.expires_at is not None
+    ]
+    if not ends:
+        return spread(first, (), width)
+    rest = left(min(ends) - now)
+    return spread(
+        first, line(Piece(f"{wording.FIRST_ENDS} ", "muted"), Piece(rest, "strong"), " "), width
+    )
+
+
+def decided_lines(decided: Sequence[ApprovalView], width: int) -> tuple[Line, ...]:
+    """Return the list of the last five decisions, with its heading."""
+    head = line(" ", Piece(wording.DECIDED, "muted"), "  ", Piece(wording.NEWEST_FIRST, "faint"))
+    return (head, *(_decided_line(view, width) for view in decided[:5]))
+
+
+def _decided_line(view: ApprovalView, width: int) -> Line:
+    at = view.decided_at or view.ended_at or view.requested_at
+    role = STATE_ROLES.get(view.state, "muted")
+    glyph = Piece(wording.GLYPHS[view.state], role)
+    title = outside(view.title, "muted")
+    start = line(" ", glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *title)
+    return spread(start, line(*_how(view), " "), width)
+
+
+def _how(view: ApprovalView) -> Line:
+    loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
+    if view.state in loud:
+        return (Piece(wording.OUTCOMES[view.state], loud[view.state]),)
+    if view.decided_at is not None and view.state != "expired":
+        waited = age(view.decided_at - view.requested_at)
+        return (Piece(f"you, {waited}", "muted"),)
+    return (Piece(wording.OUTCOMES.get(view.state, view.state), "muted"),)

@@ -1,0 +1,348 @@
+"""Every sentence of the console. Second person, present tense; digits for counts.
+
+Functions take text that was rendered before (`aileron_core.text.escape`) where it comes from
+outside, and return plain strings; the caller chooses the role.
+"""
+
+from typing import Final
+
+NAME: Final = "aileron"
+VIEWS: Final = {"waiting": "Waiting", "activity": "Activity"}
+
+# The queue and the list of decisions
+WAITING: Final = "WAITING"
+OLDEST_FIRST: Final = "oldest first"
+HELD_BACK: Final = "HELD BACK"
+HELD_BACK_REMARK: Final = "agents do not see these"
+DECIDED: Final = "DECIDED"
+NEWEST_FIRST: Final = "newest first"
+FIRST_ENDS: Final = "first ends in"
+NOTHING_WAITS: Final = "Nothing is waiting."
+NO_RECORDS: Final = "Nothing is on record yet."
+FILE_EFFECT: Final = "FILE"
+TAGS: Final = {
+    "changed": "▲ changed",
+    "hidden": "▲ hidden text",
+    "no preview": "▲ no preview",
+    "vault": "▲ vault",
+    "gone": "requester gone",
+}
+ROW_STATES: Final = {
+    "checking": "… looking once more",
+    "approved": "✓ approved",
+    "executing": "▶ running",
+    "completed": "✓ done",
+    "failed": "✗ failed",
+    "unknown": "? unknown",
+    "denied": "✗ denied",
+    "expired": "– expired",
+    "withdrawn": "← withdrawn",
+}
+GLYPHS: Final = {
+    "new": "●",
+    "pending": "●",
+    "checking": "●",
+    "awaiting_vault": "◇",
+    "approved": "✓",
+    "executing": "▶",
+    "completed": "✓",
+    "failed": "✗",
+    "unknown": "?",
+    "denied": "✗",
+    "expired": "–",
+    "withdrawn": "←",
+}
+OUTCOMES: Final = {
+    "approved": "approved",
+    "executing": "running",
+    "completed": "done",
+    "failed": "failed",
+    "unknown": "unknown",
+    "denied": "denied",
+    "expired": "expired",
+    "withdrawn": "withdrawn",
+}
+
+# The document
+WILL_HAPPEN: Final = "WILL HAPPEN"
+CHANGED: Final = "CHANGED"
+RECORD: Final = "RECORD"
+FILE_SECTION: Final = "THE FILE"
+TAKE_IN_SECTION: Final = "TAKEN IN, IT"
+CHANGED_REMARK: Final = "after you looked. Nothing has run. These are the two readings:"
+SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
+SENT_NOTHING: Final = "nothing"
+NOT_KNOWN: Final = "not known"
+NO_PREVIEW_DECLARED: Final = "not looked at: its action file declares no preview"
+MISSING: Final = "n/a"
+FETCHING_VALUE: Final = "·····"
+BEFORE: Final = "before"
+AFTER: Final = "after"
+WHAT_YOU_SAW: Final = "what you saw"
+WHAT_WOULD_BE: Final = "what would happen now"
+WORDS_REMARK: Final = "also in the audit and the result"
+
+WARN_CHANGED: Final = "changed after you looked"
+WARN_NO_PREVIEW: Final = "no preview"
+WARN_GONE: Final = "the requester is gone"
+WARN_VAULT: Final = "waits for the vault"
+WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
+NOT_CONTAINED: Final = "not contained"
+
+# Banner
+BANNER_STORAGE: Final = "✗ NOTHING CAN RUN: the audit cannot be written."
+BANNER_LOST: Final = "✗ THE CORE HAS ENDED. Nothing that waits was lost."
+ROUTE_GOES: Final = " goes to "
+ROUTE_BY: Final = " (--route)"
+
+# Voice
+ALL_SEEN: Final = "✓ All seen."
+RECHECKING: Final = "Looking once more before it runs …"
+SENDING: Final = "Handing it over …"
+STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
+LOST: Final = (
+    "✗ Aileron's core has ended. Nothing can be decided any more; q quits, with exit code 70."
+)
+VAULT: Final = "The vault is locked. This stays waiting until it is open."
+READ_ON: Final = "space reads on."
+DEADLINE_OVER: Final = "Its time is over; it is denied now."
+UNKNOWN_OUTCOME: Final = (
+    "? It may or may not have run. Look at the service itself; it is not repeated."
+)
+NEW_ITEM: Final = "A first call waits."
+ACTIVITY_REMARK: Final = "Newest first."
+NOT_REFRESHABLE: Final = "It has no preview to fetch again."
+NO_CLICK: Final = "Keys decide, the mouse does not. Press the key."
+
+
+def too_small(waiting: int) -> str:
+    """Return the one sentence of a pane that is too small to decide in."""
+    verb = "call waits" if waiting == 1 else "calls wait"
+    return f"Make this pane at least 60 x 16. {waiting} {verb}."
+
+
+def fetched(host: str, age: str) -> str:
+    """Return where and when a ready preview was read."""
+    return (
+        f"fetched by Aileron from {host}, {age} ago" if host else f"fetched by Aileron, {age} ago"
+    )
+
+
+def asking(host: str, seconds: float, limit: float) -> str:
+    """Return how long Aileron has been asking already."""
+    return f"asking {host or 'the service'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
+
+
+def unavailable(reason: str) -> str:
+    """Return the first line of a preview that could not be had."""
+    return f"Preview unavailable: {reason}"
+
+
+def sent_heading(agent: str) -> str:
+    """Return the heading of the agent's section."""
+    return f"{agent.upper()} SENT"
+
+
+def same(count: int) -> str:
+    """Return how many shown fields did not differ."""
+    return f"{count} shown {'field is' if count == 1 else 'fields are'} as before"
+
+
+def other_paths(count: int, shown: int) -> str:
+    """Return how many places outside the shown fields differ."""
+    places = "place" if count == 1 else "places"
+    more = f", the first {shown} of them" if shown < count else ""
+    return f"{count} {places} outside the shown fields differ{'s' if count == 1 else ''}{more}:"
+
+
+def unseen(count: int, total: int) -> str:
+    """Return how much was not on screen yet."""
+    return f"▼ {count} of {total} lines not seen yet."
+
+
+def unseen_pressed(count: int, total: int, key: str, verb: str) -> str:
+    """Return what the second press would do, where lines are unread."""
+    return f"▼ {count} of {total} lines not seen. Press {key} again to {verb} without reading them."
+
+
+def blind_pressed(key: str) -> str:
+    """Return what the second press would do, where there is no preview."""
+    return f"○ No preview. Press {key} again to approve without one."
+
+
+def blind(verb: str) -> str:
+    """Return what the approve key stands for, where there is no preview."""
+    return f"○ No preview. a {verb}, without a preview."
+
+
+def changed(verb: str) -> str:
+    """Return what the approve key would do after a change."""
+    return f"▲ Changed. a {verb} as it is now."
+
+
+def ready(verb: str) -> str:
+    """Return what the approve key would do."""
+    return f"a {verb}."
+
+
+def looking(host: str) -> str:
+    """Return why approve is not offered yet."""
+    return f"Asking {host or 'the service'}. Approve is possible when the answer is here, or has failed."
+
+
+def ends_soon(seconds: int) -> str:
+    """Return the warning of a near deadline."""
+    return f"Ends in {seconds} s; then it is denied."
+
+
+def keys_dropped(count: int) -> str:
+    """Return what happened to keys that came faster than a person types."""
+    return f"{count} keys came at once. Nothing was decided."
+
+
+def approved(title: str) -> str:
+    """Return the report of a yes."""
+    return f"✓ Approved: {title}"
+
+
+def denied(title: str, agent: str, reason: str) -> str:
+    """Return the report of a no, with what the agent reads."""
+    told = f'{agent} is told: "{reason}"' if reason else f"{agent} is told that you gave no reason"
+    return f"✗ Denied: {title}. {told}"
+
+
+def taken_in(name: str) -> str:
+    """Return the report of a file that counts now."""
+    return f"✓ Taken in: {name}. Agents see it from now on."
+
+
+def ended_elsewhere(title: str, outcome: str) -> str:
+    """Return the report of an item that ended without a key of yours."""
+    return f"{title}: {outcome} without a key of yours. Nothing else changed here."
+
+
+def quit_asks(waiting: int) -> str:
+    """Return the question before quitting while something waits."""
+    verb = "waits. It stays" if waiting == 1 else "wait. They stay"
+    tail = "expires" if waiting == 1 else "expire"
+    return f"{waiting} {verb} waiting and {tail} on time. q again quits."
+
+
+def take_in(kind: str, name: str) -> str:
+    """Return what the take-in key would do."""
+    return f"t takes in the {kind} {name}, exactly as it is."
+
+
+def deny_question(title: str, agent: str) -> str:
+    """Return the question of the deny panel."""
+    return f'Deny "{title}". What shall {agent} be told?'
+
+
+def accepted_installed() -> str:
+    """Return the standing line of `--accept-installed`."""
+    return "▲ files that lay there at start were taken in unseen (--accept-installed)"
+
+
+def load_problems(count: int) -> str:
+    """Return how many problems the files in the home have."""
+    return f"! {count} file {'problem' if count == 1 else 'problems'}"
+
+
+def asked_times(count: int) -> str:
+    """Return how often the same call was asked for."""
+    return f"Asked {count} times"
+
+
+def nothing_last(title: str, outcome: str, age: str) -> str:
+    """Return what was decided last, on the empty screen."""
+    return f"{title}, {outcome} {age} ago"
+
+
+def agents_at_work(count: int) -> str:
+    """Return how many agents are connected."""
+    return f"{count} {'agent is' if count == 1 else 'agents are'} at work."
+
+
+def ready_actions(count: int) -> str:
+    """Return how many actions agents can see."""
+    return f"{count} {'action is' if count == 1 else 'actions are'} ready for agents."
+
+
+def held_why(kind: str, why: str) -> str:
+    """Return why a file is held back."""
+    lies = (
+        "changed on disk after it was taken in"
+        if why == "changed"
+        else "lies there; nobody took it in"
+    )
+    return f"This {kind} {lies}."
+
+
+def notification(waiting: int) -> str:
+    """Return the terminal's title: a count and our name, nothing from outside."""
+    return f"({waiting}) aileron" if waiting else "aileron"
+
+
+def ask_again_at(at: str) -> str:
+    """Return what a person can do about a preview that could not be had at the time *at*."""
+    return f"Asked at {at}. r asks again. You can still decide, on what the agent sent."
+
+
+THEN_GATED: Final = "agents can ask for it, and every run waits for you"
+THEN_FREE: Final = "▲ agents can run it at any time; no run of it waits for you"
+THEN_CONNECTOR: Final = "actions of yours can use it, on these hosts only"
+WHOLE_REMARK: Final = "the whole new reading"
+WARN_FREE: Final = "runs without asking you"
+
+
+def runs(op: str) -> str:
+    """Return the verb phrase of an approve key, where the action file gives none."""
+    return f"runs {op}"
+
+
+REASON_PLACEHOLDER: Final = "a reason; empty is fine"
+HELP_TITLE: Final = "KEYS"
+HELP_SIGNS: Final = "SIGNS"
+HELP_REST: Final = (
+    "A filled key decides at the next press; a plain one with … asks first.",
+    "A decide key counts after the item stood still for 0.4 s and no key was pressed.",
+)
+HELP_GLYPHS: Final = (
+    ("●", "waits, looked at by Aileron"),
+    ("◌", "Aileron is still looking"),
+    ("○", "waits, without a preview"),
+    ("▲", "changed, or look here"),
+    ("◇", "waits for the vault"),
+    ("┃", "Aileron read or worked this out"),
+    ("┊", "the agent says so"),
+)
+
+
+def audit_head(words: tuple[str, str]) -> str:
+    """Return the head of the audit in two words."""
+    return f"Head of the audit: {words[0]} · {words[1]}."
+
+
+def hidden(count: int) -> str:
+    """Return the head's warning of characters that do not show."""
+    return f"{count} hidden {'character' if count == 1 else 'characters'}"
+
+
+def lookalikes(count: int) -> str:
+    """Return the head's warning of names that look like others."""
+    return f"{count} look-alike {'name' if count == 1 else 'names'}"
+
+
+def blank_lines(count: int) -> str:
+    """Return the head's warning of text far below."""
+    return f"{count} blank lines"
+
+
+def drawn_as_marks(count: int, parts: str) -> str:
+    """Return which characters were drawn as marks."""
+    return f"{count} {'character' if count == 1 else 'characters'} drawn as marks: {parts}"
+
+
+def blank_lines_folded(count: int) -> str:
+    """Return that the text goes on."""
+    return f"{count} blank lines folded; the text goes on after them"

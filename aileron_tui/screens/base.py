@@ -1,0 +1,118 @@
+"""What every full screen of the console shares: the model, the top bar, the footer, size classes."""
+
+from collections.abc import Callable
+
+from textual import events
+from textual.screen import Screen
+
+from aileron_core.clock import Clock
+from aileron_core.control_plane.port import Intent
+from aileron_tui.messages import Relaid
+from aileron_tui.presenters import chrome
+from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.situation import Situation, availability
+from aileron_tui.widgets.linework import Lines
+
+__all__ = ["ConsoleScreen", "Submit", "width_class"]
+
+Submit = Callable[[Intent], None]
+
+SMALL = (60, 16)
+NORMAL_FROM = 110
+WIDE_FROM = 160
+BANNER_ROWS = 3
+
+
+def width_class(width: int, height: int) -> str:
+    """Return the layout's name for a terminal of *width* by *height* cells."""
+    if width < SMALL[0] or height < SMALL[1]:
+        return "small"
+    if width < NORMAL_FROM:
+        return "compact"
+    return "normal" if width < WIDE_FROM else "wide"
+
+
+class ConsoleScreen(Screen[None]):
+    """A page of the console. `redraw` draws everything from the model; nothing else changes it."""
+
+    def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
+        super().__init__()
+        self.model = model
+        self.clock = clock
+        self.submit = submit
+
+    @property
+    def situation(self) -> Situation:
+        """Return what each key would do now."""
+        return self.model.situation(self.clock.now(), self.clock.monotonic())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let a key through exactly where the footer's function lets it."""
+        return availability(action, self.situation).shown
+
+    async def action_view_waiting(self) -> None:
+        """Show view 1."""
+        await self.app.run_action("app.view_waiting")
+
+    async def action_view_activity(self) -> None:
+        """Show view 2."""
+        await self.app.run_action("app.view_activity")
+
+    async def action_help(self) -> None:
+        """Show the keys."""
+        await self.app.run_action("app.help")
+
+    async def action_quit(self) -> None:
+        """Quit, or ask first."""
+        await self.app.run_action("app.quit")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Choose the layout; a new size makes every decide key rest anew."""
+        width, height = event.size
+        name = width_class(width, height)
+        for each in ("small", "compact"):
+            self.set_class(name == each, f"-{each}")
+        self.set_class(name in ("normal", "wide"), "-normal")
+        self.set_class(name == "wide", "-wide")
+        self.model.size = (width, height)
+        self.model.small = name == "small"
+        self.redraw()
+
+    def on_relaid(self, message: Relaid) -> None:
+        """Draw for the size that a widget has now."""
+        message.stop()
+        self.redraw()
+
+    def on_screen_resume(self) -> None:
+        """Draw what came while another page stood here."""
+        self.model.size = (self.size.width, self.size.height)
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw everything from the model. Pages say what that is."""
+        self.set_class(self.model.lost is not None, "-lost")
+        self._draw_top()
+
+    def _draw_top(self) -> None:
+        model, width = self.model, self.size.width
+        self.query_one("#topbar", Lines).show(
+            chrome.top_bar(
+                view=model.view,
+                waiting=model.queue.waiting,
+                held=model.queue.held,
+                problems=len(model.problems),
+                sessions=model.sessions,
+                now=self.clock.now(),
+                width=width,
+            )
+        )
+        rows = chrome.banner_lines(
+            lost=model.lost,
+            storage=None if model.health.writable else model.health.message,
+            routes=model.snapshot.routes,
+            accepted_installed=model.snapshot.accepted_installed,
+            width=width,
+        )[:BANNER_ROWS]
+        banner = self.query_one("#banner", Lines)
+        banner.set_class(bool(rows), "-shown")
+        banner.show(*rows)

@@ -1,0 +1,49 @@
+"""Help: the keys from the registry, and what the signs mean. The only modal."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import ModalScreen
+
+from aileron_tui.actions import ACTIONS, Context, bindings_for
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.lines import Line, Piece, line
+from aileron_tui.widgets.linework import Lines
+
+__all__ = ["HelpScreen", "help_lines"]
+
+
+def help_lines(context: Context) -> tuple[Line, ...]:
+    """Return the page: every key of *context* that has a text, then the signs."""
+    rows: list[Line] = [(Piece(wording.HELP_TITLE, "fact"),)]
+    for each in ACTIONS:
+        if context in each.contexts and each.help:
+            decides: Line = (Piece("  decides", "attn"),) if each.decides else ()
+            rows.append(line(Piece(f"{each.face:<11}", "strong"), each.help, *decides))
+    rows += [(), (Piece(wording.HELP_SIGNS, "fact"),)]
+    rows += [line(Piece(f"{glyph:<11}", "strong"), text) for glyph, text in wording.HELP_GLYPHS]
+    rows += [(), *((Piece(text, "muted"),) for text in wording.HELP_REST)]
+    return tuple((Piece(" "), *row) for row in rows)
+
+
+class HelpScreen(ModalScreen[None]):
+    """The keys of the page below it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("help")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self._context: Context = context
+
+    def compose(self) -> ComposeResult:
+        """Show the page."""
+        yield Lines(id="help", grows=True)
+
+    def on_mount(self) -> None:
+        """Fill in the lines."""
+        self.query_one("#help", Lines).show(*help_lines(self._context))
+
+    def action_close(self) -> None:
+        """Go back to what was below."""
+        self.dismiss(None)

@@ -1,0 +1,1 @@
+"""Colour and style tokens, and the stylesheet."""

@@ -1,0 +1,1 @@
+"""Widgets that paint lines and report what was painted."""
