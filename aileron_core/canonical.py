@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import rfc8785
 
 __all__ = ["Json", "JsonObject", "canonical", "exact", "sha256_hex"]
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
 
 _SAFE = 2**53
@@ -32,7 +32,7 @@ def canonical(value: Json) -> bytes:
         ValueError: an integer beyond 2^53, a NaN, an infinity or a lone surrogate is in it.
     """
     try:
-        return rfc8785.dumps(cast("rfc8785._Value", value))  # pyright: ignore[reportPrivateUsage]
+        return rfc8785.dumps(cast("Any", value))
     except rfc8785.CanonicalizationError as error:
         raise ValueError(str(error)) from error
     except UnicodeEncodeError as error:

@@ -1,0 +1,1 @@
+"""The record of everything: made as a chain, kept, read and verified."""

@@ -1,0 +1,1 @@
+"""Where the rooms of the core are put together, and the port that front ends hold."""

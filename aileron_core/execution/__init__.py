@@ -1,0 +1,1 @@
+"""Running ops. Only the gate imports this room."""

@@ -1,0 +1,1 @@
+"""What a person took in, by digest."""

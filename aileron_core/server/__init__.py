@@ -1,0 +1,1 @@
+"""HTTP for agents: loopback TCP and the home's Unix socket."""

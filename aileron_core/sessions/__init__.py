@@ -1,0 +1,1 @@
+"""Launched agents: their tokens and how long they live."""

@@ -1,0 +1,138 @@
+"""A run as it stands in the database."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from aileron_core.approval.transitions import Event, State, advance
+from aileron_core.canonical import Json, JsonObject, canonical, sha256_hex
+from aileron_core.errors import Failure
+
+__all__ = ["COLUMNS", "RunRow", "args_hash"]
+
+
+def args_hash(args: JsonObject) -> str:
+    """Return the SHA-256 of the arguments' JCS text."""
+    return sha256_hex(canonical(args))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run. Times are seconds since the epoch. `args` is None once forgotten (30 days after the end)."""
+
+    run_id: str
+    session_id: str
+    action: str
+    action_sha256: str
+    args: JsonObject | None
+    args_sha256: str
+    gated: bool
+    state: State
+    requested_at: float
+    approval_id: str | None = None
+    idempotency_key: str | None = None
+    expires_at: float | None = None
+    times_asked: int = 1
+    digest: str | None = None
+    words: tuple[str, str, str] | None = None
+    decided_at: float | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+    note: str = ""
+    ended_at: float | None = None
+    output: Mapping[str, Json] | None = None
+    """`{"output", "steps"}` of a completed run."""
+    failure: Failure | None = None
+    delivered: bool = False
+    last_record: int = 0
+
+    def after(self, event: Event, **changes: Any) -> "RunRow":
+        """Return this run after *event*, with *changes*.
+
+        Raises:
+            IllegalTransition: the table has no such edge from this state.
+        """
+        return replace(self, state=advance(self.state, event), **changes)
+
+    def to_columns(self) -> tuple[Any, ...]:
+        """Return the values in the order of `COLUMNS`."""
+        return (
+            self.run_id,
+            self.approval_id,
+            self.session_id,
+            self.action,
+            self.action_sha256,
+            _dump(self.args),
+            self.args_sha256,
+            self.idempotency_key,
+            int(self.gated),
+            str(self.state),
+            self.requested_at,
+            self.expires_at,
+            self.times_asked,
+            self.digest,
+            _dump(self.words),
+            self.decided_at,
+            self.decided_by,
+            self.reason,
+            self.note,
+            self.ended_at,
+            _dump(self.output),
+            _dump(self.failure.to_json() if self.failure else None),
+            int(self.delivered),
+            self.last_record,
+        )
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> "RunRow":
+        """Read one row of the table `runs`.
+
+        Raises:
+            ValueError: a column holds what Aileron never wrote.
+        """
+        words = _load(columns["words"])
+        failure = _load(columns["failure"])
+        return cls(
+            run_id=columns["run_id"],
+            approval_id=columns["approval_id"],
+            session_id=columns["session_id"],
+            action=columns["action"],
+            action_sha256=columns["action_sha256"],
+            args=_load(columns["args"]),
+            args_sha256=columns["args_sha256"],
+            idempotency_key=columns["idempotency_key"],
+            gated=bool(columns["gated"]),
+            state=State(columns["state"]),
+            requested_at=columns["requested_at"],
+            expires_at=columns["expires_at"],
+            times_asked=columns["times_asked"],
+            digest=columns["digest"],
+            words=cast("tuple[str, str, str]", tuple(words)) if words else None,
+            decided_at=columns["decided_at"],
+            decided_by=columns["decided_by"],
+            reason=columns["reason"],
+            note=columns["note"],
+            ended_at=columns["ended_at"],
+            output=_load(columns["output"]),
+            failure=Failure.from_json(failure) if failure else None,
+            delivered=bool(columns["delivered"]),
+            last_record=columns["last_record"],
+        )
+
+
+COLUMNS = (
+    "run_id", "approval_id", "session_id", "action", "action_sha256", "args", "args_sha256",
+    "idempotency_key", "gated", "state", "requested_at", "expires_at", "times_asked", "digest",
+    "words", "decided_at", "decided_by", "reason", "note", "ended_at", "output", "failure",
+    "delivered", "last_record",
+)  # fmt: skip
+"""The columns of the table `runs`, in order."""
+
+
+def _dump(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def _load(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,107 @@
+"""The row verbs of runs: what the gate's units call on a transaction."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from aileron_core.approval.model import COLUMNS, RunRow
+from aileron_core.approval.transitions import OPEN, State
+from aileron_core.errors import Conflict
+from aileron_core.storage.database import Tx
+
+__all__ = [
+    "by_approval",
+    "by_key",
+    "forget_before",
+    "insert",
+    "open_rows",
+    "recent",
+    "tampered",
+    "update",
+]
+
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
+_INSERT = f"INSERT INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
+_UPDATE = f"UPDATE runs SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} WHERE run_id = ?"  # noqa: S608
+
+
+def insert(tx: Tx, row: RunRow) -> None:
+    """Add a run."""
+    tx.execute(_INSERT, row.to_columns())
+
+
+def update(tx: Tx, row: RunRow) -> None:
+    """Write every column of *row*. What the row said before does not count: memory is the authority.
+
+    Raises:
+        Conflict: the row is gone.
+    """
+    columns = row.to_columns()
+    if tx.execute(_UPDATE, (*columns[1:], columns[0])).rowcount != 1:
+        raise Conflict(
+            f"The row of run {row.run_id} is gone from the database: another program removed it.",
+            details={"outcome": "failed"},
+        )
+
+
+def tampered(tx: Tx, row: RunRow) -> tuple[str, ...]:
+    """Return the columns in which the database differs from *row*, as this process last wrote it."""
+    found = tx.execute(f"{_SELECT} WHERE run_id = ?", (row.run_id,)).fetchone()
+    if found is None:
+        return ("the whole row",)
+    expected = row.to_columns()
+    return tuple(
+        name for name, was, now in zip(COLUMNS, expected, found, strict=True) if was != now
+    )
+
+
+def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any]) -> list[RunRow]:
+    rows: list[RunRow] = []
+    for values in connection.execute(f"{_SELECT} {where}", parameters):
+        try:
+            rows.append(RunRow.from_columns(dict(zip(COLUMNS, values, strict=True))))
+        except (ValueError, TypeError, KeyError):
+            continue  # a row that Aileron did not write; `audit verify` names it as an orphan
+    return rows
+
+
+def open_rows(connection: sqlite3.Connection) -> list[RunRow]:
+    """Return the runs that are not over, and the gated ones whose end no agent has heard of."""
+    marks = ", ".join("?" * len(OPEN))
+    states = sorted(str(state) for state in OPEN)
+    return _read(
+        connection,
+        f"WHERE state IN ({marks}) OR (gated = 1 AND delivered = 0) ORDER BY requested_at, run_id",
+        states,
+    )
+
+
+def recent(connection: sqlite3.Connection, limit: int) -> list[RunRow]:
+    """Return the newest gated runs that are over, oldest first."""
+    final = sorted(str(state) for state in set(State) - OPEN - {State.NEW})
+    marks = ", ".join("?" * len(final))
+    found = _read(
+        connection,
+        f"WHERE gated = 1 AND state IN ({marks}) ORDER BY ended_at DESC LIMIT ?",
+        [*final, limit],
+    )
+    return found[::-1]
+
+
+def by_approval(connection: sqlite3.Connection, approval_id: str) -> RunRow | None:
+    """Return the run with this approval."""
+    found = _read(connection, "WHERE approval_id = ?", (approval_id,))
+    return found[0] if found else None
+
+
+def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRow | None:
+    """Return the run that this session asked for under this idempotency key."""
+    found = _read(connection, "WHERE session_id = ? AND idempotency_key = ?", (session_id, key))
+    return found[0] if found else None
+
+
+def forget_before(tx: Tx, moment: float) -> int:
+    """Remove the arguments of runs that ended before *moment*; return how many."""
+    return tx.execute(
+        "UPDATE runs SET args = NULL WHERE args IS NOT NULL AND ended_at < ?", (moment,)
+    ).rowcount

@@ -1,0 +1,122 @@
+"""Reading the audit from the database, with or without a running console."""
+
+import json
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from typing import Any, cast
+
+from aileron_core.audit.head import parse_head, read_head
+from aileron_core.audit.link import StoredHead
+from aileron_core.audit.verify import ChainProblem, ChainRow, Naming, Report, verify
+
+__all__ = ["journal_head", "list_records", "run_records", "verify_home"]
+
+_FIELDS = ("seq", "at", "event", "run", "session", "action", "actor", "summary")
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[ChainRow]:
+    for seq, at, event, run, prev, hash_, body in connection.execute(
+        "SELECT seq, at, event, run, prev, hash, body FROM audit ORDER BY seq"
+    ):
+        yield ChainRow(
+            seq=seq,
+            at=str(at),
+            event=str(event),
+            run=run,
+            prev=bytes(prev or b""),
+            hash=bytes(hash_ or b""),
+            body=str(body),
+        )
+
+
+def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
+    for run_id, last, state, content in connection.execute(
+        "SELECT run_id, last_record, state, args_sha256 FROM runs"
+    ):
+        yield Naming(what="run", key=run_id, last_record=last, state=state, content=content)
+    for session_id, last in connection.execute("SELECT session_id, last_record FROM sessions"):
+        yield Naming(what="session", key=session_id, last_record=last)
+    for kind, name, last in connection.execute("SELECT kind, name, last_record FROM pins"):
+        yield Naming(what=f"taken-in {kind}", key=name, last_record=last)
+
+
+def list_records(
+    connection: sqlite3.Connection, *, limit: int = 100, run: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the newest *limit* records, oldest first, with the fields of `audit list`."""
+    where, parameters = ("WHERE run = ?", (run, limit)) if run else ("", (limit,))
+    found = connection.execute(
+        f"SELECT seq, body FROM audit {where} ORDER BY seq DESC LIMIT ?",  # noqa: S608 - our own words
+        parameters,
+    ).fetchall()
+    return [_listed(seq, body) for seq, body in reversed(found)]
+
+
+def _listed(seq: int, body: str) -> dict[str, Any]:
+    try:
+        content: Any = json.loads(body)
+    except ValueError:
+        content = {}
+    if not isinstance(content, dict):
+        content = {}
+    fields = cast("dict[str, Any]", content)
+    return {**{field: fields.get(field) for field in _FIELDS}, "seq": seq}
+
+
+def run_records(connection: sqlite3.Connection, run: str) -> list[dict[str, Any]]:
+    """Return every record of one run with its whole body and hash; *run* may be an approval's id."""
+    row = connection.execute("SELECT run_id FROM runs WHERE approval_id = ?", (run,)).fetchone()
+    found = connection.execute(
+        "SELECT body, hash FROM audit WHERE run = ? ORDER BY seq", (row[0] if row else run,)
+    )
+    return [{**json.loads(body), "hash": bytes(hash_).hex()} for body, hash_ in found]
+
+
+def journal_head(home: Path) -> StoredHead | None:
+    """Return the newest head of *home* in the system journal; None where there is none."""
+    if (journalctl := which("journalctl")) is None:
+        return None
+    try:
+        answer = subprocess.run(
+            [journalctl, "-q", "-n", "1", "-o", "cat", "--output-fields=AILERON_HEAD",
+             "SYSLOG_IDENTIFIER=aileron", f"AILERON_HOME={home}"],
+            capture_output=True, text=True, timeout=5, check=False,
+        )  # fmt: skip
+        return parse_head(answer.stdout, "the system journal") if answer.stdout.strip() else None
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+
+
+def verify_home(connection: sqlite3.Connection, home: Path) -> Report:
+    """Check the whole audit of *home*: table, rows that name records, `audit.head`, journal."""
+    # The head first: a record committed in between makes the table longer, which is no problem.
+    heads: list[StoredHead] = []
+    unreadable: list[ChainProblem] = []
+    try:
+        stored = read_head(home / "audit.head")
+    except ValueError as error:
+        message = f"audit.head is not readable ({error})"
+        unreadable.append(ChainProblem(seq=0, kind="edited", message=message))
+    else:
+        heads += [stored] if stored else []
+    journalled = journal_head(home)
+    heads += [journalled] if journalled else []
+    connection.execute("BEGIN")
+    try:
+        report = verify(_rows(connection), _namings(connection), heads)
+    finally:
+        connection.execute("ROLLBACK")
+    if stored_missing(home, report):
+        message = "audit.head is gone, so records cut from the end would not be seen"
+        unreadable.append(ChainProblem(seq=report.records, kind="cut", message=message))
+    return Report(
+        records=report.records, head=report.head, problems=(*unreadable, *report.problems)
+    )
+
+
+def stored_missing(home: Path, report: Report) -> bool:
+    """Return whether there are records but no `audit.head` at all."""
+    return report.records > 0 and not (home / "audit.head").exists()

@@ -1,0 +1,191 @@
+"""Whether the chain is whole. Pure: rows and heads in, problems out.
+
+Until a vault holds a key this finds accidents and carelessness, not a program of the same user
+that rewrites everything (WIRE.md, Audit).
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from aileron_core.audit.link import StoredHead, link
+from aileron_core.canonical import canonical
+
+__all__ = ["ChainProblem", "ChainRow", "Naming", "Report", "verify"]
+
+Kind = Literal["edited", "missing", "reordered", "cut", "orphan"]
+_GENESIS = bytes(32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainRow:
+    """One row of the table `audit`, as read."""
+
+    seq: int
+    at: str
+    event: str
+    run: str | None
+    prev: bytes
+    hash: bytes
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """A row elsewhere (a run, a session, a pin) that names its last record."""
+
+    what: str
+    key: str
+    last_record: int
+    state: str | None = None
+    """For a run: the state that its last record must state too."""
+    content: str | None = None
+    """For a run: the SHA-256 of its arguments, which that record must state too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainProblem:
+    """One thing wrong, at the record's number."""
+
+    seq: int
+    kind: Kind
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object of `audit verify --json`."""
+        return {"seq": self.seq, "kind": self.kind, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What `audit verify` found."""
+
+    records: int
+    head: str
+    """Hex hash of the newest record."""
+    problems: tuple[ChainProblem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def verify(
+    rows: Iterable[ChainRow], namings: Iterable[Naming] = (), heads: Sequence[StoredHead] = ()
+) -> Report:
+    """Check every link, the columns against the bodies, who names which record, and outside heads."""
+    problems: list[ChainProblem] = []
+    hashes: dict[int, bytes] = {}
+    bodies: dict[int, dict[str, Any]] = {}
+    prev, expected = _GENESIS, 1
+    by_hash: dict[bytes, int] = {}
+    for row in rows:
+        if row.seq != expected:
+            problems.append(_gap(row.seq, expected))
+        elif row.prev != prev:
+            problems.append(_broken(row, by_hash))
+        body = _body(row, problems)
+        if body is not None:
+            bodies[row.seq] = body
+        hashes[row.seq] = row.hash
+        by_hash[row.hash] = row.seq
+        prev, expected = row.hash, row.seq + 1
+    problems += _orphans(namings, bodies)
+    problems += _cuts(heads, hashes, expected - 1)
+    return Report(
+        records=len(hashes),
+        head=prev.hex(),
+        problems=tuple(sorted(problems, key=lambda problem: problem.seq)),
+    )
+
+
+def _gap(seq: int, expected: int) -> ChainProblem:
+    gone = (
+        f"record {expected} is" if seq == expected + 1 else f"records {expected} to {seq - 1} are"
+    )
+    return ChainProblem(seq=expected, kind="missing", message=f"{gone} missing before {seq}")
+
+
+def _broken(row: ChainRow, by_hash: dict[bytes, int]) -> ChainProblem:
+    if link(row.prev, row.body.encode()) == row.hash:
+        # The record is whole but follows another one than its neighbour.
+        return ChainProblem(
+            seq=row.seq,
+            kind="reordered",
+            message=f"record {row.seq} does not follow record {row.seq - 1}: it was moved here, "
+            "or the one before it was replaced",
+        )
+    return ChainProblem(
+        seq=row.seq, kind="edited", message=f"record {row.seq} and its link were changed"
+    )
+
+
+def _body(row: ChainRow, problems: list[ChainProblem]) -> dict[str, Any] | None:
+    def edited(message: str) -> None:
+        problems.append(ChainProblem(seq=row.seq, kind="edited", message=message))
+
+    if link(row.prev, row.body.encode("utf-8", "surrogatepass")) != row.hash:
+        edited(f"record {row.seq} does not have the content that its hash was made of")
+        return None
+    try:
+        parsed: Any = json.loads(row.body)
+        if not isinstance(parsed, dict):
+            raise ValueError
+        body = cast("dict[str, Any]", parsed)
+        if canonical(body).decode() != row.body:
+            raise ValueError
+    except (ValueError, RecursionError):
+        edited(f"record {row.seq} is not canonical JSON")
+        return None
+    if body.get("seq") != row.seq:
+        problems.append(
+            ChainProblem(
+                seq=row.seq,
+                kind="reordered",
+                message=f"record {row.seq} says of itself that it is record {body.get('seq')}",
+            )
+        )
+    for column in ("at", "event", "run"):
+        if body.get(column) != getattr(row, column):
+            edited(f"record {row.seq}: the column {column} does not say what the record says")
+    return body
+
+
+def _orphans(namings: Iterable[Naming], bodies: dict[int, dict[str, Any]]) -> list[ChainProblem]:
+    problems: list[ChainProblem] = []
+    for naming in namings:
+        body = bodies.get(naming.last_record)
+        if body is None or naming.key not in (
+            body.get("run"),
+            body.get("session"),
+            body.get("name"),
+        ):
+            message = f"{naming.what} {naming.key} has no record of how it got there"
+        elif naming.state is not None and body.get("state") != naming.state:
+            message = (
+                f"{naming.what} {naming.key} is {naming.state}, but its last record "
+                f"({naming.last_record}) says {body.get('state')}"
+            )
+        elif naming.content is not None and body.get("args_sha256") != naming.content:
+            message = f"{naming.what} {naming.key} has other arguments than its record states"
+        else:
+            continue
+        problems.append(ChainProblem(seq=naming.last_record, kind="orphan", message=message))
+    return problems
+
+
+def _cuts(heads: Sequence[StoredHead], hashes: dict[int, bytes], last: int) -> list[ChainProblem]:
+    problems: list[ChainProblem] = []
+    for head in heads:
+        if head.seq > last:
+            message = (
+                f"{head.where} knows {head.seq} records, the table ends at {last}: "
+                f"{head.seq - last} were cut off"
+            )
+            problems.append(ChainProblem(seq=last + 1, kind="cut", message=message))
+        elif head.seq > 0 and head.seq in hashes and hashes[head.seq].hex() != head.hash:
+            message = f"record {head.seq} is not the one that {head.where} knows"
+            problems.append(ChainProblem(seq=head.seq, kind="edited", message=message))
+    return problems

@@ -1,0 +1,310 @@
+"""The actions and connectors of the home: what lies there, what a person took in, what is held back."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from aileron_core.actions.catalog import Catalog, Entry, Scan, scan
+from aileron_core.actions.interpolate import references
+from aileron_core.actions.model import Action
+from aileron_core.canonical import sha256_hex
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.connectors.protocol import Connector, Route
+from aileron_core.connectors.registry import ConnectorRegistry
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.control_plane.port import HeldBackView
+from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
+from aileron_core.gate import Loaded
+from aileron_core.pins import rows as pins
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["HomeLibrary"]
+
+_log = logging.getLogger(__name__)
+
+
+class HomeLibrary:
+    """The gate's `Library` over a home. Reads the folders again when they change (polled)."""
+
+    def __init__(
+        self,
+        *,
+        actions: Path,
+        store: ConnectorStore,
+        registry: ConnectorRegistry,
+        database: Database,
+        clock: Clock,
+        routes: Sequence[Route],
+        changed: Callable[[], None],
+    ) -> None:
+        self._folder = actions
+        self._store = store
+        self._registry = registry
+        self._database = database
+        self._clock = clock
+        self._routes = {route.host: f"{route.address}:{route.port}" for route in routes}
+        self._changed = changed
+        self._scan = Scan()
+        self._installed: Mapping[str, Connector] = {}
+        self._store_problems: tuple[Problem, ...] = ()
+        self._pins: dict[tuple[str, str], str] = {}
+        self._catalog = Catalog(self._scan, {})
+        self._seen: object = None
+
+    # What the gate asks
+
+    def find(self, name: str) -> Loaded:
+        """Return the accepted action *name* with its connectors.
+
+        Raises:
+            NotFound: no file holds an action of that name.
+            Conflict: it, or a connector of it, is held back or broken.
+        """
+        action = self._catalog.ready().get(name)
+        if action is None:
+            raise self._missing(name)
+        connectors: dict[str, Connector] = {}
+        for requirement in action.requires:
+            connectors[requirement.fqn] = self._installed[requirement.hash]
+        return Loaded(action=action, connectors=connectors, routed=self._routed(connectors))
+
+    async def changed_since(self, loaded: Loaded) -> str:
+        """Read action file and connectors from disk again; return what differs, or ''."""
+        return await asyncio.to_thread(self._compare, loaded)
+
+    def _compare(self, loaded: Loaded) -> str:
+        path = self._folder / loaded.action.file
+        try:
+            digest = sha256_hex(path.read_bytes())
+        except OSError:
+            return f"the action file {loaded.action.file} was removed"
+        if digest != loaded.action.sha256:
+            return f"the action file {loaded.action.file} was changed"
+        for connector in loaded.connectors.values():
+            identity = connector.identity
+            try:
+                self._store.read(identity.hash)
+            except (HashMismatch, NotFound):
+                return f"the bytes of the connector {identity.fqn} were changed"
+        if self._pins.get(("action", loaded.action.file)) != digest:
+            return f"the action file {loaded.action.file} is not the one that was taken in"
+        return ""
+
+    def _missing(self, name: str) -> AileronError:
+        for entry in self._catalog.entries:
+            if entry.name != name:
+                continue
+            if entry.state == "held_back":
+                return Conflict(
+                    f"{name} is held back: a person has to take its file in, in the console.",
+                    details={"outcome": "held_back"},
+                )
+            return Conflict(
+                f"{name} cannot be used: {entry.problems[0].message}", details={"outcome": "error"}
+            )
+        return NotFound(f"There is no action {name[:80]!r}. List the actions to see what there is.")
+
+    def _routed(self, connectors: Mapping[str, Connector]) -> tuple[str, ...]:
+        hosts = sorted({host for each in connectors.values() for host in each.hosts})
+        return tuple(f"{host} -> {self._routes[host]}" for host in hosts if host in self._routes)
+
+    # What front ends show
+
+    def ready(self) -> tuple[Action, ...]:
+        """Return the actions that agents see, by name."""
+        found = self._catalog.ready()
+        return tuple(found[name] for name in sorted(found))
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return every action file with its state."""
+        return self._catalog.entries
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return what is wrong with files that are not offered."""
+        return (*self._catalog.problems(), *self._store_problems)
+
+    def held_back(self) -> tuple[HeldBackView, ...]:
+        """Return what lies there and was not taken in, or not in this form."""
+        views = [self._held_action(entry) for entry in self._catalog.held_back()]
+        for installed in self._installed.values():
+            name = _ref(installed)
+            pinned = self._pins.get(("connector", name))
+            if pinned == installed.identity.hash:
+                continue
+            views.append(
+                HeldBackView(
+                    kind="connector",
+                    name=name,
+                    file="",
+                    digest=installed.identity.hash,
+                    why="changed" if pinned else "new",
+                    gated=None,
+                    connector=installed.identity.fqn,
+                    hosts=installed.hosts,
+                )
+            )
+        return tuple(views)
+
+    def _held_action(self, entry: Entry) -> HeldBackView:
+        assert entry.action is not None
+        hashes = {requirement.hash for requirement in entry.action.requires}
+        hosts = {
+            host
+            for digest, installed in self._installed.items()
+            if digest in hashes
+            for host in installed.hosts
+        }
+        return HeldBackView(
+            kind="action",
+            name=entry.name,
+            file=entry.file,
+            digest=entry.sha256,
+            why="changed" if ("action", entry.file) in self._pins else "new",
+            gated=entry.action.gated,
+            connector=", ".join(requirement.fqn for requirement in entry.action.requires),
+            hosts=tuple(sorted(hosts)),
+        )
+
+    # Reading the folders
+
+    async def load(self) -> None:
+        """Read pins and folders; called once at start."""
+        found = await self._database.read(pins.all_pins)
+        self._pins = {(pin.kind, pin.name): pin.digest for pin in found}
+        await self._rescan()
+
+    async def poll(self) -> None:
+        """Read the folders again if something in them changed; called every half second."""
+        signature = await asyncio.to_thread(self._signature)
+        if signature != self._seen:
+            await self._rescan()
+
+    def _signature(self) -> object:
+        """What changes when a file changes: names, sizes, times and inodes; contents are hashed after."""
+        stamps: list[tuple[str, int, int, int]] = []
+        roots = (self._folder, self._folder.parent / "store" / "connectors" / "sha256")
+        for root in roots:
+            try:
+                for path in sorted(root.rglob("*")):
+                    info = path.lstat()
+                    stamps.append((str(path), info.st_size, info.st_mtime_ns, info.st_ino))
+            except OSError:
+                continue
+        return tuple(stamps)
+
+    async def _rescan(self) -> None:
+        self._seen = await asyncio.to_thread(self._signature)
+        self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
+        found, self._store_problems = await self._registry.installed()
+        self._installed = {connector.identity.hash: connector for connector in found}
+        self._judge()
+
+    def _judge(self) -> None:
+        accepted = {name: digest for (kind, name), digest in self._pins.items() if kind == "action"}
+        usable = {
+            digest
+            for digest, installed in self._installed.items()
+            if self._pins.get(("connector", _ref(installed))) == digest
+        }
+        self._catalog = Catalog(
+            self._scan,
+            accepted,
+            extra_problems=lambda action: _connector_problems(action, self._installed, usable),
+        )
+        self._changed()
+
+    # Taking in
+
+    async def take_in(self, kind: str, name: str, digest: str, *, by: str) -> None:
+        """Record that exactly *digest* counts from now on.
+
+        Raises:
+            Conflict: what lies there now is not what was shown.
+        """
+        await self._rescan()
+        named = [view for view in self.held_back() if (view.kind, view.name) == (kind, name)]
+        if not named:
+            raise Conflict(f"{name} is not held back any more. Nothing changed.")
+        for view in named:
+            if view.digest == digest:
+                await self._pin([_pin_of(view)], by)
+                return
+        raise Conflict(f"{name} changed while you looked. Nothing was taken in.")
+
+    async def accept_all(self) -> int:
+        """Take in whatever lies there (`--accept-installed`); return how many files that were."""
+        found = [_pin_of(view) for view in self.held_back()]
+        if found:
+            await self._pin(found, "--accept-installed")
+        return len(found)
+
+    async def _pin(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
+        now = self._clock.now()
+
+        def unit(tx: Tx) -> None:
+            for kind, name, digest in found:
+                pins.put(
+                    tx, pins.Pin(kind=kind, name=name, digest=digest, taken_at=now, taken_by=by)
+                )
+                tx.record(
+                    AuditRecord(
+                        at=rfc3339(now),
+                        event="library.taken_in",
+                        actor="person",
+                        summary=f"Took in the {kind} {name}"
+                        + (" (--accept-installed)" if by != "person" else ""),
+                        extra={"kind": kind, "name": name, "digest": digest, "by": by},
+                    )
+                )
+
+        await self._database.write(unit)
+        self._pins.update({(kind, name): digest for kind, name, digest in found})
+        self._judge()
+
+
+def _pin_of(view: HeldBackView) -> tuple[str, str, str]:
+    """Return what a pin says: an action counts by its file's name, a connector by its reference."""
+    return view.kind, view.file if view.kind == "action" else view.name, view.digest
+
+
+def _ref(installed: Connector) -> str:
+    return f"{installed.identity.fqn}@{installed.identity.version}"
+
+
+def _connector_problems(
+    action: Action, installed: Mapping[str, Connector], usable: set[str]
+) -> list[Problem]:
+    problems: list[Problem] = []
+    for index, requirement in enumerate(action.requires):
+        found = installed.get(requirement.hash)
+        ref = f"{requirement.fqn}@{requirement.version}"
+        if found is None:
+            message = f"{ref} with this hash is not installed; `aileron connector install` it"
+        elif (found.identity.fqn, found.identity.version) != (requirement.fqn, requirement.version):
+            message = f"the connector with this hash is {_ref(found)}, not {ref}"
+        elif requirement.hash not in usable:
+            message = f"{ref} is held back: take it in, in the console"
+        else:
+            continue
+        key = f"requires.connectors[{index}].hash"
+        problems.append(Problem(file=action.file, key=key, message=message))
+    if _needs_asking_again(action):
+        message = (
+            "a step of this gated action uses an earlier step's output and is not idempotent; "
+            "this version cannot ask again in between, so it is not offered"
+        )
+        problems.append(Problem(file=action.file, key="execute", message=message))
+    return problems
+
+
+def _needs_asking_again(action: Action) -> bool:
+    """Whether a person's yes would cover arguments that are not known yet (DESIGN 5, THREATS H13)."""
+    if not action.gated:
+        return False
+    return any(
+        step.idempotent is not True
+        and any(not reference.of_argument for reference in references(dict(step.inputs or {})))
+        for step in action.steps[1:]
+    )

@@ -1,0 +1,490 @@
+"""The composition root of the core: it opens a home and puts the rooms together."""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+
+from aileron_core import tasks
+from aileron_core.approval import rows as run_rows
+from aileron_core.audit.chain import seal
+from aileron_core.audit.head import JOURNAL, HeadFile
+from aileron_core.audit.head import Journal as SystemJournal
+from aileron_core.clock import Clock, SystemClock, rfc3339
+from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.protocol import Route
+from aileron_core.connectors.registry import ConnectorRegistry
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.control_plane.library import HomeLibrary
+from aileron_core.control_plane.port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Fact,
+    LibraryUpdated,
+    Recorded,
+    SessionsUpdated,
+    SessionView,
+    Snapshot,
+    StorageHealth,
+)
+from aileron_core.control_plane.processes import executable_of, is_ancestor
+from aileron_core.control_plane.views import (
+    approval_view,
+    record_view,
+    records_from,
+    session_view,
+)
+from aileron_core.errors import AileronError, StorageUnavailable
+from aileron_core.events import EventBus
+from aileron_core.execution.executor import Executor
+from aileron_core.gate import Desk, Gate, GateSettings, Held
+from aileron_core.gate.carrying import Carrier
+from aileron_core.gate.held import RunBook
+from aileron_core.gate.journal import Journal
+from aileron_core.gate.locks import ConnectorLocks
+from aileron_core.gate.looking import Lookout
+from aileron_core.gate.ports import Failpoint, no_failpoint
+from aileron_core.gate.recovery import Recovery
+from aileron_core.sessions import rows as session_rows
+from aileron_core.sessions.book import SessionBook
+from aileron_core.sessions.model import OpenedSession, Session
+from aileron_core.settings import Settings
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.home import Home, HomeLock
+from aileron_core.storage.open import ChainHead
+from aileron_core.storage.record import AuditRecord, CommittedRecord
+from aileron_core.words import two_words
+
+__all__ = ["ControlPlane", "PlaneOptions"]
+
+_log = logging.getLogger(__name__)
+_TICK = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneOptions:
+    """What the command line says of one life of a console."""
+
+    routes: tuple[Route, ...] = ()
+    accept_installed: bool = False
+    settings: Settings = field(default_factory=Settings)
+    failpoint: Failpoint = no_failpoint
+
+
+class ControlPlane:
+    """The core on its own loop. Front ends hold this (the server) or its port (the console)."""
+
+    def __init__(self, home: Home, options: PlaneOptions, clock: Clock | None = None) -> None:
+        self.home = home
+        self.options = options
+        self.clock = clock or SystemClock()
+        self.facts: EventBus[Fact] = EventBus()
+        self.sessions = SessionBook(self.clock)
+        self.url = ""
+        self._health = StorageHealth(writable=True)
+        self._lock = HomeLock(home)
+        self._news: EventBus[Held] = EventBus()
+        self._book = RunBook()
+        self._tick: asyncio.Task[None] | None = None
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        """Take the home, bring back what the last life left, and begin to tick.
+
+        Raises:
+            HomeError: the home is locked, foreign or damaged.
+            StorageUnavailable: the database cannot be written.
+        """
+        self.home.prepare()
+        self._lock.acquire()
+        try:
+            await self._open()
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    async def _open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.database = Database(self.home.database, seal)
+        self._head_file = HeadFile(self.home.audit_head)
+        self.database.on_commit(self._head_file)
+        self._journald = SystemJournal(self.home.path) if JOURNAL.exists() else None
+        if self._journald is not None:
+            self.database.on_commit(self._journald)
+        self.database.on_commit(self._committed)
+        self._store = ConnectorStore(self.home.path)
+        self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
+        self._engine = WasmEngine(self._outgoing, compiled=self.home.path / "cache")
+        self._registry = ConnectorRegistry(self._store, self._engine)
+        self.library = HomeLibrary(
+            actions=self.home.actions,
+            store=self._store,
+            registry=self._registry,
+            database=self.database,
+            clock=self.clock,
+            routes=self.options.routes,
+            changed=self._library_changed,
+        )
+        self._compose()
+        await self._note_start()
+        await self.library.load()
+        if self.options.accept_installed:
+            await self.library.accept_all()
+        now = self.clock.now()
+        self.sessions.load(await self.database.read(lambda c: session_rows.living(c, now)))
+        await self._recover()
+        self._news.subscribe(self._run_changed)
+        self._tick = tasks.spawn(self._ticking(), name="tick")
+
+    def _compose(self) -> None:
+        settings = GateSettings(expires_seconds=self.options.settings.expires_seconds)
+        self._gate_settings = settings
+        journal = Journal(self.database, self.clock, self._news, self.options.failpoint)
+        executor = Executor(self.clock)
+        locks = ConnectorLocks()
+        lookout = Lookout(executor, journal, self.clock, settings)
+        self._journal, self._lookout = journal, lookout
+        self.gate = Gate(
+            library=self.library,
+            book=self._book,
+            journal=journal,
+            lookout=lookout,
+            executor=executor,
+            locks=locks,
+            database=self.database,
+            clock=self.clock,
+            settings=settings,
+        )
+        carrier = Carrier(
+            executor=executor,
+            journal=journal,
+            lookout=lookout,
+            library=self.library,
+            locks=locks,
+            clock=self.clock,
+        )
+        self.desk = Desk(
+            book=self._book,
+            journal=journal,
+            lookout=lookout,
+            carrier=carrier,
+            database=self.database,
+            clock=self.clock,
+            settings=settings,
+        )
+
+    async def _note_start(self) -> None:
+        await self.database.write(
+            lambda tx: tx.record(
+                self._record(
+                    "console.started",
+                    "aileron",
+                    "The console started",
+                    {
+                        "version": self.version,
+                        "routes": list(self.routes),
+                        "accept_installed": self.options.accept_installed,
+                    },
+                )
+            )
+        )
+
+    async def _recover(self) -> None:
+        known = {session.session_id: session for session in self.sessions.all()}
+        stored = await self.database.read(session_rows.everyone)
+        known = {**{session.session_id: session for session in stored}, **known}
+        recovery = Recovery(
+            book=self._book,
+            journal=self._journal,
+            lookout=self._lookout,
+            library=self.library,
+            database=self.database,
+            clock=self.clock,
+            session_of=lambda session_id: known.get(session_id) or _nobody(session_id),
+        )
+        await recovery.recover()
+        before = self.clock.now() - self._gate_settings.keep_arguments_days * 86400
+        await self.database.write(lambda tx: self._forget(tx, before))
+
+    def _forget(self, tx: Tx, before: float) -> None:
+        if count := run_rows.forget_before(tx, before):
+            tx.record(
+                self._record(
+                    "arguments.forgotten",
+                    "aileron",
+                    f"Forgot the arguments of {count} old runs",
+                    {},
+                )
+            )
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        """Stop, in the reverse order; runs in flight are left to the next life's recovery."""
+        if self._tick is not None:
+            self._tick.cancel()
+        with suppress(AileronError):
+            await self.database.write(
+                lambda tx: tx.record(
+                    self._record("console.stopped", "aileron", "The console stopped", {})
+                )
+            )
+        await asyncio.to_thread(self._engine.close)
+        self._outgoing.close()
+        await asyncio.to_thread(self.database.close)
+        self._head_file.close()
+        if self._journald is not None:
+            self._journald.close()
+        with suppress(FileNotFoundError):
+            self.home.daemon.unlink()
+        self._lock.release()
+
+    async def _ticking(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            try:
+                await self.library.poll()
+                await self.desk.sweep()
+                for session, why in self.sessions.overdue():
+                    await self.end_session(session.session_id, why)
+                if not self._health.writable:
+                    await self._probe()
+            except StorageUnavailable as error:
+                self._unwritable(error.message)
+            except (AileronError, OSError) as error:
+                _log.error("a tick failed with %s", type(error).__name__)
+
+    async def _probe(self) -> None:
+        """See whether the database can be written again, by recording that it could not."""
+        await self.database.write(
+            lambda tx: tx.record(
+                self._record("storage.mended", "aileron", "The audit can be written again", {})
+            )
+        )
+        self._health = StorageHealth(writable=True)
+        self.facts.publish(self._health)
+
+    def _unwritable(self, message: str) -> None:
+        if self._health.writable:
+            self._health = StorageHealth(writable=False, message=message)
+            self.facts.publish(self._health)
+
+    # Addresses
+
+    @property
+    def version(self) -> str:
+        """Aileron's version."""
+        return metadata.version("aileron")
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The Host headers that are answered over TCP."""
+        return frozenset({self.url.removeprefix("http://")})
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """`host:port -> address:port`, from `--route`."""
+        return tuple(f"{each.host} -> {each.address}:{each.port}" for each in self.options.routes)
+
+    async def remembered_port(self) -> int:
+        """Return the TCP port that was given to the first console of this home, 0 if none was."""
+        query = "SELECT value FROM meta WHERE key = 'port'"
+        found = await self.database.read(lambda c: c.execute(query).fetchone())
+        return int(found[0]) if found else 0
+
+    async def announce(self, port: int) -> None:
+        """Write down where this console listens."""
+        self.url = f"http://127.0.0.1:{port}"
+        if not await self.remembered_port():
+
+            def unit(tx: Tx) -> None:
+                tx.execute("INSERT INTO meta VALUES('port', ?)", (str(port),))
+                tx.record(self._record("console.port", "aileron", f"Listens on port {port}", {}))
+
+            await self.database.write(unit)
+        content = {
+            "version": 1,
+            "url": self.url,
+            "socket": str(self.home.socket),
+            "pid": os.getpid(),
+            "started_at": rfc3339(self.clock.now()),
+        }
+        _write_private(self.home.daemon, json.dumps(content))
+
+    def status(self) -> dict[str, Any]:
+        """Return what `aileron status` shows."""
+        return {
+            "running": True,
+            "url": self.url,
+            "pid": os.getpid(),
+            "version": self.version,
+            "pending": sum(1 for held in self._book if held.row.gated and not held.is_final),
+            "sessions": len(self.sessions.all()),
+        }
+
+    def time_text(self, seconds: float) -> str:
+        """Return RFC 3339."""
+        return rfc3339(seconds)
+
+    # Sessions
+
+    async def open_session(
+        self,
+        *,
+        agent: str,
+        label: str,
+        cwd: str,
+        claimed_pid: int | None,
+        peer_pid: int,
+        ttl: float,
+    ) -> OpenedSession:
+        """Open a session for the process at the other end of the home's socket.
+
+        A pid that it claims counts only if that is the process itself or one of its parents.
+        """
+        pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
+        draft = self.sessions.draft(
+            agent=agent, label=label, cwd=cwd, pid=pid, executable=executable_of(pid), ttl=ttl
+        )
+
+        def unit(tx: Tx) -> Session:
+            session = replace(draft.session, last_record=tx.next_seq())
+            session_rows.insert(tx, session)
+            extra = {"token_hash": session.token_hash, "pid": pid, "opened_by": session.opened_by}
+            record = self._record("session.opened", "agent", "A session was opened", extra)
+            tx.record(replace(record, session=session.session_id))
+            return session
+
+        session = await self.database.write(unit)
+        self.sessions.add(session)
+        self._sessions_changed()
+        return replace(draft, session=session)
+
+    async def end_session(self, session_id: str, why: str) -> None:
+        """End a session; the second time nothing happens. Its open approvals stay, marked."""
+        if self.sessions.get(session_id) is None:
+            return
+        self.sessions.remove(session_id)
+
+        def unit(tx: Tx) -> None:
+            session_rows.end(tx, session_id, self.clock.now())
+            record = self._record("session.ended", "aileron", f"A session ended: {why}", {})
+            tx.record(replace(record, session=session_id))
+
+        await self.database.write(unit)
+        self._sessions_changed()
+        for held in self._book:
+            if held.row.session_id == session_id and held.row.gated and not held.is_final:
+                self._journal.tell(held)
+
+    def hold(self, session_id: str) -> None:
+        """Note that the session's hold stream is open."""
+        self.sessions.hold(session_id)
+        self._sessions_changed()
+
+    def release(self, session_id: str, *, draining: bool) -> None:
+        """Note that the session's hold stream was lost, by its agent unless the console stops."""
+        if not draining:
+            self.sessions.release(session_id)
+            self._sessions_changed()
+
+    # Facts
+
+    async def snapshot(self, records: int = 500) -> Snapshot:
+        """Return everything that a front end draws first. Facts published after it are later than it."""
+        found = await self.database.read(lambda connection: records_from(connection, records))
+        return Snapshot(
+            version=self.version,
+            home=str(self.home.path),
+            url=self.url,
+            routes=self.routes,
+            accepted_installed=self.options.accept_installed,
+            approvals=tuple(self._view(held) for held in self._shown()),
+            sessions=self._session_views(),
+            held_back=self.library.held_back(),
+            problems=self.library.problems(),
+            actions_ready=len(self.library.ready()),
+            records=found,
+            head_words=two_words(self.database.head.hash),
+            health=self._health,
+        )
+
+    def _shown(self) -> Sequence[Held]:
+        return sorted(
+            (held for held in self._book if held.row.gated),
+            key=lambda held: (held.row.requested_at, held.row.run_id),
+        )
+
+    def _view(self, held: Held) -> ApprovalView:
+        return approval_view(held, self.sessions, self._gate_settings.preview_seconds)
+
+    def _session_views(self) -> tuple[SessionView, ...]:
+        return tuple(session_view(session, self.sessions) for session in self.sessions.all())
+
+    def _run_changed(self, held: Held) -> None:
+        if held.row.gated:
+            self.facts.publish(ApprovalUpdated(view=self._view(held)))
+
+    def _sessions_changed(self) -> None:
+        self.facts.publish(SessionsUpdated(sessions=self._session_views()))
+
+    def _library_changed(self) -> None:
+        self.facts.publish(
+            LibraryUpdated(
+                held_back=self.library.held_back(),
+                problems=self.library.problems(),
+                actions_ready=len(self.library.ready()),
+            )
+        )
+
+    def _committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
+        """Called on the writer's thread."""
+        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+            self._loop.call_soon_threadsafe(self._publish_records, head, tuple(committed))
+
+    def _publish_records(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
+        words = two_words(head.hash)
+        for each in committed:
+            session = self.sessions.get(each.record.session or "")
+            agent = session.agent if session else ""
+            self.facts.publish(Recorded(record=record_view(each, agent), head_words=words))
+
+    def note_unwritable(self, error: StorageUnavailable) -> None:
+        """Tell front ends that nothing can be decided."""
+        self._unwritable(error.message)
+
+    def _record(self, event: str, actor: str, summary: str, extra: dict[str, Any]) -> AuditRecord:
+        return AuditRecord(
+            at=rfc3339(self.clock.now()), event=event, actor=actor, summary=summary, extra=extra
+        )
+
+
+def _nobody(session_id: str) -> Session:
+    return Session(
+        session_id=session_id,
+        agent="unknown",
+        label="",
+        cwd="",
+        pid=None,
+        executable="",
+        opened_by="relay",
+        token_hash="",
+        gateway_hash="",
+        opened_at=0.0,
+        expires_at=0.0,
+    )
+
+
+def _write_private(path: Path, text: str) -> None:
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(text)
+    temporary.replace(path)

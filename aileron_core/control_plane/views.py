@@ -1,0 +1,216 @@
+"""From the core's objects to the frozen values that front ends draw."""
+
+import json
+import sqlite3
+from typing import Any, cast
+
+from aileron_core.actions.model import Action
+from aileron_core.approval.transitions import FINAL
+from aileron_core.clock import since_epoch
+from aileron_core.control_plane.port import (
+    ApprovalView,
+    DriftView,
+    FieldChange,
+    FieldView,
+    PreviewView,
+    RecordView,
+    RunState,
+    SessionView,
+)
+from aileron_core.gate import Held, Look
+from aileron_core.gate.held import Drift
+from aileron_core.preview.resolve import argument_fields, differences, gist, resolve
+from aileron_core.sessions.book import SessionBook
+from aileron_core.sessions.model import Session
+from aileron_core.storage.record import CommittedRecord
+
+__all__ = ["approval_view", "record_view", "records_from", "session_view"]
+
+
+def approval_view(held: Held, sessions: SessionBook, preview_seconds: float) -> ApprovalView:
+    """Return how the console shows *held*."""
+    row, session, loaded = held.row, held.session, held.loaded
+    action = loaded.action if loaded else None
+    assert row.approval_id is not None
+    return ApprovalView(
+        approval_id=row.approval_id,
+        run_id=row.run_id,
+        state=cast("RunState", str(row.state)),
+        version=held.version,
+        requested_at=row.requested_at,
+        expires_at=row.expires_at,
+        session_id=session.session_id,
+        agent=session.agent,
+        session_label=session.label,
+        cwd=session.cwd,
+        self_opened=session.self_opened,
+        contained=False,
+        requester_gone=row.state not in FINAL and sessions.get(session.session_id) is None,
+        times_asked=row.times_asked,
+        action=row.action,
+        title=action.title if action else row.action,
+        effect=(action.approval.effect or "ask").upper() if action else "ASK",
+        connector=action.steps[0].connector if action else "",
+        op=action.steps[0].op if action else "",
+        hosts=loaded.hosts if loaded else (),
+        routed=loaded.routed if loaded else (),
+        sent=_sent(held, action),
+        preview=_preview(held.look, held, action, preview_seconds),
+        drift=_drift(held.drift, action) if held.drift else None,
+        digest=row.digest or "",
+        words=row.words,
+        note=_note(held),
+        decided_at=row.decided_at,
+        decided_by=row.decided_by or "",
+        reason=row.reason or "",
+        outcome=held.outcome or (row.failure.message if row.failure else ""),
+        ended_at=row.ended_at,
+    )
+
+
+def _note(held: Held) -> str:
+    if held.loaded is None and held.row.state not in FINAL:
+        return (
+            "The action file that was asked for is not accepted any more, so this cannot run. "
+            "Deny it, or take the same file in again and restart the console."
+        )
+    return held.row.note
+
+
+def _sent(held: Held, action: Action | None) -> tuple[FieldView, ...]:
+    if held.row.args is None:
+        return ()
+    if action is None:
+        return tuple(
+            FieldView(label=name, value=value if isinstance(value, str) else json.dumps(value))
+            for name, value in held.row.args.items()
+        )
+    return tuple(
+        FieldView(
+            label=field.label, value=field.value, missing=field.missing, multiline=field.multiline
+        )
+        for field in argument_fields(action, held.row.args)
+    )
+
+
+def _preview(look: Look, held: Held, action: Action | None, limit: float) -> PreviewView:
+    host = ""
+    if held.loaded and action:
+        hosts = held.loaded.connectors[action.steps[0].connector].hosts
+        host = hosts[0].removesuffix(":443") if hosts else ""
+    preview = action.approval.preview if action else None
+    if look.status == "ready" and preview is not None:
+        fields = resolve(preview, look.output)
+        return PreviewView(
+            status="ready",
+            fields=tuple(
+                FieldView(
+                    label=field.label,
+                    value=field.value,
+                    missing=field.missing,
+                    multiline=field.multiline,
+                )
+                for field in fields
+            ),
+            gist=gist(preview, fields),
+            host=host,
+            since=look.at,
+            limit_seconds=limit,
+        )
+    return PreviewView(
+        status=look.status, reason=look.reason, host=host, since=look.at, limit_seconds=limit
+    )
+
+
+def _drift(drift: Drift, action: Action | None) -> DriftView:
+    preview = action.approval.preview if action else None
+    before = drift.before.output if drift.before.status == "ready" else None
+    after = drift.after.output if drift.after.status == "ready" else None
+    gone = drift.after.reason if drift.after.status == "unavailable" else ""
+    if preview is None or gone or before is None:
+        return DriftView(
+            before_at=drift.before.at,
+            after_at=drift.after.at,
+            changed=(),
+            same_count=0,
+            other_paths=(),
+            other_count=0,
+            words_before=drift.words_before,
+            unavailable=gone,
+        )
+    found = differences(before, after, preview)
+    return DriftView(
+        before_at=drift.before.at,
+        after_at=drift.after.at,
+        changed=tuple(
+            FieldChange(
+                label=change.before.label,
+                before=None if change.before.missing else change.before.value,
+                after=None if change.after.missing else change.after.value,
+                multiline=change.before.multiline or change.after.multiline,
+            )
+            for change in found.changed
+        ),
+        same_count=len(preview.render) - len(found.changed),
+        other_paths=found.other_paths,
+        other_count=found.other_count,
+        words_before=drift.words_before,
+    )
+
+
+def session_view(session: Session, sessions: SessionBook) -> SessionView:
+    """Return how the console shows *session*."""
+    return SessionView(
+        session_id=session.session_id,
+        agent=session.agent,
+        label=session.label,
+        cwd=session.cwd,
+        pid=session.pid,
+        executable=session.executable,
+        self_opened=session.self_opened,
+        contained=False,
+        opened_at=session.opened_at,
+        connected=sessions.connected(session.session_id),
+    )
+
+
+def record_view(committed: CommittedRecord, agent: str) -> RecordView:
+    """Return how the console shows a record that was just committed."""
+    record = committed.record
+    return RecordView(
+        seq=committed.seq,
+        at=since_epoch(record.at),
+        event=record.event,
+        run_id=record.run,
+        session_id=record.session,
+        action=record.action,
+        actor=record.actor,
+        agent=agent,
+        summary=record.summary,
+    )
+
+
+def records_from(connection: sqlite3.Connection, limit: int) -> tuple[RecordView, ...]:
+    """Return the newest records of the database, oldest first."""
+    found = connection.execute(
+        "SELECT a.seq, a.body, s.agent FROM audit AS a LEFT JOIN sessions AS s "
+        "ON s.session_id = json_extract(a.body, '$.session') ORDER BY a.seq DESC LIMIT ?",
+        (limit,),
+    ).fetchall()
+    views: list[RecordView] = []
+    for seq, body, agent in reversed(found):
+        content: dict[str, Any] = json.loads(body)
+        views.append(
+            RecordView(
+                seq=seq,
+                at=since_epoch(content["at"]),
+                event=content["event"],
+                run_id=content["run"],
+                session_id=content["session"],
+                action=content["action"],
+                actor=content["actor"],
+                agent=agent or "",
+                summary=content["summary"],
+            )
+        )
+    return tuple(views)

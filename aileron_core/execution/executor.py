@@ -1,0 +1,188 @@
+"""Running an action's steps, and looking through a preview op. Only the gate calls this room."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from aileron_core.actions.interpolate import MissingValue, op_arguments
+from aileron_core.actions.model import Action, Step
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.clock import Clock
+from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.errors import (
+    CapabilityDenied,
+    ConnectorRuntimeError,
+    Failure,
+    HashMismatch,
+    ResourceLimitExceeded,
+)
+
+__all__ = ["Ending", "Executor", "RunPlan"]
+
+_WAITS = (1.0, 2.0, 4.0)
+"""Seconds before each of at most three retries (DESIGN 7)."""
+_LOST = frozenset({"resource_limit_exceeded", "network_error"})
+"""Classes after which nobody knows whether the service did it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """Everything that one run needs; the connectors are those of the digest."""
+
+    action: Action
+    args: JsonObject
+    connectors: Mapping[str, Connector]
+    """By FQN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended. `differs`: a recheck before a retry found something else; nothing was repeated."""
+
+    kind: Literal["completed", "failed", "unknown", "differs"]
+    steps: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    output: Json = None
+    failure: Failure | None = None
+    last_status: int | None = None
+
+
+class Executor:
+    """Calls connectors, within the limits of the action."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def look(
+        self, connector: Connector, op: str, args: JsonObject, *, limits: Limits
+    ) -> OpResult:
+        """Call a preview op: GET and HEAD only, never cached, never retried."""
+        return await _call(connector, op, args, limits, read_only=True)
+
+    async def run(
+        self, plan: RunPlan, *, before_retry: Callable[[], Awaitable[bool]] | None = None
+    ) -> Ending:
+        """Run every step in order; the first failing one ends the run.
+
+        Args:
+            plan: what to run.
+            before_retry: asked before a step is repeated; False ends the run as `differs`.
+        """
+        outputs: dict[str, Json] = {}
+        deadline = self._clock.monotonic() + plan.action.limits.wall_seconds
+        status: int | None = None
+        for step in plan.action.steps:
+            result = await self._step(plan, step, outputs, deadline, before_retry)
+            if result is None:
+                return Ending(kind="differs", steps=outputs)
+            status = result.last_status or status
+            if result.failure is not None:
+                return _ended(step, result, outputs)
+            outputs[step.id] = result.output
+        last = outputs[plan.action.steps[-1].id]
+        return Ending(kind="completed", steps=outputs, output=last, last_status=status)
+
+    async def _step(
+        self,
+        plan: RunPlan,
+        step: Step,
+        outputs: Mapping[str, Json],
+        deadline: float,
+        before_retry: Callable[[], Awaitable[bool]] | None,
+    ) -> OpResult | None:
+        refusal = _refusal(plan, step)
+        if refusal is not None:
+            return OpResult(failure=refusal)
+        try:
+            args = op_arguments(step, plan.args, outputs, plan.action.declared)
+        except MissingValue as error:
+            return OpResult(
+                failure=ConnectorRuntimeError(str(error), boundary="action").to_failure()
+            )
+        connector = plan.connectors[step.connector]
+        retried = 0
+        while True:
+            remaining = deadline - self._clock.monotonic()
+            if remaining <= 0:
+                return OpResult(failure=_no_time(plan.action).to_failure())
+            limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
+            result = await _call(connector, step.op, args, limits)
+            wait = _WAITS[retried] * random.uniform(1.0, 1.2) if retried < len(_WAITS) else None  # noqa: S311
+            if wait is None or not _may_repeat(
+                step, result, deadline - self._clock.monotonic(), wait
+            ):
+                return _with_retries(result, retried)
+            await asyncio.sleep(wait)
+            if before_retry is not None and not await before_retry():
+                return None
+            retried += 1
+
+
+async def _call(
+    connector: Connector, op: str, args: JsonObject, limits: Limits, *, read_only: bool = False
+) -> OpResult:
+    try:
+        return await connector.call(op, args, limits=limits, read_only=read_only)
+    except HashMismatch as error:
+        return OpResult(failure=error.to_failure())
+
+
+def _refusal(plan: RunPlan, step: Step) -> Failure | None:
+    requirement = plan.action.requirement(step.connector)
+    granted: Sequence[str] = requirement.capabilities if requirement else ()
+    if step.op in granted:
+        return None
+    return CapabilityDenied(
+        f"The action {plan.action.name} does not list the op {step.op} among its capabilities of "
+        f"{step.connector}. Nothing was sent. Add it to the action file, and take that in.",
+        details={"requested": step.op, "granted": list(granted)},
+        boundary="action",
+    ).to_failure()
+
+
+def _no_time(action: Action) -> ResourceLimitExceeded:
+    seconds = action.limits.wall_seconds
+    return ResourceLimitExceeded(
+        f"The run used up its {seconds} s. `[limits] wall_seconds` of its action file raises that.",
+        details={"limit": "wall_time", "configured": f"{seconds}s"},
+    )
+
+
+def _may_repeat(step: Step, result: OpResult, remaining: float, wait: float) -> bool:
+    failure = result.failure
+    return (
+        failure is not None
+        and step.idempotent is True
+        and failure.retriable
+        and failure.class_ in ("network_error", "external_api_error")
+        and remaining > wait
+    )
+
+
+def _with_retries(result: OpResult, retried: int) -> OpResult:
+    if result.failure is None or not retried:
+        return result
+    details = {**result.failure.details, "retried": retried}
+    return replace(result, failure=replace(result.failure, details=details))
+
+
+def _ended(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> Ending:
+    assert result.failure is not None
+    details = {**result.failure.details, "step": step.id, "completed_steps": list(outputs)}
+    failure = replace(result.failure, details=details)
+    lost = failure.class_ in _LOST and result.requests_sent > 0 and step.idempotent is not True
+    if not lost:
+        return Ending(kind="failed", steps=outputs, failure=failure, last_status=result.last_status)
+    message = (
+        f"A request had gone out when the step {step.id} ended ({failure.message}). Whether it "
+        "took effect is not known. It is not repeated; look at the service before you try again."
+    )
+    unknown = replace(
+        failure,
+        class_="outcome_unknown",
+        message=message,
+        retriable=False,
+        details={**details, "cause": failure.class_},
+    )
+    return Ending(kind="unknown", steps=outputs, failure=unknown, last_status=result.last_status)

@@ -1,0 +1,216 @@
+"""The gate: the only caller of the executor, and the one path of every call (DESIGN 2)."""
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from aileron_core import tasks
+from aileron_core.actions.validate import check_arguments
+from aileron_core.approval import rows
+from aileron_core.approval.model import RunRow, args_hash
+from aileron_core.approval.transitions import Event, State
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.errors import AileronError, Conflict, RateLimited
+from aileron_core.execution.executor import Executor, RunPlan
+from aileron_core.gate.carrying import finish
+from aileron_core.gate.held import Held, Look, RunBook
+from aileron_core.gate.journal import Journal, Naming
+from aileron_core.gate.locks import ConnectorLocks
+from aileron_core.gate.looking import Lookout
+from aileron_core.gate.ports import GateSettings, Library, Loaded
+from aileron_core.ids import new_approval_id, new_run_id
+from aileron_core.sessions.model import Session
+from aileron_core.storage.database import Database
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["Call", "Gate", "RunAnswer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of an action by an agent's session."""
+
+    session: Session
+    action: str
+    args: Json
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAnswer:
+    """The run as it stands when the gate answers; `attached` to an equal or keyed one asked before."""
+
+    row: RunRow
+    attached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One object, one method."""
+
+    library: Library
+    book: RunBook
+    journal: Journal
+    lookout: Lookout
+    executor: Executor
+    locks: ConnectorLocks
+    database: Database
+    clock: Clock
+    settings: GateSettings
+
+    async def run(self, call: Call) -> RunAnswer:
+        """Run an ungated action to its end, or put a gated one before a person and return at once.
+
+        Raises:
+            NotFound: no such accepted action.
+            InvalidArguments: the arguments do not fit its inputs.
+            Conflict: it is held back, or the idempotency key belongs to another call.
+            RateLimited: too many of this session wait already.
+            Unavailable: it cannot be put on record, so nothing ran.
+        """
+        try:
+            loaded, args = self._admissible(call)
+        except AileronError as error:
+            await self._refuse(call, error)
+            raise
+        row = self._draft(call, loaded, args)
+        known = await self._known(call, row)
+        if known is not None:
+            return await self._attach(known)
+        if loaded.action.gated:
+            return await self._ask(call, loaded, row)
+        return await self._do(call, loaded, row)
+
+    def _admissible(self, call: Call) -> tuple[Loaded, JsonObject]:
+        loaded = self.library.find(call.action)
+        return loaded, check_arguments(loaded.action, call.args)
+
+    async def _refuse(self, call: Call, error: AileronError) -> None:
+        """Put on record that a call was refused; its arguments stay out, its action's name is a claim."""
+        record = AuditRecord(
+            at=rfc3339(self.clock.now()),
+            event=Naming.REFUSED[0],
+            actor=Naming.REFUSED[1],
+            summary=f"A call was refused: {error.class_}",
+            session=call.session.session_id,
+            action=call.action[:128].encode("utf-8", "replace").decode(),
+            extra={"class": error.class_},
+        )
+        await self.journal.note(record)
+
+    def _draft(self, call: Call, loaded: Loaded, args: JsonObject) -> RunRow:
+        now, gated = self.clock.now(), loaded.action.gated
+        expires = self.settings.expires_seconds
+        return RunRow(
+            run_id=new_run_id(now),
+            approval_id=new_approval_id(now) if gated else None,
+            session_id=call.session.session_id,
+            action=loaded.action.name,
+            action_sha256=loaded.action.sha256,
+            args=args,
+            args_sha256=args_hash(args),
+            idempotency_key=call.idempotency_key,
+            gated=gated,
+            state=State.NEW,
+            requested_at=now,
+            expires_at=now + expires if gated and expires else None,
+        )
+
+    async def _known(self, call: Call, row: RunRow) -> Held | RunRow | None:
+        key = call.idempotency_key
+        if key is None:
+            return self.book.equal(row) if row.gated else None
+        session_id = call.session.session_id
+        known: Held | RunRow | None = self.book.keyed(session_id, key)
+        if known is None:
+            stored = await self.database.read(lambda c: rows.by_key(c, session_id, key))
+            known = self.book.keyed(session_id, key) or stored
+        earlier = known.row if isinstance(known, Held) else known
+        if earlier is not None and (earlier.action, earlier.args_sha256) != (
+            row.action,
+            row.args_sha256,
+        ):
+            raise Conflict(
+                "This idempotency key belongs to another call of this session (another action or "
+                "other arguments). Nothing ran; use a new key.",
+                details={"outcome": str(earlier.state)},
+            )
+        return known
+
+    async def _attach(self, known: Held | RunRow) -> RunAnswer:
+        if isinstance(known, RunRow):
+            return RunAnswer(row=known, attached=True)
+        if known.admitted is not None:
+            await asyncio.shield(known.admitted)
+        if not known.row.gated:
+            await known.ended.wait()
+            return RunAnswer(row=known.row, attached=True)
+        async with known.turn:
+            if not known.is_final:
+                await self.journal.amend(
+                    known,
+                    Naming.REPEATED,
+                    f"The agent asked for {known.row.action} again; it is the same approval",
+                    times_asked=known.row.times_asked + 1,
+                )
+        return RunAnswer(row=known.row, attached=True)
+
+    def _hold(self, call: Call, loaded: Loaded, row: RunRow, look: Look) -> Held:
+        held = Held(row=row, session=call.session, loaded=loaded, look=look)
+        held.admitted = asyncio.get_running_loop().create_future()
+        # Nobody may be waiting for it; an unread exception is no event of its own.
+        held.admitted.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self.book.add(held)
+        return held
+
+    async def _admit(self, held: Held, event: Event, named: tuple[str, str], summary: str) -> None:
+        assert held.loaded is not None
+        assert held.admitted is not None
+        extra: dict[str, Json] = {"hosts": list(held.loaded.hosts)}
+        if held.loaded.routed:
+            extra["routed"] = list(held.loaded.routed)
+        try:
+            await self.journal.admit(held, event, named, summary, extra)
+        except AileronError as error:
+            self.book.discard(held)
+            held.admitted.set_exception(error)
+            raise
+        held.admitted.set_result(None)
+
+    async def _ask(self, call: Call, loaded: Loaded, row: RunRow) -> RunAnswer:
+        limit = self.settings.pending_per_session
+        if self.book.pending_of(row.session_id) >= limit:
+            error = RateLimited(
+                f"{limit} calls of this session wait for a person already. Wait for an answer, or "
+                "withdraw one.",
+            )
+            await self._refuse(call, error)
+            raise error
+        now = self.clock.now()
+        has_preview = loaded.action.approval.preview is not None
+        look = Look(status="fetching" if has_preview else "none", at=now)
+        held = self._hold(call, loaded, row, look)
+        if not has_preview:
+            digest, words = held.consent(look)
+            held.row = replace(row, digest=digest, words=words)
+        await self._admit(held, Event.ASK, Naming.REQUESTED, f"{row.action} waits for a person")
+        if has_preview:
+            tasks.spawn(self.lookout.first(held), name=f"preview {row.run_id}")
+        return RunAnswer(row=held.row, attached=False)
+
+    async def _do(self, call: Call, loaded: Loaded, row: RunRow) -> RunAnswer:
+        held = self._hold(call, loaded, row, Look(status="none"))
+        # The run goes on to its end, and onto the record, when the caller hangs up.
+        await asyncio.shield(tasks.spawn(self._execute(held), name=f"run {row.run_id}"))
+        return RunAnswer(row=held.row, attached=False)
+
+    async def _execute(self, held: Held) -> None:
+        assert held.loaded is not None
+        assert held.row.args is not None
+        action = held.loaded.action
+        async with self.locks.using(held.lock_keys(), alone=False):
+            await self._admit(held, Event.START, Naming.STARTED, f"Started {action.name}")
+            plan = RunPlan(action=action, args=held.row.args, connectors=held.loaded.connectors)
+            ending = await self.executor.run(plan)
+            await finish(self.journal, held, ending, self.clock.now())
+        self.book.finished(held)

@@ -1,0 +1,198 @@
+"""Runs in memory. For a gated run this object, not its row, is what permits an effect (DESIGN 3)."""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from aileron_core.actions.interpolate import op_arguments
+from aileron_core.approval.digest import (
+    ConnectorPart,
+    Consent,
+    StepPart,
+    consent_digest,
+    preview_digest,
+)
+from aileron_core.approval.model import RunRow
+from aileron_core.approval.transitions import FINAL, State
+from aileron_core.canonical import Json
+from aileron_core.clock import rfc3339
+from aileron_core.gate.ports import Loaded
+from aileron_core.sessions.model import Session
+
+__all__ = ["Drift", "Held", "Look", "RunBook"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One answer of the preview op."""
+
+    status: Literal["none", "fetching", "ready", "unavailable"]
+    output: Json = None
+    reason: str = ""
+    at: float = 0.0
+
+    @property
+    def fingerprint(self) -> str:
+        """What the digest says of it."""
+        if self.status == "ready":
+            return preview_digest(self.output)
+        return "unavailable" if self.status == "unavailable" else "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """Two looks that differ; the screen shows both."""
+
+    before: Look
+    after: Look
+    words_before: tuple[str, str, str] | None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Held:
+    """One run, from asking until its end was delivered."""
+
+    row: RunRow
+    session: Session
+    loaded: Loaded | None
+    """None for a run from an earlier life whose action is not accepted any more."""
+    look: Look
+    drift: Drift | None = None
+    nonce: str = field(default_factory=lambda: secrets.token_hex(16))
+    version: int = 0
+    outcome: str = ""
+    tampered: set[str] = field(default_factory=set[str])
+    """Columns of its row that another program was seen to have changed."""
+    admitted: "asyncio.Future[None] | None" = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held from reading the state to writing the next one, never while waiting for a service."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the run is over."""
+        return self.row.state in FINAL
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person's answer is out."""
+        return self.row.state in (State.PENDING, State.AWAITING_VAULT)
+
+    def consent(self, look: Look) -> tuple[str, tuple[str, str, str]]:
+        """Return digest and words of what a yes to *look* would cover."""
+        assert self.loaded is not None
+        assert self.row.args is not None
+        action, args = self.loaded.action, self.row.args
+        expires = self.row.expires_at
+        return consent_digest(
+            Consent(
+                action=action.name,
+                action_sha256=action.sha256,
+                connectors=[
+                    ConnectorPart(
+                        fqn=each.identity.fqn,
+                        version=each.identity.version,
+                        hash=each.identity.hash,
+                    )
+                    for each in self.loaded.connectors.values()
+                ],
+                steps=[
+                    StepPart(
+                        id=step.id,
+                        connector=step.connector,
+                        op=step.op,
+                        inputs=op_arguments(step, args, None, action.declared),
+                    )
+                    for step in action.steps
+                ],
+                args=args,
+                hosts=self.loaded.hosts,
+                binding=None,
+                preview=look.fingerprint,
+                expires_at=None if expires is None else rfc3339(expires),
+                nonce=self.nonce,
+            )
+        )
+
+    def lock_keys(self) -> list[tuple[str, str | None]]:
+        """Return the (connector, credential) pairs that its effect uses."""
+        return [(fqn, None) for fqn in (self.loaded.connectors if self.loaded else ())]
+
+
+class RunBook:
+    """The runs of this process's life that still matter: open, undelivered, or shown as recent."""
+
+    _RECENT = 200
+
+    def __init__(self) -> None:
+        self._by_run: OrderedDict[str, Held] = OrderedDict()
+        self._by_approval: dict[str, Held] = {}
+        self._by_shape: dict[tuple[str, str, str], Held] = {}
+        self._by_key: dict[tuple[str, str], Held] = {}
+        self._over: OrderedDict[str, None] = OrderedDict()
+        self._waiting: dict[str, set[str]] = {}
+
+    def add(self, held: Held) -> None:
+        """Take *held* in; equal calls attach to it while it is open or undelivered."""
+        row = held.row
+        self._by_run[row.run_id] = held
+        if row.gated and not held.is_final:
+            self._waiting.setdefault(row.session_id, set()).add(row.run_id)
+        if row.approval_id:
+            self._by_approval[row.approval_id] = held
+        if row.idempotency_key:
+            self._by_key[row.session_id, row.idempotency_key] = held
+        elif row.gated and not row.delivered:
+            self._by_shape[self._shape(row)] = held
+
+    def discard(self, held: Held) -> None:
+        """Forget *held* entirely (its row could not be written)."""
+        row = held.row
+        self._by_run.pop(row.run_id, None)
+        if row.approval_id:
+            self._by_approval.pop(row.approval_id, None)
+        if row.idempotency_key:
+            self._by_key.pop((row.session_id, row.idempotency_key), None)
+        self._waiting.get(row.session_id, set()).discard(row.run_id)
+        self.delivered(held)
+
+    def delivered(self, held: Held) -> None:
+        """Note that the agent has heard of its end: an equal call from now on asks anew."""
+        if self._by_shape.get(self._shape(held.row)) is held:
+            del self._by_shape[self._shape(held.row)]
+
+    def finished(self, held: Held) -> None:
+        """Note that *held* is over; the oldest finished ones leave memory (their rows stay)."""
+        self._waiting.get(held.row.session_id, set()).discard(held.row.run_id)
+        self._over[held.row.run_id] = None
+        while len(self._over) > self._RECENT:
+            run_id, _ = self._over.popitem(last=False)
+            old = self._by_run.get(run_id)
+            if old is not None:
+                self.discard(old)
+
+    def approval(self, approval_id: str) -> Held | None:
+        """Return the run with this approval."""
+        return self._by_approval.get(approval_id)
+
+    def keyed(self, session_id: str, key: str) -> Held | None:
+        """Return the run that the session asked for under *key*."""
+        return self._by_key.get((session_id, key))
+
+    def equal(self, row: RunRow) -> Held | None:
+        """Return the gated run of the same session, action and arguments that is open or undelivered."""
+        return self._by_shape.get(self._shape(row))
+
+    def pending_of(self, session_id: str) -> int:
+        """Return how many of the session's runs wait for a person."""
+        return len(self._waiting.get(session_id, ()))
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(tuple(self._by_run.values()))
+
+    @staticmethod
+    def _shape(row: RunRow) -> tuple[str, str, str]:
+        return row.session_id, row.action, row.args_sha256

@@ -1,0 +1,134 @@
+"""Fetching previews: bounded, never cached, never told to the agent."""
+
+import asyncio
+from collections import deque
+from http import HTTPStatus
+
+from aileron_core.actions.model import Action
+from aileron_core.approval.transitions import State
+from aileron_core.clock import Clock
+from aileron_core.connectors.protocol import Limits, OpResult
+from aileron_core.errors import AileronError
+from aileron_core.execution.executor import Executor
+from aileron_core.gate.held import Drift, Held, Look
+from aileron_core.gate.journal import Journal, Naming
+from aileron_core.gate.ports import GateSettings
+from aileron_core.preview.plan import plan_preview
+
+__all__ = ["Lookout"]
+
+
+class Lookout:
+    """Asks the service what a gated run would do."""
+
+    def __init__(
+        self, executor: Executor, journal: Journal, clock: Clock, settings: GateSettings
+    ) -> None:
+        self._executor = executor
+        self._journal = journal
+        self._clock = clock
+        self._settings = settings
+        self._gates: dict[str, asyncio.Semaphore] = {}
+        self._asked: dict[str, deque[float]] = {}
+
+    async def first(self, held: Held) -> None:
+        """Fetch the first preview of *held* (or the first of this life) and put it on record."""
+        look = await self.fetch(held)
+        async with held.turn:
+            if held.row.state is not State.PENDING:
+                return
+            await self.adopt(held, look)
+
+    async def refresh(self, held: Held) -> None:
+        """Fetch again on a person's word; what differs is shown, and disarms approve."""
+        before = held.look
+        async with held.turn:
+            if held.row.state is not State.PENDING or before.status == "fetching":
+                return
+            held.look = Look(status="fetching", at=self._clock.now())
+            self._journal.tell(held)
+        look = await self.fetch(held)
+        async with held.turn:
+            if held.row.state is not State.PENDING:
+                held.look = before
+                return
+            differs = look.fingerprint != before.fingerprint
+            if differs and before.status == "ready":
+                held.drift = Drift(before=before, after=look, words_before=held.row.words)
+            await self.adopt(held, look)
+
+    async def adopt(self, held: Held, look: Look) -> None:
+        """Make *look* what the next yes covers: new digest, new words, on record. Needs `held.turn`."""
+        digest, words = held.consent(look)
+        previous, held.look = held.look, look
+        named = Naming.NO_PREVIEW if look.status == "unavailable" else Naming.PREVIEW
+        summary = (
+            f"No preview of {held.row.action} could be fetched"
+            if look.status == "unavailable"
+            else f"Fetched what {held.row.action} would do"
+        )
+        try:
+            await self._journal.amend(held, named, summary, digest=digest, words=words)
+        except AileronError:
+            held.look = previous if previous.status != "fetching" else look
+            self._journal.tell(held)
+            raise
+
+    async def fetch(self, held: Held) -> Look:
+        """Call the preview op once and return what it said, or why it could not say."""
+        assert held.loaded is not None
+        action = held.loaded.action
+        if action.approval.preview is None:
+            return Look(status="none", at=self._clock.now())
+        if not self._admitted(held.row.session_id):
+            return self._unavailable(
+                f"this session asked for more than {self._settings.previews_per_minute} previews "
+                "in a minute. r asks again."
+            )
+        gate = self._gates.setdefault(
+            held.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
+        )
+        async with gate:
+            return await self._ask(held, action)
+
+    async def _ask(self, held: Held, action: Action) -> Look:
+        assert held.loaded is not None
+        assert held.row.args is not None
+        plan = plan_preview(action, held.row.args)
+        assert plan is not None
+        limits = Limits(
+            wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
+        )
+        connector = held.loaded.connectors[plan.connector.fqn]
+        result = await self._executor.look(connector, plan.op, plan.args, limits=limits)
+        if result.failure is not None:
+            return self._unavailable(_why(result, connector.hosts))
+        return Look(status="ready", output=result.output, at=self._clock.now())
+
+    def _unavailable(self, reason: str) -> Look:
+        return Look(status="unavailable", reason=reason, at=self._clock.now())
+
+    def _admitted(self, session_id: str) -> bool:
+        now = self._clock.monotonic()
+        asked = self._asked.setdefault(session_id, deque())
+        while asked and now - asked[0] > 60:
+            asked.popleft()
+        if len(asked) >= self._settings.previews_per_minute:
+            return False
+        asked.append(now)
+        return True
+
+
+def _why(result: OpResult, hosts: tuple[str, ...]) -> str:
+    failure = result.failure
+    assert failure is not None
+    host = hosts[0].rpartition(":")[0] if hosts else "the service"
+    if failure.class_ == "resource_limit_exceeded" and failure.details.get("limit") == "wall_time":
+        return f"{host} did not answer within {failure.details.get('configured', '5s')}"
+    if failure.class_ == "external_api_error" and result.last_status:
+        try:
+            phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
+        except ValueError:
+            phrase = str(result.last_status)
+        return f"{host} answered {phrase}"
+    return failure.message

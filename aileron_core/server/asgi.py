@@ -1,0 +1,128 @@
+"""The application: guard, routes, and what others mount (`/mcp`), as values."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, TypedDict
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from aileron_core.control_plane.plane import ControlPlane
+from aileron_core.errors import (
+    AileronError,
+    Failure,
+    InternalError,
+    InvalidRequest,
+    NotFound,
+    Unauthorized,
+)
+from aileron_core.server.auth import Guard, principal_of
+from aileron_core.server.openapi import document
+from aileron_core.server.problems import error_response, failure_response
+from aileron_core.server.routes import ROUTES
+
+__all__ = ["State", "create_app"]
+
+
+class State(TypedDict):
+    """What the lifespan hands to each request."""
+
+    plane: ControlPlane
+    draining: asyncio.Event
+
+
+def create_app(plane: ControlPlane, mounts: Mapping[str, ASGIApp] | None = None) -> Starlette:
+    """Return the ASGI application over *plane*.
+
+    Args:
+        plane: the core.
+        mounts: exact path -> application that needs a session's token (`/mcp`).
+    """
+    draining = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncGenerator[State, None]:
+        yield {"plane": plane, "draining": draining}
+
+    routes: list[BaseRoute] = [
+        Route(spec.path, spec.endpoint, methods=[spec.method]) for spec in ROUTES
+    ]
+    for path, app in (mounts or {}).items():
+        # A class instance keeps Starlette from wrapping the application as an endpoint function.
+        routes.append(Route(path, _NeedsSession(app)))
+    starlette = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        middleware=[
+            Middleware(Guard, sessions=plane.sessions, hosts=lambda: plane.hosts),
+            Middleware(_OneBody),
+        ],
+        exception_handlers={AileronError: _ours, HTTPException: _http},
+    )
+    starlette.state.openapi = document()
+    starlette.state.draining = draining
+    return starlette
+
+
+class _NeedsSession:
+    """A mounted application that only a session's token reaches."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if principal_of(scope).session is None:
+            error = Unauthorized("A session token is needed: Authorization: Bearer <token>.")
+            await error_response(error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class _OneBody:
+    """Our own faults in the one error body too, with nothing of the fault in it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def watched(message: Any) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:  # noqa: BLE001 - the HTTP edge
+            if started:
+                raise InternalError("the response broke off") from None
+            await error_response(error)(scope, receive, send)
+
+
+async def _ours(_request: Request, error: Exception) -> Response:
+    return error_response(error)
+
+
+_HTTP: Mapping[int, Callable[[Request], Failure]] = {
+    404: lambda request: NotFound(f"There is no route {request.url.path[:200]}.").to_failure(),
+    405: lambda request: InvalidRequest(
+        f"{request.method} is not answered at {request.url.path[:200]}."
+    ).to_failure(),
+}
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    make = _HTTP.get(error.status_code)
+    failure = make(request) if make else InvalidRequest(error.detail).to_failure()
+    response = failure_response(failure, error.status_code)
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value
+    return response

@@ -1,0 +1,134 @@
+"""Who is asking, and whether the request is of a form that may be answered at all.
+
+Plain ASGI, outermost: exact Host, no foreign Origin, bounded body, then the principal. What each
+principal may do stands with the routes.
+"""
+
+import contextlib
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aileron_core.errors import AileronError, Forbidden, PayloadTooLarge
+from aileron_core.server.problems import error_response
+from aileron_core.sessions.book import SessionBook
+from aileron_core.sessions.model import Session
+
+__all__ = ["Guard", "Peer", "Principal", "principal_of", "proof"]
+
+MAX_BODY = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """The other end of a Unix socket, from the kernel."""
+
+    pid: int
+    uid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who a request speaks for."""
+
+    kind: Literal["nobody", "session"]
+    session: Session | None = None
+    peer: Peer | None = None
+    """Set when it came over the home's own socket, from a process of this user."""
+
+
+def principal_of(scope: Scope) -> Principal:
+    """Return what `Guard` found out."""
+    found = scope.get("aileron.principal")
+    return found if isinstance(found, Principal) else Principal(kind="nobody")
+
+
+def proof(token_hash: str, nonce: str, address: str) -> str:
+    """Return what a console at *address* answers to a challenge for the token with this hash.
+
+    It names the address, so a stranger on a console's old port cannot pass on the proof of the
+    console that now listens elsewhere.
+    """
+    return hmac.new(token_hash.encode(), f"{nonce}:{address}".encode(), hashlib.sha256).hexdigest()
+
+
+class Guard:
+    """Middleware: refuses what no route should see, and names the principal."""
+
+    def __init__(
+        self, app: ASGIApp, *, sessions: SessionBook, hosts: Callable[[], frozenset[str]]
+    ) -> None:
+        self._app = app
+        self._sessions = sessions
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        peer = _peer(scope)
+        try:
+            if peer is None:
+                self._check_address(scope, headers)
+            if b"origin" in headers:
+                raise Forbidden("Requests from a web page are not answered.")
+            if int(headers.get(b"content-length", b"0") or b"0") > MAX_BODY:
+                raise PayloadTooLarge(f"The body is over {MAX_BODY} bytes.")
+        except (AileronError, ValueError) as error:
+            response = error_response(
+                error if isinstance(error, AileronError) else PayloadTooLarge("Bad Content-Length.")
+            )
+            await response(scope, receive, send)
+            return
+        scope["aileron.principal"] = self._principal(headers, peer)
+        await self._app(scope, _Bounded(receive), send)
+
+    def _check_address(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        if scope.get("server") is None:
+            return  # made in this process: every request that came over a socket has an address
+        host = headers.get(b"host", b"").decode("latin-1")
+        if host not in self._hosts():
+            raise Forbidden(
+                "This Host is not answered here; use the address that the console shows."
+            )
+
+    def _principal(self, headers: dict[bytes, bytes], peer: Peer | None) -> Principal:
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() == b"bearer" and token:
+            with contextlib.suppress(UnicodeDecodeError):
+                session = self._sessions.authenticate(token.strip().decode("ascii"))
+                if session is not None:
+                    return Principal(kind="session", session=session, peer=peer)
+            # A wrong token is worse than none: it gets nothing that the socket alone would give.
+            return Principal(kind="nobody")
+        return Principal(kind="nobody", peer=peer)
+
+
+def _peer(scope: Scope) -> Peer | None:
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    peer = extensions.get("aileron.peer")
+    return peer if isinstance(peer, Peer) else None
+
+
+class _Bounded:
+    """A `receive` that ends a body which goes on past the limit without having said its length."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._seen = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._seen += len(message.get("body", b""))
+            if self._seen > MAX_BODY:
+                raise PayloadTooLarge(f"The body is over {MAX_BODY} bytes.")
+        return message

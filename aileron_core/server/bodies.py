@@ -1,0 +1,84 @@
+"""What the routes answer: runs and actions as JSON, in WIRE.md's fields."""
+
+from typing import Any
+
+from aileron_core.actions.model import Action
+from aileron_core.actions.validate import input_schema
+from aileron_core.approval.model import RunRow
+from aileron_core.approval.transitions import FINAL, State
+from aileron_core.clock import rfc3339
+
+__all__ = ["action_item", "agent_status", "completed_body", "pending_body", "result_body"]
+
+
+def action_item(action: Action) -> dict[str, Any]:
+    """Return an item of `GET /v1/actions`."""
+    return {
+        "name": action.name,
+        "tool": action.tool_name,
+        "version": action.version,
+        "description": action.description,
+        "gated": action.gated,
+        "input_schema": input_schema(action),
+    }
+
+
+def agent_status(row: RunRow) -> str:
+    """Return the state as an agent may know it: pending until it is final (THREATS T6)."""
+    return str(row.state) if row.state in FINAL else "pending_approval"
+
+
+def completed_body(row: RunRow) -> dict[str, Any]:
+    """Return the body of a completed run."""
+    output = row.output or {}
+    return {
+        "status": "completed",
+        "audit_id": row.run_id,
+        "output": output.get("output"),
+        "steps": output.get("steps") or {},
+    }
+
+
+def pending_body(row: RunRow, url: str, *, attached: bool) -> dict[str, Any]:
+    """Return the 202 body: who must decide, where, and what to do meanwhile."""
+    again = (
+        "This is the approval that was asked for before with the same arguments. "
+        if attached
+        else ""
+    )
+    review = f"{url}/review/{row.approval_id}"
+    return {
+        "status": "pending_approval",
+        "approval_id": row.approval_id,
+        "review_url": review,
+        "message": (
+            f"{again}A person must approve {row.action} in the Aileron console before it runs. "
+            f"Tell the user: it waits there as {row.approval_id} ({review}, or run "
+            f"`aileron open approval {row.approval_id}`). Then call check_action_status with this "
+            "approval_id until it has ended."
+        ),
+        "audit_id": row.run_id,
+        "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
+    }
+
+
+def result_body(row: RunRow) -> dict[str, Any]:
+    """Return the body of `GET /v1/action-approvals/{id}/result`; never a preview."""
+    body: dict[str, Any] = {
+        "status": agent_status(row),
+        "approval_id": row.approval_id,
+        "action": row.action,
+        "audit_id": row.run_id,
+        "requested_at": rfc3339(row.requested_at),
+        "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
+    }
+    if row.state is State.COMPLETED:
+        output = row.output or {}
+        body |= {"output": output.get("output"), "steps": output.get("steps") or {}}
+        if row.words:
+            body["digest_words"] = list(row.words)
+    elif row.state is State.DENIED:
+        body["reason"] = row.reason
+    elif row.state in (State.FAILED, State.UNKNOWN):
+        body["failure"] = row.failure.to_json() if row.failure else None
+    return body

@@ -1,0 +1,328 @@
+"""The routes (WIRE.md). Each says who may call it; `aileron_core.server.openapi` describes each."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+
+from aileron_core.approval.model import RunRow
+from aileron_core.approval.transitions import FINAL, State
+from aileron_core.control_plane.plane import ControlPlane
+from aileron_core.errors import Forbidden, InvalidRequest, NotFound
+from aileron_core.gate import Call
+from aileron_core.ids import APPROVAL_ID, SESSION_ID
+from aileron_core.server.auth import principal_of, proof
+from aileron_core.server.bodies import (
+    action_item,
+    completed_body,
+    pending_body,
+    result_body,
+)
+from aileron_core.server.problems import failure_response
+from aileron_core.server.requests import (
+    json_object,
+    number,
+    refuse_person_route,
+    require_peer,
+    require_session,
+    text,
+)
+
+__all__ = ["ROUTES", "Endpoint", "RouteSpec", "plane_of"]
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_HEARTBEAT = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteSpec:
+    """One route: where, who may call it, what does it."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    who: Literal["anybody", "session", "socket", "socket or its session", "a person"]
+    summary: str
+    endpoint: Endpoint
+
+
+def plane_of(request: Request) -> ControlPlane:
+    """Return the control plane that the lifespan put into the state."""
+    plane: ControlPlane = request.state.plane
+    return plane
+
+
+def _draining(request: Request) -> asyncio.Event:
+    event: asyncio.Event = request.state.draining
+    return event
+
+
+async def health(request: Request) -> Response:
+    """Say that it lives, and prove to a relay which console this is."""
+    body: dict[str, Any] = {"status": "ok"}
+    challenge = request.headers.get("aileron-challenge", "")
+    key_id, _, nonce = challenge.partition(":")
+    if key_id and 16 <= len(nonce) <= 128:
+        session = plane_of(request).sessions.by_key_id(key_id)
+        address = request.scope.get("server")
+        if session is not None and address and address[1] is not None:
+            body["proof"] = proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
+    return JSONResponse(body)
+
+
+async def openapi(request: Request) -> Response:
+    """Return the OpenAPI document."""
+    document: dict[str, Any] = request.app.state.openapi
+    return JSONResponse(document)
+
+
+async def status(request: Request) -> Response:
+    """Say how the console is, to the person's own command line."""
+    require_peer(request)
+    return JSONResponse(plane_of(request).status())
+
+
+async def open_session(request: Request) -> Response:
+    """Open a session; its tokens are told here once."""
+    peer = require_peer(request)
+    body = await json_object(request, ("agent", "label", "cwd", "pid", "ttl_seconds"))
+    ttl = number(body, "ttl_seconds", default=86400, least=1, most=30 * 86400)
+    pid = number(body, "pid", default=None, least=1, most=2**31)
+    opened = await plane_of(request).open_session(
+        agent=text(body, "agent", most=64, least=1),
+        label=text(body, "label", most=128, default=""),
+        cwd=text(body, "cwd", most=4096),
+        claimed_pid=None if pid is None else int(pid),
+        peer_pid=peer.pid,
+        ttl=float(ttl or 86400),
+    )
+    return JSONResponse(
+        {
+            "session_id": opened.session.session_id,
+            "token": opened.token,
+            "gateway_token": opened.gateway_token,
+            "url": plane_of(request).url,
+            "expires_at": plane_of(request).time_text(opened.session.expires_at),
+        },
+        status_code=201,
+        headers={"cache-control": "no-store"},
+    )
+
+
+def _own_session(request: Request) -> str:
+    """Return the session id in the path, if the caller is the home's socket or that session itself."""
+    session_id: str = request.path_params["id"]
+    principal = principal_of(request.scope)
+    if principal.session is not None:
+        if principal.session.session_id != session_id:
+            raise NotFound("There is no such session of this token.")
+        return session_id
+    require_peer(request)
+    if not SESSION_ID.fullmatch(session_id) or plane_of(request).sessions.get(session_id) is None:
+        raise NotFound(f"There is no open session {session_id[:40]!r}.")
+    return session_id
+
+
+async def hold_session(request: Request) -> Response:
+    """Keep a stream open; its loss for 5 s ends the session."""
+    session_id = _own_session(request)
+    plane, draining = plane_of(request), _draining(request)
+
+    async def beats() -> AsyncIterator[bytes]:
+        plane.hold(session_id)
+        try:
+            yield b": held\n\n"
+            while not draining.is_set():
+                try:
+                    async with asyncio.timeout(_HEARTBEAT):
+                        await draining.wait()
+                except TimeoutError:
+                    yield b": held\n\n"
+                if plane.sessions.get(session_id) is None:
+                    return
+        finally:
+            plane.release(session_id, draining=draining.is_set())
+
+    return StreamingResponse(beats(), media_type="text/event-stream")
+
+
+async def end_session(request: Request) -> Response:
+    """End a session; its open approvals stay, marked. Doing it again changes nothing."""
+    session_id: str = request.path_params["id"]
+    principal = principal_of(request.scope)
+    if principal.session is not None and principal.session.session_id != session_id:
+        raise NotFound("There is no such session of this token.")
+    if principal.session is None:
+        require_peer(request)
+        if not SESSION_ID.fullmatch(session_id):
+            raise NotFound("That is no session id.")
+    await plane_of(request).end_session(session_id, "it was ended")
+    return Response(status_code=204)
+
+
+async def list_actions(request: Request) -> Response:
+    """List the accepted actions, and what is wrong with the others."""
+    principal = principal_of(request.scope)
+    if principal.session is None:
+        require_peer(request)
+    library = plane_of(request).library
+    return JSONResponse(
+        {
+            "items": [action_item(action) for action in library.ready()],
+            "load_errors": [
+                {
+                    "file": problem.file,
+                    "line": problem.line,
+                    "key": problem.key,
+                    "class": problem.class_,
+                    "message": problem.message,
+                }
+                for problem in library.problems()
+            ],
+        }
+    )
+
+
+async def get_action(request: Request) -> Response:
+    """Return one accepted action."""
+    if principal_of(request.scope).session is None:
+        require_peer(request)
+    name: str = request.path_params["name"]
+    for action in plane_of(request).library.ready():
+        if action.name == name:
+            return JSONResponse(action_item(action))
+    raise NotFound(f"There is no action {name[:80]!r}. GET /v1/actions lists them.")
+
+
+async def run_action(request: Request) -> Response:
+    """Run an action, or put it before a person."""
+    session = require_session(request)
+    body = await json_object(request, ("args", "idempotency_key"))
+    key = text(body, "idempotency_key", most=128, default="") or None
+    if "idempotency_key" in body and key is None:
+        raise InvalidRequest("'idempotency_key' must be a string of 1 to 128 characters.")
+    call = Call(
+        session=session,
+        action=request.path_params["name"],
+        args=body.get("args", {}),
+        idempotency_key=key,
+    )
+    plane = plane_of(request)
+    answer = await plane.gate.run(call)
+    row = answer.row
+    if row.state is State.COMPLETED:
+        await plane.desk.deliver(row.approval_id)
+        return JSONResponse(completed_body(row))
+    if row.gated:
+        return JSONResponse(pending_body(row, plane.url, attached=answer.attached), status_code=202)
+    assert row.failure is not None
+    return failure_response(row.failure)
+
+
+def _approval_id(request: Request) -> str:
+    approval_id: str = request.path_params["id"]
+    if not APPROVAL_ID.fullmatch(approval_id):
+        raise NotFound(f"There is no approval {approval_id[:40]} of this session.")
+    return approval_id
+
+
+async def approval_result(request: Request) -> Response:
+    """Return how one of the session's own approvals stands, waiting for its end for a while."""
+    session = require_session(request)
+    approval_id = _approval_id(request)
+    wait = _wait(request.query_params.get("wait"))
+    row = await _until_end_or_drain(request, session.session_id, approval_id, wait)
+    if row.state in FINAL:
+        await plane_of(request).desk.deliver(approval_id)
+    return JSONResponse(result_body(row), headers={"cache-control": "no-store"})
+
+
+async def _until_end_or_drain(
+    request: Request, session_id: str, approval_id: str, wait: float
+) -> RunRow:
+    """Long-poll, but never keep a console that wants to stop."""
+    desk = plane_of(request).desk
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait
+    while True:
+        left = deadline - loop.time()
+        slice_ = 0.0 if _draining(request).is_set() else max(0.0, min(left, 1.0))
+        row = await desk.result(session_id, approval_id, slice_)
+        if row.state in FINAL or slice_ == 0.0 or loop.time() >= deadline:
+            return row
+
+
+def _wait(raw: str | None) -> float:
+    if raw is None:
+        return 0.0
+    if not raw.isascii() or not raw.isdigit() or int(raw) > 60:
+        raise InvalidRequest("'wait' must be whole seconds from 0 to 60.")
+    return float(raw)
+
+
+async def withdraw(request: Request) -> Response:
+    """Withdraw one of the session's own approvals."""
+    session = require_session(request)
+    body = await json_object(request, ("reason",))
+    reason = text(body, "reason", most=2000, default="")
+    row = await plane_of(request).desk.withdraw(session.session_id, _approval_id(request), reason)
+    return JSONResponse(result_body(row))
+
+
+async def persons(request: Request) -> Response:
+    """Refuse what only a person decides and reads; nothing is looked up."""
+    refuse_person_route(request)
+    raise Forbidden("Only a person decides this.")
+
+
+_REVIEW = """<!doctype html>
+<meta charset="utf-8"><title>Aileron</title>
+<style>body{font:16px/1.5 system-ui;max-width:36em;margin:4em auto;padding:0 1em}</style>
+<h1>This is answered in the console</h1>
+<p>An agent asked for something that a person has to approve. Look at it and answer it in the
+terminal where <code>aileron console</code> runs. This page shows nothing and decides nothing.</p>
+"""
+
+
+async def review(_request: Request) -> Response:
+    """Show the same page for every id."""
+    headers = {
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "x-frame-options": "DENY",
+    }
+    return HTMLResponse(_REVIEW, headers=headers)
+
+
+def _route(
+    method: Literal["GET", "POST"],
+    path: str,
+    who: Literal["anybody", "session", "socket", "socket or its session", "a person"],
+    endpoint: Endpoint,
+) -> RouteSpec:
+    summary = (endpoint.__doc__ or "").strip().splitlines()[0]
+    return RouteSpec(method=method, path=path, who=who, summary=summary, endpoint=endpoint)
+
+
+ROUTES: tuple[RouteSpec, ...] = (
+    _route("GET", "/v1/health", "anybody", health),
+    _route("GET", "/v1/openapi.json", "anybody", openapi),
+    _route("GET", "/v1/status", "socket", status),
+    _route("POST", "/v1/sessions", "socket", open_session),
+    _route("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session),
+    _route("POST", "/v1/sessions/{id}/end", "socket or its session", end_session),
+    _route("GET", "/v1/actions", "session", list_actions),
+    _route("GET", "/v1/actions/{name}", "session", get_action),
+    _route("POST", "/v1/actions/{name}/run", "session", run_action),
+    _route("GET", "/v1/action-approvals/{id}/result", "session", approval_result),
+    _route("POST", "/v1/action-approvals/{id}/withdraw", "session", withdraw),
+    _route("GET", "/v1/action-approvals", "a person", persons),
+    _route("GET", "/v1/action-approvals/{id}", "a person", persons),
+    _route("POST", "/v1/action-approvals/{id}/decide", "a person", persons),
+    _route("GET", "/v1/audit", "a person", persons),
+    _route("GET", "/v1/audit/{run}", "a person", persons),
+    _route("GET", "/review/{id}", "anybody", review),
+)

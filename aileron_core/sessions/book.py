@@ -1,0 +1,118 @@
+"""The sessions that are open now: who a token belongs to, and when a session ends."""
+
+import hmac
+from collections.abc import Iterable
+
+from aileron_core.clock import Clock
+from aileron_core.ids import new_session_id, new_token, token_hash
+from aileron_core.sessions.model import OpenedSession, Session
+
+__all__ = ["HOLD_GRACE", "RESTART_GRACE", "SessionBook"]
+
+HOLD_GRACE = 5.0
+"""Seconds after the loss of a hold stream until the session ends (WIRE.md)."""
+RESTART_GRACE = 30.0
+"""The same after a restart of the console."""
+
+
+class SessionBook:
+    """Sessions in memory. Durable writes are the gate's; this only knows and compares."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_id: dict[str, Session] = {}
+        self._by_token: dict[str, str] = {}
+        self._holds: dict[str, int] = {}
+        self._lost_at: dict[str, float] = {}
+
+    def load(self, sessions: Iterable[Session]) -> None:
+        """Take sessions over from an earlier life of the console; each has `RESTART_GRACE` to come back."""
+        for session in sessions:
+            self.add(session)
+            self._lost_at[session.session_id] = self._clock.monotonic() + RESTART_GRACE - HOLD_GRACE
+
+    def draft(
+        self, *, agent: str, label: str, cwd: str, pid: int | None, executable: str, ttl: float
+    ) -> OpenedSession:
+        """Return a new session with fresh tokens, not yet in the book."""
+        now = self._clock.now()
+        token, gateway = new_token(), new_token()
+        session = Session(
+            session_id=new_session_id(now),
+            agent=agent,
+            label=label,
+            cwd=cwd,
+            pid=pid,
+            executable=executable,
+            opened_by="relay",
+            token_hash=token_hash(token),
+            gateway_hash=token_hash(gateway),
+            opened_at=now,
+            expires_at=now + ttl,
+        )
+        return OpenedSession(session=session, token=token, gateway_token=gateway)
+
+    def add(self, session: Session) -> None:
+        """Put a session whose opening is durable into the book."""
+        self._by_id[session.session_id] = session
+        self._by_token[session.token_hash] = session.session_id
+
+    def remove(self, session_id: str) -> None:
+        """Take a session out; its tokens open nothing from now on."""
+        session = self._by_id.pop(session_id, None)
+        if session is not None:
+            del self._by_token[session.token_hash]
+        self._lost_at.pop(session_id, None)
+
+    def get(self, session_id: str) -> Session | None:
+        """Return an open session."""
+        return self._by_id.get(session_id)
+
+    def authenticate(self, token: str) -> Session | None:
+        """Return the session that *token* belongs to, if it is open."""
+        offered = token_hash(token)
+        session_id = self._by_token.get(offered)
+        session = self._by_id.get(session_id) if session_id else None
+        # The look-up is over hashes of 256 random bits; the comparison is constant-time besides.
+        if session is None or not hmac.compare_digest(session.token_hash, offered):
+            return None
+        return session if session.expires_at > self._clock.now() else None
+
+    def by_key_id(self, key_id: str) -> Session | None:
+        """Return the session whose token's hash has this short name, for the address proof."""
+        for session in self._by_id.values():
+            if token_hash(session.token_hash)[:16] == key_id:
+                return session
+        return None
+
+    def all(self) -> tuple[Session, ...]:
+        """Return the open sessions in order of opening."""
+        return tuple(self._by_id.values())
+
+    def connected(self, session_id: str) -> bool:
+        """Return whether the session's hold stream is open."""
+        return self._holds.get(session_id, 0) > 0
+
+    def hold(self, session_id: str) -> None:
+        """Note that a hold stream of the session was opened."""
+        self._holds[session_id] = self._holds.get(session_id, 0) + 1
+        self._lost_at.pop(session_id, None)
+
+    def release(self, session_id: str) -> None:
+        """Note that a hold stream was lost; the session ends `HOLD_GRACE` later unless one comes back."""
+        left = self._holds.get(session_id, 0) - 1
+        self._holds[session_id] = max(left, 0)
+        if left <= 0 and session_id in self._by_id:
+            self._lost_at[session_id] = self._clock.monotonic()
+
+    def overdue(self) -> tuple[tuple[Session, str], ...]:
+        """Return the sessions that are to be ended now, each with the reason."""
+        now, tick = self._clock.now(), self._clock.monotonic()
+        ended: list[tuple[Session, str]] = []
+        for session in self._by_id.values():
+            lost = self._lost_at.get(session.session_id)
+            if session.expires_at <= now:
+                ended.append((session, "its time was over"))
+            elif lost is not None and tick - lost >= HOLD_GRACE:
+                ended.append((session, "its agent was gone"))
+        return tuple(ended)

@@ -1,0 +1,48 @@
+"""The row verbs of sessions."""
+
+import sqlite3
+from dataclasses import fields
+
+from aileron_core.sessions.model import Session
+from aileron_core.storage.database import Tx
+
+__all__ = ["end", "everyone", "insert", "living"]
+
+_COLUMNS = tuple(field.name for field in fields(Session))
+
+
+def insert(tx: Tx, session: Session) -> None:
+    """Add a session."""
+    tx.execute(
+        f"INSERT INTO sessions({', '.join(_COLUMNS)}) VALUES({', '.join('?' * len(_COLUMNS))})",
+        tuple(getattr(session, name) for name in _COLUMNS),
+    )
+
+
+def end(tx: Tx, session_id: str, ended_at: float) -> None:
+    """Mark a session as ended; its tokens open nothing any more."""
+    tx.execute(
+        "UPDATE sessions SET ended_at = ?, last_record = ? WHERE session_id = ?",
+        (ended_at, tx.next_seq(), session_id),
+    )
+
+
+def living(connection: sqlite3.Connection, now: float) -> list[Session]:
+    """Return the sessions that have neither ended nor expired and that a record accounts for.
+
+    A row that somebody else inserted has no `session.opened` record with its token's hash.
+    """
+    found = connection.execute(
+        f"SELECT {', '.join(_COLUMNS)} FROM sessions AS s WHERE ended_at IS NULL AND expires_at > ? "  # noqa: S608
+        "AND EXISTS (SELECT 1 FROM audit WHERE seq = s.last_record AND event = 'session.opened' "
+        "AND json_extract(body, '$.session') = s.session_id "
+        "AND json_extract(body, '$.token_hash') = s.token_hash)",
+        (now,),
+    )
+    return [Session(**dict(zip(_COLUMNS, values, strict=True))) for values in found]
+
+
+def everyone(connection: sqlite3.Connection) -> list[Session]:
+    """Return every session there ever was, to name the requester of an old run."""
+    found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM sessions")  # noqa: S608
+    return [Session(**dict(zip(_COLUMNS, values, strict=True))) for values in found]

@@ -1,0 +1,260 @@
+"""One SQLite file, one writing thread, group commit (PERFORMANCE 4).
+
+`write(unit)` runs `unit(tx)` on the writer inside its own SAVEPOINT of the current transaction. A
+unit that fails is rolled back alone. A unit that changed rows and recorded nothing is refused:
+state and its record are one transaction, and this is where that promise lives.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
+from aileron_core.storage.open import GENESIS, ChainHead, open_reader, open_writer
+from aileron_core.storage.record import AuditRecord, CommittedRecord, Seal
+
+__all__ = ["Database", "HeadSink", "Tx"]
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+_BATCH = 256
+
+
+class HeadSink(Protocol):
+    """Where the chain's head goes after each commit, on the writer's thread. Must not raise."""
+
+    def __call__(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
+        """Store *head* outside the database; *committed* are the records of this commit."""
+        ...
+
+
+class Tx:
+    """One unit of work: the verbs of a room change rows through it, the gate records through it."""
+
+    def __init__(self, connection: sqlite3.Connection, head: ChainHead, seal: Seal) -> None:
+        self._connection = connection
+        self._seal = seal
+        self.head = head
+        self.committed: list[CommittedRecord] = []
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """Run one statement."""
+        return self._connection.execute(sql, parameters)
+
+    def next_seq(self) -> int:
+        """Return the number that the next record will get, for the row that names it."""
+        return self.head.seq + 1
+
+    def record(self, record: AuditRecord) -> int:
+        """Append *record* to the chain and return its number."""
+        seq = self.head.seq + 1
+        body, digest = self._seal(seq, self.head.hash, record)
+        self._connection.execute(
+            "INSERT INTO audit(seq, at, event, run, prev, hash, body) VALUES(?,?,?,?,?,?,?)",
+            (seq, record.at, record.event, record.run, self.head.hash, digest, body),
+        )
+        self.head = ChainHead(seq=seq, hash=digest, at=record.at)
+        self.committed.append(CommittedRecord(seq=seq, hash=digest, record=record))
+        return seq
+
+
+@dataclass(slots=True)
+class _Job(Generic[_T]):
+    unit: Callable[[Tx], _T]
+    future: asyncio.Future[_T]
+    loop: asyncio.AbstractEventLoop
+    result: _T | None = None
+    error: Exception | None = None
+
+
+class Database:
+    """The home's database, owned by this process."""
+
+    def __init__(self, path: Path, seal: Seal) -> None:
+        self._path = path
+        self._seal = seal
+        self._sinks: list[HeadSink] = []
+        self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        self._connection, self._epoch, self._head = open_writer(path)
+        self._schema = self._schema_cookie()
+        self._stopped: AileronError | None = None
+        self._readers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="aileron-read")
+        self._reader: sqlite3.Connection | None = None
+        self._thread = threading.Thread(target=self._work, name="aileron-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def head(self) -> ChainHead:
+        """The newest committed record's number and hash."""
+        return self._head
+
+    def on_commit(self, sink: HeadSink) -> None:
+        """Have *sink* called after every commit that recorded something."""
+        self._sinks.append(sink)
+
+    async def write(self, unit: Callable[[Tx], _T]) -> _T:
+        """Run *unit* durably and return what it returned.
+
+        A cancelled caller does not undo the unit.
+
+        Raises:
+            StorageUnavailable: it could not be written; nothing of it is on disk.
+            OwnerLost: another process has taken the home over.
+            UnrecordedChange: the unit changed rows without a record.
+        """
+        if self._stopped is not None:
+            raise self._stopped
+        loop = asyncio.get_running_loop()
+        job: _Job[_T] = _Job(unit, loop.create_future(), loop)
+        self._jobs.put(job)
+        return await job.future
+
+    async def read(self, query: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run *query* on a read-only connection, off the loop."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._readers, lambda: query(self._reading())
+        )
+
+    def close(self) -> None:
+        """Finish what is queued, close the file, join the threads."""
+        self._jobs.put(None)
+        self._thread.join()
+        self._readers.submit(self._close_reader)
+        self._readers.shutdown(wait=True)
+
+    def _reading(self) -> sqlite3.Connection:
+        if self._reader is None:
+            self._reader = open_reader(self._path)
+        return self._reader
+
+    def _close_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def _schema_cookie(self) -> int:
+        return int(self._connection.execute("PRAGMA schema_version").fetchone()[0])
+
+    def _work(self) -> None:
+        while (first := self._jobs.get()) is not None:
+            batch = [first]
+            stopping = False
+            while len(batch) < _BATCH:
+                try:
+                    following = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if following is None:
+                    stopping = True
+                    break
+                batch.append(following)
+            self._commit(batch)
+            if stopping:
+                break
+        self._connection.close()
+
+    def _commit(self, batch: list[_Job[Any]]) -> None:
+        head = self._head
+        committed: list[CommittedRecord] = []
+        try:
+            self._begin()
+            for job in batch:
+                head = self._run(job, head, committed)
+            self._connection.execute("COMMIT")
+        except (sqlite3.Error, AileronError) as error:
+            self._roll_back()
+            failure = self._translate(error)
+            for job in batch:
+                job.error = failure
+        else:
+            if committed:
+                self._head = head
+                for sink in self._sinks:
+                    sink(head, committed)
+        self._answer(batch)
+
+    def _begin(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+        self._connection.execute("BEGIN IMMEDIATE")
+        row = self._connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()
+        if row is None or int(row[0]) != self._epoch:
+            self._stopped = OwnerLost(
+                "Another console has opened this home. This one has stopped; quit it."
+            )
+        elif self._schema_cookie() != self._schema:
+            self._stopped = StorageUnavailable(
+                "Another program changed the database's schema (a planted trigger, say). Nothing "
+                "runs any more. Quit, and look at the database before you start again."
+            )
+        if self._stopped is not None:
+            raise self._stopped
+
+    def _run(self, job: _Job[Any], head: ChainHead, committed: list[CommittedRecord]) -> ChainHead:
+        connection = self._connection
+        connection.execute("SAVEPOINT unit")
+        tx = Tx(connection, head, self._seal)
+        before = connection.total_changes
+        try:
+            job.result = job.unit(tx)
+            changed = connection.total_changes - before - len(tx.committed)
+            if changed and not tx.committed:
+                raise UnrecordedChange(
+                    f"a unit changed {changed} rows and recorded nothing; it was rolled back"
+                )
+        except sqlite3.IntegrityError as error:
+            job.error = error
+        except sqlite3.Error:
+            raise  # the file itself: the whole batch failed
+        except Exception as error:  # noqa: BLE001 - belongs to the unit's caller
+            job.error = error
+        if job.error is not None:
+            connection.execute("ROLLBACK TO unit")
+            connection.execute("RELEASE unit")
+            return head
+        connection.execute("RELEASE unit")
+        committed.extend(tx.committed)
+        return tx.head
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                _log.error("rollback failed with %s", type(error).__name__)
+
+    def _translate(self, error: Exception) -> AileronError:
+        if isinstance(error, AileronError):
+            return error
+        return StorageUnavailable(
+            f"{self._path} cannot be written ({error}). Nothing runs until it can: "
+            "free some space or mend its permissions, then try again."
+        )
+
+    def _answer(self, batch: list[_Job[Any]]) -> None:
+        loops = {job.loop for job in batch}
+        for loop in loops:
+            jobs = [job for job in batch if job.loop is loop]
+            try:
+                loop.call_soon_threadsafe(_resolve, jobs)
+            except RuntimeError:
+                _log.warning("the loop ended before %d writes were answered", len(jobs))
+
+
+def _resolve(jobs: list[_Job[Any]]) -> None:
+    for job in jobs:
+        if job.future.cancelled():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
+
+
+assert bytes(32) == GENESIS

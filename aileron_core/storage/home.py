@@ -1,0 +1,181 @@
+"""The home folder: its layout, whose it is, and the lock that says which process owns it."""
+
+import fcntl
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from aileron_core.errors import HomeError
+
+__all__ = ["DEFAULT_HOME", "Home", "HomeLock", "daemon_file", "locked_by"]
+
+DEFAULT_HOME = Path("~/.aileron")
+
+_OURS = {
+    "config.toml",
+    "policy.toml",
+    "actions",
+    "store",
+    "vault.json",
+    "aileron.db",
+    "aileron.db-wal",
+    "aileron.db-shm",
+    "audit.head",
+    "daemon.json",
+    "run",
+    "log",
+    "cache",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Paths under `$AILERON_HOME` (DESIGN 9)."""
+
+    path: Path
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.path / "aileron.db"
+
+    @property
+    def actions(self) -> Path:
+        """Where action files lie, flat."""
+        return self.path / "actions"
+
+    @property
+    def audit_head(self) -> Path:
+        """The newest record's number and hash, outside the database."""
+        return self.path / "audit.head"
+
+    @property
+    def run(self) -> Path:
+        """Sockets."""
+        return self.path / "run"
+
+    @property
+    def socket(self) -> Path:
+        """The socket of the person's own command line."""
+        return self.run / "console.sock"
+
+    @property
+    def log(self) -> Path:
+        """Aileron's own log."""
+        return self.path / "log"
+
+    @property
+    def daemon(self) -> Path:
+        """The address file; it holds no secret."""
+        return self.path / "daemon.json"
+
+    @property
+    def config(self) -> Path:
+        """The person's settings."""
+        return self.path / "config.toml"
+
+    def prepare(self) -> None:
+        """Create what is missing and close what is open to others.
+
+        Raises:
+            HomeError: the folder belongs to another program or user, or cannot be used.
+        """
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.database.exists():
+                self._refuse_foreign()
+            if self.path.stat().st_uid != os.getuid():
+                raise HomeError(
+                    f"{self.path} belongs to another user. Set AILERON_HOME to a folder of your own."
+                )
+            self.path.chmod(stat.S_IRWXU)
+            for folder in (self.actions, self.run, self.log, self.path / "store"):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                folder.chmod(stat.S_IRWXU)
+        except OSError as error:
+            raise HomeError(
+                f"{self.path} cannot be used as Aileron's home: {error.strerror}. "
+                "Set AILERON_HOME (or --home) to a folder that you can write."
+            ) from error
+
+    def _refuse_foreign(self) -> None:
+        names = {entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")}
+        if foreign := sorted(names - _OURS):
+            raise HomeError(
+                f"{self.path} holds files of another program ({', '.join(foreign[:3])}). "
+                "Nothing was changed. Set AILERON_HOME (or --home) to a folder for this Aileron."
+            )
+
+
+class HomeLock:
+    """The lock on the home's directory handle: one process owns a home (DESIGN 9, THREATS H23)."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._handle: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock.
+
+        Raises:
+            HomeError: another process holds it; the message names its pid where that is known.
+        """
+        handle = os.open(self._home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(handle)
+            pid = locked_by(self._home)
+            owner = f"process {pid}" if pid else "another process"
+            raise HomeError(
+                f"A console already runs on {self._home.path} ({owner}). "
+                "Use that one, or set AILERON_HOME to another folder."
+            ) from error
+        self._handle = handle
+
+    def release(self) -> None:
+        """Give the lock back; the second time nothing happens."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def locked_by(home: Home) -> int | None:
+    """Return the pid of the process that holds the home's lock, None if nobody does.
+
+    Linux: the FLOCK line of `/proc/locks` with the directory's device and inode. Elsewhere: the
+    pid in `daemon.json` if the lock is taken (WIRE.md, Addresses).
+    """
+    try:
+        info = home.path.stat()
+    except OSError:
+        return None
+    locks = Path("/proc/locks")
+    if locks.exists():
+        wanted = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+        for line in locks.read_text().splitlines():
+            words = line.split()
+            if len(words) >= 6 and words[1] == "FLOCK" and words[5] == wanted:
+                return int(words[4])
+        return None
+    handle = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return int(daemon_file(home).get("pid") or 0) or None
+    else:
+        return None
+    finally:
+        os.close(handle)
+
+
+def daemon_file(home: Home) -> dict[str, Any]:
+    """Return what `daemon.json` says, empty if it is missing or unreadable. Never trusted for a token."""
+    try:
+        content = json.loads(home.daemon.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}

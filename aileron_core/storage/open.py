@@ -1,0 +1,125 @@
+"""Opening the database: who owns it, whether its schema is ours, where the chain stands."""
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from aileron_core.errors import HomeError
+from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
+
+__all__ = ["GENESIS", "ChainHead", "open_reader", "open_writer"]
+
+GENESIS = bytes(32)
+"""`prev` of the first record (WIRE.md, Audit)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHead:
+    """The newest record: its number (which is also the count), hash and time."""
+
+    seq: int
+    hash: bytes
+    at: str
+
+
+def open_reader(path: Path) -> sqlite3.Connection:
+    """Open *path* for reading only; works beside a running console and without one.
+
+    Raises:
+        HomeError: there is no database, or it is not one.
+    """
+    if not path.exists():
+        raise HomeError(f"There is no database at {path}. Start `aileron console` first.")
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=ro",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=5,
+    )
+    _harden(connection)
+    return connection
+
+
+def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
+    """Open *path* as its owner; return the connection, this owner's epoch and the chain's head.
+
+    Raises:
+        HomeError: the file is damaged, newer than this program, or holds a schema that is not ours.
+    """
+    try:
+        fresh = not path.exists()
+        if fresh:
+            path.touch(mode=0o600)
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+        _harden(connection)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("BEGIN IMMEDIATE")
+        if fresh or not _objects(connection):
+            for statement in SCHEMA:
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO meta VALUES('schema_version', ?)", (str(SCHEMA_VERSION),)
+            )
+            connection.execute("INSERT INTO meta VALUES('owner_epoch', '0')")
+        _check(connection, path)
+        connection.execute(
+            "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key='owner_epoch'"
+        )
+        epoch = int(
+            connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()[0]
+        )
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise HomeError(
+            f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start anew."
+        ) from error
+    last = connection.execute(
+        "SELECT seq, hash, at FROM audit ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    head = (
+        ChainHead(seq=last[0], hash=bytes(last[1]), at=last[2])
+        if last
+        else ChainHead(seq=0, hash=GENESIS, at="")
+    )
+    return connection, epoch, head
+
+
+def _harden(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA cell_size_check=ON")
+    # Python 3.12 and newer can switch SQLite's defensive mode on; 3.11's sqlite3 has no call for it.
+    if hasattr(connection, "setconfig"):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)  # type: ignore[attr-defined,unused-ignore]
+
+
+def _objects(connection: sqlite3.Connection) -> dict[str, str]:
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
+    )
+    return dict(rows.fetchall())
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    found = _objects(connection)
+    version = (
+        connection.execute("SELECT value FROM meta WHERE key='schema_version'").fetchone()
+        if "meta" in found
+        else None
+    )
+    if version is not None and int(version[0]) > SCHEMA_VERSION:
+        raise HomeError(
+            f"{path} was written by a newer Aileron (schema {version[0]}, this one knows "
+            f"{SCHEMA_VERSION}). Update Aileron; nothing was changed."
+        )
+    expected = set(SCHEMA)
+    if strange := sorted(name for name, sql in found.items() if sql not in expected):
+        raise HomeError(
+            f"{path} holds what Aileron did not put there: {', '.join(strange[:5])}. "
+            "Another program changed it. Nothing was started; look at it before you go on."
+        )
+    if len(found) != len(expected):
+        raise HomeError(f"{path} lacks parts of its schema. Restore it from a copy.")
