@@ -51,6 +51,7 @@ _SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 _LIST_CHANGED = "notifications/tools/list_changed"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 Message = dict[str, Any]
@@ -142,7 +143,7 @@ class _Link:
             while self._line():
                 pass
         elif (length := self.headers.get("content-length")) is not None:
-            yield from self._exactly(int(length) if length.isdigit() else 0)
+            yield from self._exactly(int(length) if length.isdecimal() else 0)
         elif self.status not in (202, 204, 304):
             while self._buffer or self._fill(at_end=False):
                 data = bytes(self._buffer)
@@ -154,10 +155,11 @@ class _Link:
         return b"".join(self.chunks())
 
     def _chunk_size(self) -> int:
-        try:
-            return int(self._line().partition(b";")[0], 16)
-        except ValueError:
-            raise _Dropped(sent=True) from None
+        size = self._line().partition(b";")[0].strip()
+        # int() alone would take a sign, a prefix and underscores too.
+        if _CHUNK_SIZE.fullmatch(size) is None:
+            raise _Dropped(sent=True)
+        return int(size, 16)
 
     def _exactly(self, size: int) -> Generator[bytes]:
         while size:

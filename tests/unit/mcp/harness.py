@@ -407,7 +407,9 @@ class Control:
     """The person, over the console's own socket."""
 
     def __init__(self, home: Path) -> None:
-        transport = httpx.HTTPTransport(uds=str(home / "run" / "console.sock"))
+        # The folder's handle keeps the socket's name short, whatever the home's path.
+        self._folder = os.open(home / "run", os.O_PATH | os.O_DIRECTORY)
+        transport = httpx.HTTPTransport(uds=f"/proc/self/fd/{self._folder}/console.sock")
         self._client = httpx.Client(transport=transport, base_url="http://127.0.0.1", timeout=10)
 
     def facts(self) -> dict[str, Any]:
@@ -428,6 +430,7 @@ class Control:
 
     def close(self) -> None:
         self._client.close()
+        os.close(self._folder)
 
 
 class ThreadConsole:
