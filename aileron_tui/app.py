@@ -11,7 +11,7 @@ from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import ConsolePort, CoreLost, Fact
 from aileron_core.errors import Unavailable
 from aileron_tui.actions import ACTIONS
-from aileron_tui.messages import CoreFact
+from aileron_tui.messages import CoreFact, Wanted
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import View
@@ -46,6 +46,7 @@ class AileronApp(App[int], inherit_bindings=False):
         start_theme: str = "aileron-dark",
     ) -> None:
         super().__init__()
+        self.title = "aileron"
         self._port = port
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._arm_seconds = arm_seconds
@@ -173,15 +174,25 @@ class AileronApp(App[int], inherit_bindings=False):
             return
         self._model.view = view
         self._model.arming.changed()
-        self.switch_screen(self._pages[view])
+        self.switch_screen(self._pages[view])  # pyright: ignore[reportUnknownMemberType]
 
-    def action_view_waiting(self) -> None:
-        """Show what waits."""
-        self._show_page("waiting")
+    async def on_wanted(self, message: Wanted) -> None:
+        """Do what a page's key asked the application for."""
+        match message.action:
+            case "view_waiting":
+                self._show_page("waiting")
+            case "view_activity":
+                self._show_page("activity")
+            case "help":
+                self.action_help()
+            case _:
+                await self.action_quit()
 
-    def action_view_activity(self) -> None:
-        """Show what was recorded."""
-        self._show_page("activity")
+    def on_settle_due(self) -> None:
+        """A press may have had its silence."""
+        page = self._pages["waiting"]
+        if isinstance(page, WaitingScreen):
+            page.settle()
 
     def action_help(self) -> None:
         """Show the keys of this page; decide keys rest anew afterwards."""

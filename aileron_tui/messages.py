@@ -6,7 +6,7 @@ from textual.message import Message
 
 from aileron_core.control_plane.port import Fact
 
-__all__ = ["CoreFact", "DocumentScrolled", "Relaid", "RowClicked"]
+__all__ = ["CoreFact", "DocumentScrolled", "Relaid", "RowClicked", "SettleDue", "Wanted"]
 
 
 class CoreFact(Message):
@@ -30,3 +30,14 @@ class RowClicked(Message):
     """A row of a list was clicked."""
 
     row: int
+
+
+@dataclass
+class Wanted(Message):
+    """A key asked for something that the application does: another page, help, the end."""
+
+    action: str
+
+
+class SettleDue(Message):
+    """A press may have had its silence. It goes by the application's queue, behind every key."""

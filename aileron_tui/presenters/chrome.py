@@ -12,6 +12,7 @@ from aileron_tui.presenters.times import age, clock_minutes
 
 __all__ = [
     "banner_lines",
+    "centred",
     "empty_lines",
     "footer_line",
     "panel_question",
@@ -166,9 +167,15 @@ def empty_lines(
     if connected:
         rows.append((Piece(wording.agents_at_work(connected), "muted"),))
     rows.append((Piece(wording.ready_actions(actions_ready), "muted"),))
+    return centred(rows, width, height)
+
+
+def centred(rows: Sequence[Line], width: int, height: int) -> tuple[Line, ...]:
+    """Return *rows* in the middle of *width* by *height* cells."""
     above = max(0, (height - len(rows)) // 2)
-    return (*([()] * above), *(_centred(row, width) for row in rows))
+    blank: list[Line] = [()] * above
+    return (*blank, *(_middle(row, width) for row in rows))
 
 
-def _centred(row: Line, width: int) -> Line:
+def _middle(row: Line, width: int) -> Line:
     return line(Piece(" " * max(0, (width - cells(row)) // 2)), *row) if row else ()

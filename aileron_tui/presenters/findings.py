@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aileron_core.control_plane.port import ApprovalView
-from aileron_core.text import Rendered, render
+from aileron_core.text import Lookalike, Rendered, render
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Block, value
-from aileron_tui.presenters.lines import Piece, line
-from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.lines import Line, Piece, line
 
 __all__ = ["Findings", "findings_of"]
 
@@ -18,14 +17,14 @@ class Findings:
 
     def __init__(self) -> None:
         self._hidden: Counter[str] = Counter()
-        self._lookalikes: dict[str, str] = {}
+        self._lookalikes: dict[Lookalike, None] = {}
         self._blank_lines = 0
 
     def add(self, found: Rendered) -> None:
         """Count what was found in one more text."""
         self._hidden.update(found.hidden)
         for each in found.lookalikes:
-            self._lookalikes[each.written] = each.ascii
+            self._lookalikes[each] = None
         self._blank_lines += found.blank_lines
 
     def __bool__(self) -> bool:
@@ -48,11 +47,20 @@ class Findings:
             parts = ", ".join(f"{count} {name}" for name, count in self._hidden.items())
             text = wording.drawn_as_marks(self._hidden.total(), parts)
             yield value("Hidden", line(text))
-        for row, (written, plain) in enumerate(self._lookalikes.items()):
-            told = line(*outside(written), Piece(" is ", "muted"), *outside(plain, "attn"))
-            yield value("Look-alike" if row == 0 else "", told)
+        for row, each in enumerate(self._lookalikes):
+            yield value("Look-alike" if row == 0 else "", _spellings(each))
         if self._blank_lines:
             yield value("Blank", line(wording.blank_lines_folded(self._blank_lines)))
+
+
+def _spellings(each: Lookalike) -> Line:
+    """Return both spellings of an imitating name, and what it is not. The renderer made them safe."""
+    parts: list[Piece] = [Piece(each.written, "strong")]
+    if each.punycode:
+        parts += [Piece(wording.IS, "muted"), Piece(each.punycode, "attn")]
+    if each.resembles:
+        parts += [Piece(wording.IS_NOT, "muted"), Piece(each.resembles)]
+    return tuple(parts)
 
 
 def findings_of(view: ApprovalView | None) -> Findings:

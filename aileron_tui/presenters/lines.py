@@ -130,7 +130,7 @@ def cut(pieces: Line, width: int, *, mark: str = "…") -> Line:
             break
         kept.append(piece)
         room -= size
-    last = next((p.role for p in reversed(kept)), "text")
+    last: Role = kept[-1].role if kept else "text"
     return tuple(p for p in (*kept, Piece(mark[:width], last)) if p.text)
 
 

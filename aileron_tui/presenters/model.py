@@ -274,7 +274,8 @@ class Model:
 
     def _approval(self, view: ApprovalView, now: float, at: float) -> bool:
         key = view.approval_id
-        before = next((i.approval for i in self.queue.items if i.key == key), None)
+        known = self.queue.get(key)
+        before = known.approval if known is not None else None
         arrived = self.queue.apply(view, now)
         sent = self._sent.get(key)
         settled = sent is not None and (
@@ -342,4 +343,5 @@ def _over(view: ApprovalView, now: float) -> bool:
 
 
 def _version(queue: Queue, key: str) -> Token:
-    return next((item.version for item in queue.items if item.key == key), ())
+    item = queue.get(key)
+    return item.version if item is not None else ()

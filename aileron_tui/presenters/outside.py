@@ -8,7 +8,7 @@ __all__ = ["block", "outside", "rendered"]
 
 def outside(text: str, role: Role = "text") -> Line:
     """Return *text* on one line, its marks in the role `mark`; line breaks are marks as well."""
-    return _pieces(inline(text), role)
+    return _pieces(inline(text).lines[0], role)
 
 
 def rendered(text: str) -> Rendered:

@@ -52,6 +52,11 @@ class Queue:
         self._decided: list[ApprovalView] = []
         self._mine: set[str] = set()
         self.selected: str | None = None
+        self._rows: tuple[Item, ...] | None = None
+        self._row_of: dict[str, int] = {}
+
+    def _changed(self) -> None:
+        self._rows = None
 
     def load(self, approvals: Iterable[ApprovalView], held: Iterable[HeldBackView]) -> None:
         """Start from a snapshot; the first waiting item is selected."""
@@ -60,6 +65,7 @@ class Queue:
                 self._note_end(view)
             else:
                 self._items[view.approval_id] = Item(key=view.approval_id, approval=view)
+        self._changed()
         self.set_held(held)
         if self.selected is None:
             self.selected = next((item.key for item in self.items), None)
@@ -67,14 +73,19 @@ class Queue:
     @property
     def items(self) -> tuple[Item, ...]:
         """All rows: approvals in order of arrival, then held-back files."""
-        return (*self._items.values(), *self._held.values())
+        if self._rows is None:
+            self._rows = (*self._items.values(), *self._held.values())
+            self._row_of = {item.key: row for row, item in enumerate(self._rows)}
+        return self._rows
+
+    def get(self, key: str) -> Item | None:
+        """Return the row of *key*, if there is one."""
+        return self._items.get(key) or self._held.get(key)
 
     @property
     def current(self) -> Item | None:
         """The selected item."""
-        if self.selected is None:
-            return None
-        return self._items.get(self.selected) or self._held.get(self.selected)
+        return None if self.selected is None else self.get(self.selected)
 
     @property
     def decided(self) -> tuple[ApprovalView, ...]:
@@ -93,7 +104,7 @@ class Queue:
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
-        return next((row for row, item in enumerate(self.items) if item.key == key), 0)
+        return self._row_of.get(key, 0) if self.items and key is not None else 0
 
     def decided_here(self, key: str) -> None:
         """Note that the person answered *key* on this screen."""
@@ -107,6 +118,7 @@ class Queue:
         """Take an update; return whether an item came to wait that was not there before."""
         key = view.approval_id
         before = self._items.get(key)
+        self._changed()
         if view.state in Ended:
             self._note_end(view)
             if before is not None:
@@ -127,6 +139,7 @@ class Queue:
         if self.selected in self._held and self.selected not in fresh:
             self.advance()
         self._held = {key: Item(key=key, held=each) for key, each in fresh.items()}
+        self._changed()
         if self.current is None:
             self.selected = next((item.key for item in self.items), None)
 
@@ -143,6 +156,7 @@ class Queue:
                 self.advance()
             del self._items[key]
             self._mine.discard(key)
+            self._changed()
         if self.current is None:
             self.selected = next((item.key for item in self.items), None)
         return bool(gone)

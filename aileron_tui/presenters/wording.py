@@ -304,8 +304,8 @@ REASON_PLACEHOLDER: Final = "a reason; empty is fine"
 HELP_TITLE: Final = "KEYS"
 HELP_SIGNS: Final = "SIGNS"
 HELP_REST: Final = (
-    "A filled key decides at the next press; a plain one with … asks first.",
-    "A decide key counts after the item stood still for 0.4 s and no key was pressed.",
+    "A filled key decides at once; one with … asks something first.",
+    "It counts once the item and your keys have rested for 0.4 s.",
 )
 HELP_GLYPHS: Final = (
     ("●", "waits, looked at by Aileron"),
@@ -346,3 +346,7 @@ def drawn_as_marks(count: int, parts: str) -> str:
 def blank_lines_folded(count: int) -> str:
     """Return that the text goes on."""
     return f"{count} blank lines folded; the text goes on after them"
+
+
+IS: Final = " is "
+IS_NOT: Final = ", not "

@@ -9,9 +9,9 @@ from textual.containers import Vertical
 from aileron_core.clock import Clock
 from aileron_tui.actions import bindings_for
 from aileron_tui.messages import RowClicked
-from aileron_tui.presenters import chrome, wording
+from aileron_tui.presenters import chrome
 from aileron_tui.presenters.activity import activity_header, activity_row, activity_voice
-from aileron_tui.presenters.lines import Line, Piece
+from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.model import Model
 from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.widgets.linework import Lines
@@ -54,8 +54,8 @@ class ActivityScreen(ConsoleScreen):
         super().redraw()
         width, records = self.size.width, self.model.records
         if self.model.small:
-            sentence = (Piece(wording.too_small(self.model.queue.waiting), "strong"),)
-            self.query_one("#sentence", Lines).show(sentence)
+            self._draw_sentence()
+            return
         self.query_one("#listhead", Lines).show((), activity_header(width))
         self.query_one("#list", RowList).show(len(records), 1, self._index)
         said = activity_voice(tuple(records)[-1:], self.model.head_words)

@@ -7,8 +7,9 @@ from textual.screen import Screen
 
 from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Intent
-from aileron_tui.messages import Relaid
-from aileron_tui.presenters import chrome
+from aileron_tui.messages import Relaid, Wanted
+from aileron_tui.presenters import chrome, wording
+from aileron_tui.presenters.lines import Piece
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.widgets.linework import Lines
@@ -50,21 +51,21 @@ class ConsoleScreen(Screen[None]):
         """Let a key through exactly where the footer's function lets it."""
         return availability(action, self.situation).shown
 
-    async def action_view_waiting(self) -> None:
+    def action_view_waiting(self) -> None:
         """Show view 1."""
-        await self.app.run_action("app.view_waiting")
+        self.post_message(Wanted("view_waiting"))
 
-    async def action_view_activity(self) -> None:
+    def action_view_activity(self) -> None:
         """Show view 2."""
-        await self.app.run_action("app.view_activity")
+        self.post_message(Wanted("view_activity"))
 
-    async def action_help(self) -> None:
+    def action_help(self) -> None:
         """Show the keys."""
-        await self.app.run_action("app.help")
+        self.post_message(Wanted("help"))
 
-    async def action_quit(self) -> None:
+    def action_quit(self) -> None:
         """Quit, or ask first."""
-        await self.app.run_action("app.quit")
+        self.post_message(Wanted("quit"))
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout; a new size makes every decide key rest anew."""
@@ -116,3 +117,10 @@ class ConsoleScreen(Screen[None]):
         banner = self.query_one("#banner", Lines)
         banner.set_class(bool(rows), "-shown")
         banner.show(*rows)
+
+    def _draw_sentence(self) -> None:
+        """Draw the one sentence of a pane that is too small to decide in."""
+        width, height = self.size
+        sentence = wording.too_small(self.model.queue.waiting)
+        rows = chrome.centred([(Piece(sentence, "strong"),)], width, height)
+        self.query_one("#sentence", Lines).show(*rows)

@@ -108,7 +108,7 @@ def approval(number: int, now: float, **changes: object) -> ApprovalView:
         digest=f"{number:064x}",
         words=("amber", "canoe", "violet"),
     )
-    return replace(view, **changes)  # type: ignore[arg-type]
+    return replace(view, **changes)
 
 
 def drifted(now: float) -> DriftView:

@@ -14,15 +14,20 @@ from aileron_tui.widgets.linework import Lines
 __all__ = ["HelpScreen", "help_lines"]
 
 
-def help_lines(context: Context) -> tuple[Line, ...]:
-    """Return the page: every key of *context* that has a text, then the signs."""
+SIGNS_FROM = 31
+"""From this height on the signs stand below the keys; a key must never be the one left out."""
+
+
+def help_lines(context: Context, height: int) -> tuple[Line, ...]:
+    """Return the page: every key of *context* that has a text, then the signs where they fit."""
     rows: list[Line] = [(Piece(wording.HELP_TITLE, "fact"),)]
     for each in ACTIONS:
         if context in each.contexts and each.help:
             decides: Line = (Piece("  decides", "attn"),) if each.decides else ()
             rows.append(line(Piece(f"{each.face:<11}", "strong"), each.help, *decides))
-    rows += [(), (Piece(wording.HELP_SIGNS, "fact"),)]
-    rows += [line(Piece(f"{glyph:<11}", "strong"), text) for glyph, text in wording.HELP_GLYPHS]
+    if height >= SIGNS_FROM:
+        rows += [(), (Piece(wording.HELP_SIGNS, "fact"),)]
+        rows += [line(Piece(f"{glyph:<11}", "strong"), text) for glyph, text in wording.HELP_GLYPHS]
     rows += [(), *((Piece(text, "muted"),) for text in wording.HELP_REST)]
     return tuple((Piece(" "), *row) for row in rows)
 
@@ -34,15 +39,15 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, context: Context) -> None:
         super().__init__()
-        self._context: Context = context
+        self._page: Context = context
 
     def compose(self) -> ComposeResult:
         """Show the page."""
         yield Lines(id="help", grows=True)
 
-    def on_mount(self) -> None:
+    def on_resize(self) -> None:
         """Fill in the lines."""
-        self.query_one("#help", Lines).show(*help_lines(self._context))
+        self.query_one("#help", Lines).show(*help_lines(self._page, self.size.height))
 
     def action_close(self) -> None:
         """Go back to what was below."""

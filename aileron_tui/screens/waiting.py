@@ -14,7 +14,7 @@ from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Refresh
 from aileron_core.text import escape
 from aileron_tui.actions import bindings_for
-from aileron_tui.messages import DocumentScrolled, RowClicked
+from aileron_tui.messages import DocumentScrolled, RowClicked, SettleDue
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
@@ -91,8 +91,7 @@ class WaitingScreen(ConsoleScreen):
         self.set_class(not self.model.queue.items, "-empty")
         self.set_class(self.model.panel != "none", "-panel")
         if self.model.small:
-            sentence = (Piece(wording.too_small(self.model.queue.waiting), "strong"),)
-            self.query_one("#sentence", Lines).show(sentence)
+            self._draw_sentence()
         else:
             self._draw_list()
             self._draw_item()
@@ -190,21 +189,23 @@ class WaitingScreen(ConsoleScreen):
     def _stands(self, token: Token) -> None:
         """Everything drawn for *token* was painted: from here on it can be read and rested before."""
         at = self.clock.monotonic()
-        if self.app.screen is not self or token != self.model.token:
+        if not self.is_current or token != self.model.token:
             return
         self.model.arming.drawn(token, at)
         view = (token, *self.query_one("#document", Document).in_view)
         if view != self._in_view:
             self._in_view, self._in_view_since = view, at
+        self._draw_foot()
         self._wake()
 
     def _wake(self) -> None:
         """Look again when the next thing is due: lines that count as seen, a key that arms."""
         at = self.clock.monotonic()
-        due = [self.model.arming.arms_in(self.model.token, at)]
+        waits: list[float] = []
+        if arms_in := self.model.arming.arms_in(self.model.token, at):
+            waits.append(arms_in)
         if self.model.reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
-            due.append(max(0.0, self._in_view_since + SEEN_SECONDS - at))
-        waits = [seconds for seconds in due if seconds is not None and seconds > 0]
+            waits.append(self._in_view_since + SEEN_SECONDS - at)
         if self._waker is not None:
             self._waker.stop()
         if waits:
@@ -214,12 +215,10 @@ class WaitingScreen(ConsoleScreen):
         at = self.clock.monotonic()
         token, first, last = self._in_view
         rested = at - self._in_view_since >= SEEN_SECONDS
-        if token == self.model.token and rested and not self.model.small:
-            if self.model.reading.mark(range(first, last)):
-                unseen = self.model.reading.unseen_rows()
-                document = self.query_one("#document", Document)
-                layout = self._pages.current
-                document.show(layout, unseen)
+        present = token == self.model.token and rested and not self.model.small
+        if present and self.model.reading.mark(range(first, last)):
+            unseen = self.model.reading.unseen_rows()
+            self.query_one("#document", Document).show(self._pages.current, unseen)
         self._draw_foot()
         self._wake()
 
@@ -320,9 +319,10 @@ class WaitingScreen(ConsoleScreen):
 
     def _settle_in(self, seconds: float) -> None:
         # By way of the application's queue: every key that had arrived is counted before.
-        self.set_timer(seconds, lambda: self.app.call_later(self._settle))
+        self.set_timer(seconds, lambda: self.post_message(SettleDue()))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Let a press that had its silence decide; say it where a burst took it back."""
         at = self.clock.monotonic()
         arming = self.model.arming
         token = arming.settled(at)
