@@ -40,6 +40,7 @@ _LINE_LIMIT = 4 * 1024 * 1024  # bytes of one message on stdin
 _HEAD_LIMIT = 64 * 1024  # bytes of one HTTP line from the console
 _POLL_SECONDS = 1.0
 _CONNECT_SECONDS = 5.0
+_PROOF_SECONDS = 2.0
 _END_SECONDS = 1.0  # for each farewell; an agent kills its children soon after asking them to end
 _TRIES = 5
 _STREAM_PAUSE = 0.2  # seconds before a standing stream is opened again
@@ -410,12 +411,16 @@ def _proven(sock: socket.socket, port: int, token: str | None) -> _Link:
     key_id = hashlib.sha256(known.encode()).hexdigest()[:16]
     expected = hmac.new(known.encode(), f"{nonce}:127.0.0.1:{port}".encode(), "sha256").hexdigest()
     headers = {"Aileron-Challenge": f"{key_id}:{nonce}", "Connection": "keep-alive"}
+    # A timer over all of it: one that answers a byte at a time must not hold the agent up.
+    timer = threading.Timer(_PROOF_SECONDS, link.abort)
+    timer.start()
     try:
-        link.limit(_CONNECT_SECONDS)
         status = link.request("GET", "/v1/health", headers) if token else 0
         answer = _object(link.body()) if status == 200 else {}
     except _Dropped:
         answer = {}
+    finally:
+        timer.cancel()
     proof = answer.get("proof")
     if not isinstance(proof, str) or not hmac.compare_digest(proof.encode(), expected.encode()):
         sock.close()
@@ -423,7 +428,6 @@ def _proven(sock: socket.socket, port: int, token: str | None) -> _Link:
             f"What answers at 127.0.0.1:{port} does not prove that it is the console of this session,"
             " so no token was sent to it."
         )
-    sock.settimeout(None)
     return link
 
 
