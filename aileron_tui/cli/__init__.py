@@ -1,0 +1,18 @@
+"""The `aileron` command. Heavy imports are deferred into each command."""
+
+import os
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line, isolated from what the environment could add to Python (DESIGN 10)."""
+    if not sys.flags.isolated:
+        # -I: no PYTHONPATH, no user site, no current folder on the path, before anything is imported.
+        os.execv(  # noqa: S606 - this very program again
+            sys.executable, [sys.executable, "-I", "-m", "aileron_tui.cli", *sys.argv[1:]]
+        )
+    from aileron_tui.cli.commands import aileron
+
+    aileron(prog_name="aileron")

@@ -1,0 +1,76 @@
+"""`aileron audit list|show|verify`: straight from the database, with or without a console."""
+
+from aileron_core.audit.read import list_records, run_records, verify_home
+from aileron_core.storage.home import Home
+from aileron_core.storage.open import open_reader
+from aileron_core.text import escape
+from aileron_tui.cli.output import EXIT, Context, Fault
+
+__all__ = ["list_audit", "show_audit", "verify_audit"]
+
+
+def list_audit(context: Context, limit: int) -> int:
+    """Print the newest records, oldest first."""
+    connection = open_reader(Home(context.home).database)
+    try:
+        records = list_records(connection, limit=limit)
+    finally:
+        connection.close()
+    if context.json:
+        context.show({"items": records})
+        return EXIT.DONE
+    for record in records:
+        context.say(
+            f"{record['seq']:>7}  {record['at']}  {record['event']:<22}  {record['actor']:<8}  "
+            f"{escape(str(record['summary']))}"
+        )
+    return EXIT.DONE
+
+
+def show_audit(context: Context, run: str) -> int:
+    """Print every record of one run, whole."""
+    connection = open_reader(Home(context.home).database)
+    try:
+        records = run_records(connection, run)
+    finally:
+        connection.close()
+    if not records:
+        raise Fault(EXIT.FAILED, f"No record names {run}.")
+    if context.json:
+        context.show({"items": records})
+        return EXIT.DONE
+    for record in records:
+        context.say(f"{record['seq']:>7}  {record['at']}  {record['event']}", bold=True)
+        for key in sorted(record):
+            if key not in ("seq", "at", "event") and record[key] is not None:
+                context.say(f"         {key}: {escape(str(record[key]))}")
+    return EXIT.DONE
+
+
+def verify_audit(context: Context) -> int:
+    """Check everything that is recorded; 1 if something is wrong."""
+    home = Home(context.home)
+    connection = open_reader(home.database)
+    try:
+        report = verify_home(connection, home.path)
+    finally:
+        connection.close()
+    if context.json:
+        context.show(
+            {
+                "ok": report.ok,
+                "records": report.records,
+                "head": report.head,
+                "problems": [problem.to_json() for problem in report.problems],
+            }
+        )
+        return EXIT.DONE if report.ok else EXIT.FAILED
+    for problem in report.problems:
+        context.say(f"✗ {problem.seq:>7}  {problem.kind:<9}  {escape(problem.message)}", fg="red")
+    if report.ok:
+        context.say(f"✓ {report.records} records, no gap. Head {report.head[:16]}…", fg="green")
+        context.say(
+            "  Until a vault holds a key, this finds accidents and carelessness, not a program"
+        )
+        context.say("  of your own account that rewrites everything.")
+    return EXIT.DONE if report.ok else EXIT.FAILED

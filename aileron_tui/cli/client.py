@@ -1,0 +1,99 @@
+"""The person's command line talking to its console: over the home's socket, to its owner alone."""
+
+import http.client
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any, cast
+
+from aileron_core.errors import AileronError, ConsoleAbsent, Failure
+from aileron_core.server.listen import peer_of
+from aileron_core.storage.home import Home, locked_by
+
+__all__ = ["Console", "Refused"]
+
+
+class Refused(AileronError):
+    """The console answered with an error; `failure` is what it said."""
+
+    def __init__(self, status: int, failure: Failure) -> None:
+        super().__init__(failure.message, details=failure.details)
+        self.status = status
+        self.failure = failure
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over the home's socket, once its other end is known to hold the home's lock."""
+
+    def __init__(self, home: Home) -> None:
+        super().__init__("aileron", timeout=90)
+        self._home = home
+
+    def connect(self) -> None:
+        owner = locked_by(self._home)
+        if owner is None:
+            raise _absent(self._home)
+        path, folder = str(self._home.socket), -1
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if len(os.fsencode(path)) > 100:
+                folder = os.open(self._home.run, os.O_RDONLY | os.O_DIRECTORY)
+                path = f"/proc/self/fd/{folder}/{self._home.socket.name}"
+            connection.settimeout(self.timeout)
+            connection.connect(path)
+        except OSError as error:
+            connection.close()
+            raise _absent(self._home) from error
+        finally:
+            if folder >= 0:
+                os.close(folder)
+        peer = peer_of(connection)
+        if peer is None or peer.pid != owner:
+            connection.close()
+            raise ConsoleAbsent(
+                f"{self._home.socket} is answered by a process that does not own {self._home.path}. "
+                "Nothing was sent to it."
+            )
+        self.sock = connection
+
+
+def _absent(home: Home) -> ConsoleAbsent:
+    return ConsoleAbsent(
+        f"No console runs on {home.path}. Start one with `aileron console` in another pane."
+    )
+
+
+class Console:
+    """Requests to the console that owns *home*."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = Home(home)
+
+    def request(
+        self, method: str, path: str, body: object = None, *, token: str | None = None
+    ) -> tuple[int, Any]:
+        """Return status and JSON body of one request.
+
+        Raises:
+            ConsoleAbsent: no console owns the home, or it went away.
+            Refused: it answered with an error.
+        """
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            headers["Content-Type"] = "application/json"
+        connection = _Connection(self._home)
+        try:
+            connection.request(method, path, body=data, headers=headers)
+            response = connection.getresponse()
+            text = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise ConsoleAbsent(f"The console went away: {type(error).__name__}.") from error
+        finally:
+            connection.close()
+        content: Any = json.loads(text) if text else None
+        if response.status >= 400:
+            raise Refused(response.status, Failure.from_json(cast("Any", content)["error"]))
+        return response.status, content

@@ -1,0 +1,196 @@
+"""The tree of commands; each imports what it needs when it runs."""
+
+from typing import Any
+
+import click
+
+from aileron_tui.cli.output import EXIT, Context, command_options
+
+__all__ = ["aileron"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def aileron() -> None:
+    """The control plane and approval console for AI agents."""
+
+
+def _console_options(function: Any) -> Any:
+    function = click.option(
+        "--accept-installed",
+        is_flag=True,
+        help="Take in all actions and connectors that lie in the home (said on screen and in the audit).",
+    )(function)
+    return click.option(
+        "--route",
+        "routes",
+        multiple=True,
+        metavar="HOST:PORT=127.0.0.1:PORT",
+        help="Send a host's requests to this machine instead, in plain HTTP, without credential.",
+    )(function)
+
+
+@aileron.command()
+@_console_options
+@command_options
+def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
+    """Open the console, with the server inside."""
+    from aileron_tui.cli.root import run_console
+
+    return run_console(context, routes, accept_installed=accept_installed)
+
+
+@aileron.command()
+@_console_options
+@command_options
+def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
+    """Run the server without the console (nobody can approve; calls wait)."""
+    from aileron_tui.cli.root import run_serve
+
+    return run_serve(context, routes, accept_installed=accept_installed)
+
+
+@aileron.command()
+@command_options
+def status(context: Context) -> int:
+    """Say whether a console runs, and what waits in it."""
+    from aileron_tui.cli.status import show_status
+
+    return show_status(context)
+
+
+@aileron.command()
+@command_options
+def version(context: Context) -> int:
+    """Print the version."""
+    from importlib import metadata
+
+    number = metadata.version("aileron")
+    if context.json:
+        context.show({"version": number})
+    else:
+        context.say(f"aileron {number}")
+    return EXIT.DONE
+
+
+@aileron.group()
+def action() -> None:
+    """What agents may ask for."""
+
+
+@action.command("list")
+@command_options
+def action_list(context: Context) -> int:
+    """List the action files of the home with their states."""
+    from aileron_tui.cli.actions import list_actions
+
+    return list_actions(context)
+
+
+@action.command("add")
+@click.argument("paths", nargs=-1, required=True)
+@command_options
+def action_add(context: Context, paths: tuple[str, ...]) -> int:
+    """Copy action files, or folders of them, into the home. They count once taken in."""
+    from aileron_tui.cli.actions import add_actions
+
+    return add_actions(context, paths)
+
+
+@action.command("remove")
+@click.argument("name")
+@command_options
+def action_remove(context: Context, name: str) -> int:
+    """Remove an action file from the home."""
+    from aileron_tui.cli.actions import remove_action
+
+    return remove_action(context, name)
+
+
+@action.command("run")
+@click.argument("name")
+@click.option("--arg", "pairs", multiple=True, metavar="K=V", help="One argument; repeat for more.")
+@click.option("--args", "whole", metavar="JSON|@FILE|-", help="All arguments as a JSON object.")
+@click.option(
+    "--wait", default=0.0, metavar="SECONDS", help="How long to wait for a person's answer."
+)
+@command_options
+def action_run(
+    context: Context, name: str, pairs: tuple[str, ...], whole: str | None, wait: float
+) -> int:
+    """Run an action through the gate, as an agent would."""
+    from aileron_tui.cli.run import run_action
+
+    return run_action(context, name, pairs, whole, wait)
+
+
+@aileron.group()
+def connector() -> None:
+    """What actions are made of: sandboxed providers of ops."""
+
+
+@connector.command("list")
+@command_options
+def connector_list(context: Context) -> int:
+    """List the installed connectors."""
+    from aileron_tui.cli.connectors import list_connectors
+
+    return list_connectors(context)
+
+
+@connector.command("install")
+@click.argument("path")
+@command_options
+def connector_install(context: Context, path: str) -> int:
+    """Install a connector from a folder with connector.wasm and manifest.toml."""
+    from aileron_tui.cli.connectors import install_connector
+
+    return install_connector(context, path)
+
+
+@aileron.group()
+def audit() -> None:
+    """What happened. Reads the database itself; no console needed."""
+
+
+@audit.command("list")
+@click.option("--limit", default=100, show_default=True, help="How many of the newest records.")
+@command_options
+def audit_list(context: Context, limit: int) -> int:
+    """List the newest records."""
+    from aileron_tui.cli.audit import list_audit
+
+    return list_audit(context, limit)
+
+
+@audit.command("show")
+@click.argument("run")
+@command_options
+def audit_show(context: Context, run: str) -> int:
+    """Show every record of a run (its audit id, or its approval's id)."""
+    from aileron_tui.cli.audit import show_audit
+
+    return show_audit(context, run)
+
+
+@audit.command("verify")
+@command_options
+def audit_verify(context: Context) -> int:
+    """Check the chain of records, the rows that name them, and the head kept outside."""
+    from aileron_tui.cli.audit import verify_audit
+
+    return verify_audit(context)
+
+
+@aileron.group("open")
+def open_() -> None:
+    """Open something in the browser."""
+
+
+@open_.command("approval")
+@click.argument("approval_id")
+@command_options
+def open_approval(context: Context, approval_id: str) -> int:
+    """Open the page of an approval."""
+    from aileron_tui.cli.status import open_review
+
+    return open_review(context, approval_id)

@@ -1,0 +1,128 @@
+"""What every command shares: options, printing, exit codes (WIRE.md, Command line)."""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from aileron_core.errors import (
+    AileronError,
+    ConsoleAbsent,
+    FileProblems,
+    Forbidden,
+    InternalError,
+    InvalidArguments,
+    InvalidRequest,
+    Unauthorized,
+)
+from aileron_core.storage.home import DEFAULT_HOME
+from aileron_core.text import escape
+
+__all__ = ["EXIT", "Context", "Fault", "command_options", "exit_code", "safe_json"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class EXIT:
+    """Exit codes."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    NO_CONSOLE = 69
+    OUR_BUG = 70
+    PENDING = 75
+    DENIED = 76
+    NOT_ALLOWED = 77
+    INTERRUPTED = 130
+
+
+class Fault(AileronError):
+    """A command that ends with an exit code of its own."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """How this command was called."""
+
+    home: Path
+    json: bool
+    color: bool
+
+    def say(self, text: str, **style: Any) -> None:
+        """Print a line of ours; outside text in it went through `escape`."""
+        click.echo(click.style(text, **style) if self.color and style else text)
+
+    def show(self, value: Any) -> None:
+        """Print one JSON object."""
+        click.echo(safe_json(value))
+
+
+def safe_json(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON in printable ASCII: a terminal obeys nothing in it."""
+    return json.dumps(value, ensure_ascii=True, indent=indent).replace("\x7f", "\\u007f")
+
+
+def exit_code(error: AileronError) -> int:
+    """Return the exit code that *error* ends a command with."""
+    if isinstance(error, Fault):
+        return error.code
+    if isinstance(error, ConsoleAbsent):
+        return EXIT.NO_CONSOLE
+    if isinstance(error, Unauthorized | Forbidden):
+        return EXIT.NOT_ALLOWED
+    if isinstance(error, InvalidArguments | InvalidRequest):
+        return EXIT.USAGE
+    return EXIT.OUR_BUG if isinstance(error, InternalError) else EXIT.FAILED
+
+
+def _home(given: str | None) -> Path:
+    chosen = given or os.environ.get("AILERON_HOME") or str(DEFAULT_HOME)
+    return Path(chosen).expanduser().absolute()
+
+
+def command_options(function: _F) -> _F:
+    """Give a command `--home`, `--json` and `--no-color`, and our way of ending."""
+
+    @click.option(
+        "--home", metavar="DIR", help="Aileron's home (default: $AILERON_HOME, ~/.aileron)."
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    @click.option("--no-color", is_flag=True, help="Print without colour.")
+    @functools.wraps(function)
+    def wrapped(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
+        color = not no_color and "NO_COLOR" not in os.environ and sys.stdout.isatty()
+        context = Context(home=_home(home), json=as_json, color=color)
+        try:
+            code = function(context, **arguments)
+        except AileronError as error:
+            code = _told(context, error)
+        except KeyboardInterrupt:
+            code = EXIT.INTERRUPTED
+        sys.exit(code or EXIT.DONE)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _told(context: Context, error: AileronError) -> int:
+    """Say what failed, as a sentence on stderr or as the one error body on stdout."""
+    if context.json:
+        failure = getattr(error, "failure", None) or error.to_failure()
+        body: dict[str, Any] = {"error": failure.to_json()}
+        if isinstance(error, FileProblems):
+            body["problems"] = [problem.to_json() for problem in error.problems]
+        context.show(body)
+    else:
+        for line in error.message.split("\n"):
+            click.echo(f"aileron: {escape(line)}", err=True)
+    return exit_code(error)

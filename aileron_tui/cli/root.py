@@ -1,0 +1,224 @@
+"""The one place that joins the rooms: core and server on their thread, MCP mounted, App on the main one."""
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import logging.handlers
+import signal
+import sys
+import threading
+from collections.abc import AsyncGenerator, Sequence
+
+from aileron_core.connectors.protocol import Route
+from aileron_core.control_plane.console import CoreThread
+from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
+from aileron_core.control_plane.port import Fact, LibraryUpdated
+from aileron_core.errors import AileronError, InvalidRequest
+from aileron_core.gate.ports import Failpoint, no_failpoint
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.listen import bind_tcp, bind_unix
+from aileron_core.settings import Settings, load_settings, parse_route
+from aileron_core.storage.home import Home
+from aileron_mcp.mount import AsgiApp, LazyMcp, asgi_call
+from aileron_tui.cli.output import EXIT, Context
+
+__all__ = ["core_thread", "run_console", "run_serve"]
+
+_PR_SET_DUMPABLE = 4
+_LOG_BYTES = 2 * 1024 * 1024
+
+
+def _close_memory() -> None:
+    """Close our memory and environment to other programs of this user (Linux; DESIGN 3)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _log_to(home: Home) -> None:
+    """Send every log line to Aileron's own file; nothing but the App writes to the terminal."""
+    handler = logging.handlers.RotatingFileHandler(
+        home.log / "aileron.log", maxBytes=_LOG_BYTES, backupCount=3, encoding="utf-8"
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+
+
+def core_thread(
+    home: Home,
+    routes: Sequence[str] = (),
+    *,
+    accept_installed: bool = False,
+    first_frame: threading.Event | None = None,
+    failpoint: Failpoint = no_failpoint,
+) -> CoreThread:
+    """Return the core with its server, ready to be started.
+
+    Args:
+        home: whose core it is.
+        routes: as given to `--route`.
+        accept_installed: take in what lies there.
+        first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
+            interpreter's lock) is imported after that, or at once without a screen.
+        failpoint: for tests of crashes, in process only.
+
+    Raises:
+        InvalidRequest: a route is not of the form HOST:PORT=127.0.0.1:PORT.
+        FileProblems: config.toml cannot be used.
+    """
+    settings = load_settings(home.config)
+    options = PlaneOptions(
+        routes=tuple(_route(text) for text in routes),
+        accept_installed=accept_installed,
+        settings=settings,
+        failpoint=failpoint,
+    )
+
+    @contextlib.asynccontextmanager
+    async def serving(plane: ControlPlane) -> AsyncGenerator[None, None]:
+        async with _served(plane, settings, first_frame):
+            yield
+
+    return CoreThread(lambda: ControlPlane(home, options), serving)
+
+
+def _route(text: str) -> Route:
+    try:
+        host, address, port = parse_route(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--route {error}.") from error
+    return Route(host=host, address=address, port=port)
+
+
+@contextlib.asynccontextmanager
+async def _served(
+    plane: ControlPlane, settings: Settings, first_frame: threading.Event | None
+) -> AsyncGenerator[None, None]:
+    tcp = bind_tcp(settings.listen_host, settings.listen_port or await plane.remembered_port())
+    unix = bind_unix(plane.home.socket)
+    port: int = tcp.getsockname()[1]
+    plane.url = f"http://127.0.0.1:{port}"
+    state: dict[str, object] = {"plane": plane}
+    mounts: dict[str, AsgiApp] = {}
+    mcp = LazyMcp(
+        asgi_call(lambda *request: app(*request), state=state), hold_seconds=settings.hold_seconds
+    )
+    mounts |= {"/mcp": mcp.app, "/mcp/": mcp.app}
+    app = create_app(plane, mounts)
+    state["draining"] = app.state.draining
+    forget = plane.facts.subscribe(_ToolsWatch(plane, mcp))
+    try:
+        async with (
+            mcp.run(),
+            EmbeddedServer(app, [tcp, unix], before_drain=mcp.close_streams),
+        ):
+            await plane.announce(port)
+            _start_after(first_frame, mcp)
+            yield
+    finally:
+        forget()
+        with contextlib.suppress(OSError):
+            plane.home.socket.unlink()
+
+
+def _start_after(first_frame: threading.Event | None, mcp: LazyMcp) -> None:
+    if first_frame is None:
+        mcp.start()
+        return
+    drawn = first_frame
+
+    def wait() -> None:
+        drawn.wait()
+        mcp.start()
+
+    threading.Thread(target=wait, name="aileron-first-frame", daemon=True).start()
+
+
+class _ToolsWatch:
+    """Tells MCP clients when the accepted set changed, and only then."""
+
+    def __init__(self, plane: ControlPlane, mcp: LazyMcp) -> None:
+        self._plane = plane
+        self._mcp = mcp
+        self._known = self._present()
+
+    def _present(self) -> tuple[tuple[str, str], ...]:
+        return tuple((action.name, action.sha256) for action in self._plane.library.ready())
+
+    def __call__(self, fact: Fact) -> None:
+        if isinstance(fact, LibraryUpdated) and (present := self._present()) != self._known:
+            self._known = present
+            self._mcp.tools_changed()
+
+
+def _prepare(context: Context) -> Home:
+    _close_memory()
+    home = Home(context.home)
+    home.prepare()
+    _log_to(home)
+    return home
+
+
+def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code."""
+    home = _prepare(context)
+    core = core_thread(home, routes, accept_installed=accept_installed)
+    ended = threading.Event()
+
+    def stop(_number: int, _frame: object) -> None:
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    plane = core.start()
+    _say_start(context, plane)
+    threading.Thread(target=lambda: (core.wait(), ended.set()), daemon=True).start()
+    ended.wait()
+    core.stop()
+    return EXIT.OUR_BUG if core.failure is not None else EXIT.DONE
+
+
+def _say_start(context: Context, plane: ControlPlane) -> None:
+    if context.json:
+        context.show(
+            {"url": plane.url, "socket": str(plane.home.socket), "home": str(plane.home.path)}
+        )
+        return
+    context.say(
+        f"Aileron serves {plane.home.path} at {plane.url}. Nobody can approve without a console."
+    )
+    for route in plane.routes:
+        context.say(f"Routed: {route}, without credential.")
+    if plane.options.accept_installed:
+        context.say("Everything that lay in the home was taken in (--accept-installed).")
+
+
+def run_console(context: Context, routes: Sequence[str], *, accept_installed: bool) -> int:
+    """Open the console; return the exit code once it is closed and the core has stopped."""
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise AileronError("The console needs a terminal. `aileron serve` runs without one.")
+    home = _prepare(context)
+    first_frame = threading.Event()
+    core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
+    core.start()
+    sys.setswitchinterval(0.0005)  # screen and server share one interpreter (PERFORMANCE 5)
+    try:
+        with asyncio.Runner() as runner:
+            return runner.run(_run_app(core, first_frame))
+    finally:
+        first_frame.set()
+        core.stop()
+
+
+async def _run_app(core: CoreThread, first_frame: threading.Event) -> int:
+    from aileron_tui.app import AileronApp
+
+    app = AileronApp(core, first_frame=first_frame.set)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, app.exit)  # leaves the alternate screen on its way out
+    await app.run_async()
+    return app.return_code or EXIT.DONE

@@ -1,0 +1,147 @@
+"""`aileron action run`: a call through the gate, with the exit code saying how it ended."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from aileron_core.canonical import Json
+from aileron_core.text import escape
+from aileron_tui.cli.client import Console, Refused
+from aileron_tui.cli.output import EXIT, Context, Fault, safe_json
+
+__all__ = ["run_action"]
+
+_POLL = 30.0
+
+
+def run_action(
+    context: Context, name: str, pairs: Sequence[str], whole: str | None, wait: float
+) -> int:
+    """Run the action *name* in a session of its own; wait for a person if asked to."""
+    console = Console(context.home)
+    opened = console.request(
+        "POST",
+        "/v1/sessions",
+        {
+            "agent": "command line",
+            "label": f"action run {name}"[:128],
+            "cwd": str(Path.cwd()),
+            "pid": os.getpid(),
+        },
+    )[1]
+    session, token = opened["session_id"], opened["token"]
+    try:
+        args = _arguments(console, token, name, pairs, whole)
+        status, body = console.request(
+            "POST", f"/v1/actions/{_segment(name)}/run", {"args": args}, token=token
+        )
+        if status == 202:
+            body = _wait(console, token, body, wait)
+        return _report(context, body)
+    except Refused as refused:
+        return _refused(context, refused)
+    finally:
+        console.request("POST", f"/v1/sessions/{session}/end")
+
+
+def _segment(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
+def _arguments(
+    console: Console, token: str, name: str, pairs: Sequence[str], whole: str | None
+) -> Mapping[str, Json]:
+    if whole is not None:
+        if pairs:
+            raise Fault(EXIT.USAGE, "Give --args or --arg, not both.")
+        return _whole(whole)
+    if not pairs:
+        return {}
+    _, action = console.request("GET", f"/v1/actions/{_segment(name)}", token=token)
+    types = action["input_schema"].get("properties", {})
+    return dict(_pair(text, types) for text in pairs)
+
+
+def _whole(text: str) -> Mapping[str, Json]:
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        content: Any = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise Fault(EXIT.USAGE, f"--args cannot be read as JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise Fault(EXIT.USAGE, "--args must be a JSON object.")
+    return cast("Mapping[str, Json]", content)
+
+
+def _pair(text: str, types: Mapping[str, Any]) -> tuple[str, Json]:
+    """Read `k=v` by the input's declared type; what does not fit goes as text, for the gate to refuse."""
+    key, found, value = text.partition("=")
+    if not found:
+        raise Fault(EXIT.USAGE, f"--arg {text} is not of the form k=v.")
+    if types.get(key, {}).get("type", "string") == "string":
+        return key, value
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def _wait(console: Console, token: str, pending: dict[str, Any], wait: float) -> dict[str, Any]:
+    deadline = time.monotonic() + wait
+    body = pending
+    while body["status"] == "pending_approval" and (left := deadline - time.monotonic()) > 0:
+        seconds = max(1, min(int(left) + 1, int(_POLL)))
+        path = f"/v1/action-approvals/{pending['approval_id']}/result?wait={seconds}"
+        _, body = console.request("GET", path, token=token)
+    return body if body["status"] != "pending_approval" else pending
+
+
+_CODES = {
+    "completed": EXIT.DONE,
+    "pending_approval": EXIT.PENDING,
+    "denied": EXIT.DENIED,
+    "expired": EXIT.DENIED,
+    "withdrawn": EXIT.DENIED,
+}
+
+
+def _report(context: Context, body: dict[str, Any]) -> int:
+    status = body["status"]
+    code = _CODES.get(status, EXIT.FAILED)
+    if context.json:
+        context.show(body)
+        return code
+    if status == "completed":
+        context.say(safe_json(body["output"], indent=2))
+    elif status == "pending_approval":
+        context.say(f"{body['approval_id']} waits for a person in the console.")
+        context.say(f"`aileron audit show {body['audit_id']}` tells how it ends.")
+    elif status == "denied":
+        reason = escape(body.get("reason") or "no reason was given")
+        context.say(f"Denied: {reason}")
+    elif body.get("failure"):
+        context.say(f"{status}: {escape(body['failure']['message'])}")
+    else:
+        context.say(f"{status}.")
+    return code
+
+
+def _refused(context: Context, refused: Refused) -> int:
+    """A failed op is the op's failure (1); wrong arguments are usage (2)."""
+    if context.json:
+        context.show({"error": refused.failure.to_json()})
+    else:
+        sys.stderr.write(f"aileron: {escape(refused.failure.message)}\n")
+    codes = {400: EXIT.USAGE, 401: EXIT.NOT_ALLOWED, 403: EXIT.NOT_ALLOWED}
+    if refused.failure.class_ == "capability_denied":
+        return EXIT.NOT_ALLOWED
+    return codes.get(refused.status, EXIT.FAILED)

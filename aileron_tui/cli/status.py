@@ -1,0 +1,59 @@
+"""`aileron status` and `aileron open approval`."""
+
+import webbrowser
+from typing import Any
+
+from aileron_core.errors import ConsoleAbsent, InvalidRequest
+from aileron_core.ids import APPROVAL_ID
+from aileron_tui.cli.client import Console
+from aileron_tui.cli.output import EXIT, Context
+
+__all__ = ["open_review", "show_status"]
+
+
+def show_status(context: Context) -> int:
+    """Print how the console is; 69 if there is none."""
+    try:
+        _, found = Console(context.home).request("GET", "/v1/status")
+    except ConsoleAbsent:
+        if not context.json:
+            raise
+        absent: dict[str, Any] = {
+            "running": False,
+            "url": None,
+            "pid": None,
+            "version": None,
+            "pending": 0,
+            "sessions": 0,
+        }
+        context.show(absent)
+        return EXIT.NO_CONSOLE
+    if context.json:
+        context.show(found)
+        return EXIT.DONE
+    waiting = (
+        "Nothing waits." if not found["pending"] else f"{found['pending']} wait for an answer."
+    )
+    context.say(f"Aileron {found['version']} runs at {found['url']} (pid {found['pid']}).")
+    context.say(f"{waiting} {found['sessions']} sessions are open.")
+    return EXIT.DONE
+
+
+def open_review(context: Context, approval_id: str) -> int:
+    """Open the review page of an approval in the browser.
+
+    The address is the running console's own, checked; only the id comes from outside, and it has
+    to be one (THREATS T7).
+    """
+    if not APPROVAL_ID.fullmatch(approval_id):
+        raise InvalidRequest(
+            "That is no approval id; they look like act-20260102T030405-0123456789abcdef."
+        )
+    _, found = Console(context.home).request("GET", "/v1/status")
+    url = f"{found['url']}/review/{approval_id}"
+    opened = webbrowser.open(url)
+    if context.json:
+        context.show({"url": url, "opened": opened})
+    else:
+        context.say(f"Opened {url}." if opened else f"No browser here. The page is {url}.")
+    return EXIT.DONE
