@@ -27,6 +27,7 @@ __all__ = [
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _OPEN = "${"
 _ARGS = "args"
+_ID_PARTS = 64
 
 
 class _Absent:
@@ -209,10 +210,14 @@ def _reference_problem(inner: str, declared: Collection[str], steps: Collection[
 
 def _step_of(inner: str, steps: Collection[str]) -> str | None:
     """Return the step that *inner* begins with; ids may hold dots, so the longest one counts."""
-    fitting = (
-        step for step in steps if inner.startswith(f"{step}.") and len(inner) > len(step) + 1
-    )
-    return max(fitting, key=len, default=None)
+    found, dot = None, inner.find(".")
+    for _ in range(_ID_PARTS):
+        if dot < 0 or dot == len(inner) - 1:
+            break
+        if inner[:dot] in steps:
+            found = inner[:dot]
+        dot = inner.find(".", dot + 1)
+    return found
 
 
 def _strings(

@@ -18,7 +18,13 @@ __all__ = ["MAX_LINE", "load_action", "place_findings"]
 MAX_LINE = 1024 * 1024
 """Bytes of one line (FACTS A.1)."""
 
+MAX_KEY_PARTS = 64
+MAX_PROBLEMS = 1000
+"""Problems that are spelt out for one file; the last one then counts the rest."""
+
 _DELIMITER = "+++"
+_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"[^"]*+"|'[^']*+')[ \t]*+\.[ \t]*+"""
+_LONG_KEY = re.compile(rf"(?:{_KEY_PART}){{{MAX_KEY_PARTS}}}")
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -33,6 +39,7 @@ def load_action(data: bytes, file: str) -> Action:
         FileProblems: with every problem found, those of the file's form first.
     """
     frame = _split(data, file)
+    _refuse_long_keys(frame, file)
     try:
         document = tomllib.loads(frame.front)
     except RecursionError as error:
@@ -44,7 +51,10 @@ def load_action(data: bytes, file: str) -> Action:
     findings += _not_covered(validate(action), findings)
     if findings:
         findings.sort(key=lambda finding: finding.class_ != "parse_error")
-        raise FileProblems(place_findings(findings, data, file))
+        problems = place_findings(findings[:MAX_PROBLEMS], data, file)
+        if more := len(findings) - len(problems):
+            problems += (Problem(file=file, message=f"and {more} more problems"),)
+        raise FileProblems(problems)
     return action
 
 
@@ -99,6 +109,14 @@ def _split(data: bytes, file: str) -> _Frame:
             )
     message = 'missing "+++" closing delimiter'
     raise FileProblems([_parse_problem(file, message, len(lines))])
+
+
+def _refuse_long_keys(frame: _Frame, file: str) -> None:
+    """Refuse what tomllib takes time and memory for that grow with the square of a key's parts."""
+    for number, line in enumerate(frame.front.split("\n"), frame.first_line):
+        if line.count(".") >= MAX_KEY_PARTS and _LONG_KEY.search(line):
+            message = f"has a dotted key of more than {MAX_KEY_PARTS} parts"
+            raise FileProblems([_parse_problem(file, message, number)])
 
 
 def _not_covered(findings: Iterable[Finding], known: list[Finding]) -> list[Finding]:

@@ -1,7 +1,7 @@
 """What an action must say to be one: FACTS A.3 with WIRE.md's additions, every problem together."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from aileron_core.actions.arguments import check_arguments, input_schema
 from aileron_core.actions.findings import Finding, KeyPath, quoted
@@ -162,7 +162,7 @@ def _preview(preview: Preview, action: Action) -> _Problems:
 
 def _steps(action: Action) -> _Problems:
     connectors = {entry.fqn for entry in action.requires}
-    earlier: list[str] = []
+    earlier: set[str] = set()
     for index, step in enumerate(action.steps):
         path = ("execute", index)
         if not step.id.strip():
@@ -174,7 +174,7 @@ def _steps(action: Action) -> _Problems:
             yield (*path, "op"), "is required"
         if step.inputs is not None:
             yield from _template(step.inputs, (*path, "inputs"), action, steps=earlier)
-        earlier.append(step.id)
+        earlier.add(step.id)
 
 
 def _step_connector(step: Step, path: KeyPath, connectors: set[str]) -> _Problems:
@@ -186,7 +186,7 @@ def _step_connector(step: Step, path: KeyPath, connectors: set[str]) -> _Problem
 
 
 def _template(
-    template: Json, path: KeyPath, action: Action, *, steps: tuple[str, ...] | list[str]
+    template: Json, path: KeyPath, action: Action, *, steps: Collection[str]
 ) -> _Problems:
     for place, message in template_problems(template, declared=action.declared, steps=steps):
         yield (*path, *place), message

@@ -124,10 +124,11 @@ class Database:
 
     def close(self) -> None:
         """Finish what is queued, close the file, join the threads."""
-        self._jobs.put(None)
-        self._thread.join()
+        # The reader first: the last connection to close folds the write-ahead log into the file.
         self._readers.submit(self._close_reader)
         self._readers.shutdown(wait=True)
+        self._jobs.put(None)
+        self._thread.join()
 
     def _reading(self) -> sqlite3.Connection:
         if self._reader is None:

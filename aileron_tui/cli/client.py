@@ -5,7 +5,7 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from aileron_core.errors import AileronError, ConsoleAbsent, Failure
 from aileron_core.server.listen import peer_of
@@ -95,5 +95,5 @@ class Console:
             connection.close()
         content: Any = json.loads(text) if text else None
         if response.status >= 400:
-            raise Refused(response.status, Failure.from_json(cast("Any", content)["error"]))
+            raise Refused(response.status, Failure.from_json(content["error"]))
         return response.status, content

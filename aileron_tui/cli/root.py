@@ -8,7 +8,8 @@ import logging.handlers
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, MutableMapping, Sequence
+from typing import Any
 
 from aileron_core.connectors.protocol import Route
 from aileron_core.control_plane.console import CoreThread
@@ -21,7 +22,7 @@ from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.listen import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings, parse_route
 from aileron_core.storage.home import Home
-from aileron_mcp.mount import AsgiApp, LazyMcp, asgi_call
+from aileron_mcp.mount import LazyMcp, Receive, Send, asgi_call
 from aileron_tui.cli.output import EXIT, Context
 
 __all__ = ["core_thread", "run_console", "run_serve"]
@@ -102,12 +103,12 @@ async def _served(
     port: int = tcp.getsockname()[1]
     plane.url = f"http://127.0.0.1:{port}"
     state: dict[str, object] = {"plane": plane}
-    mounts: dict[str, AsgiApp] = {}
-    mcp = LazyMcp(
-        asgi_call(lambda *request: app(*request), state=state), hold_seconds=settings.hold_seconds
-    )
-    mounts |= {"/mcp": mcp.app, "/mcp/": mcp.app}
-    app = create_app(plane, mounts)
+
+    async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        await app(scope, receive, send)
+
+    mcp = LazyMcp(asgi_call(whole, state=state), hold_seconds=settings.hold_seconds)
+    app = create_app(plane, {"/mcp": mcp.app, "/mcp/": mcp.app})
     state["draining"] = app.state.draining
     forget = plane.facts.subscribe(_ToolsWatch(plane, mcp))
     try:

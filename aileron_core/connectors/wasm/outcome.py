@@ -74,28 +74,32 @@ def _host_failure(invocation: Invocation) -> AileronError | None:
 
 def _trap_failure(end: RunEnd, invocation: Invocation) -> AileronError:
     if _ran_out_of_memory(end, invocation):
-        return _memory_failure(invocation)
+        return _memory_failure(end, invocation)
     if end.how == "not_started":
         return ConnectorRuntimeError(f"the connector could not be started: {end.message}")
     return ConnectorRuntimeError(f"the connector crashed: {end.message}{_said(invocation)}")
 
 
-def _memory_failure(invocation: Invocation) -> ResourceLimitExceeded:
+def _memory_failure(end: RunEnd, invocation: Invocation) -> ResourceLimitExceeded:
     configured = f"{invocation.limits.memory_mib} MiB"
+    used = f" ({end.memory_bytes / MIB:.1f} MiB in use at its end)" if end.memory_bytes else ""
     return ResourceLimitExceeded(
-        f"the connector needed more than {configured} of memory",
+        f"the connector needed more than {configured} of memory{used}",
         details={"limit": "memory", "configured": configured},
     )
 
 
 def _ran_out_of_memory(end: RunEnd, invocation: Invocation) -> bool:
-    """Tell whether memory was the cause: wasmtime does not say which growth it refused."""
+    """Tell whether memory was the cause, from its traces: wasmtime does not say what it refused.
+
+    Programs abort by `unreachable` when an allocation fails, mostly one that would double something.
+    """
     if end.how == "not_started":
         return "exceeds memory limits" in end.message
     if _OUT_OF_MEMORY.search(invocation.stderr):
         return True
-    limit = invocation.limits.memory_mib * MIB
-    return end.how == "trapped" and end.memory_bytes >= limit * 0.9
+    half = invocation.limits.memory_mib * MIB / 2
+    return end.how == "trapped" and "unreachable" in end.message and end.memory_bytes >= half
 
 
 def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
@@ -124,7 +128,7 @@ def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
 
 def _exit_failure(end: RunEnd, invocation: Invocation) -> AileronError:
     if _ran_out_of_memory(end, invocation):
-        return _memory_failure(invocation)
+        return _memory_failure(end, invocation)
     return ConnectorRuntimeError(f"the connector exited with {end.code}{_said(invocation)}")
 
 

@@ -1,0 +1,34 @@
+"""What every test shares: Hypothesis profiles, a clean environment, a home of its own."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "fast", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "full", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the person's own home, token or colours."""
+    for name in [name for name in os.environ if name.startswith("AILERON_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AILERON_HOME", "/nonexistent/aileron-home")
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A short-lived home folder with a path short enough for a socket."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        path = Path(folder) / "home"
+        path.mkdir(mode=0o700)
+        yield path
