@@ -1,0 +1,227 @@
+"""For any bytes: an action, or every problem; nothing else."""
+
+import json
+import tomllib
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.actions.arguments import check_arguments, input_schema
+from aileron_core.actions.load import load_action
+from aileron_core.actions.model import Action
+from aileron_core.actions.positions import locate
+from aileron_core.canonical import canonical
+from aileron_core.errors import FileProblems, InvalidArguments
+
+VALID = b"""\xef\xbb\xbf
++++
+name = "send-note"
+version = "1.2.3"
+source = "github://acme/notes/actions/send-note@1.2.3"
+
+[[requires.connectors]]
+name = "github://acme/notes"
+version = "1.2.3"
+hash = "sha256:ab"
+capabilities = ["send", "read"]
+
+[match]
+intent = "send a note"
+
+[[execute]]
+id = "find"
+connector = "github://acme/notes"
+op = "read"
+idempotent = true
+inputs = { id = "${args.to}", at = 2026-01-02T03:04:05Z, n = [1, 2.5, { x = true }] }
+
+[[execute]]
+id = "send"
+connector = "github://acme/notes"
+op = "send"
+
+[execute.inputs]
+text = "${find.text} ${args.count}"
+
+[approval]
+required = true
+effect = "send"
+
+[approval.preview]
+op = "read"
+args = { id = "${args.to}" }
+multiline = ["Body"]
+gist = "${To}"
+
+[approval.preview.render]
+To = "headers.To"
+Body = "body"
+
+[[inputs]]
+name = "to"
+type = "string"
+description = "who"
+
+[[inputs]]
+name = "count"
+type = "integer"
+required = false
+description = "how many"
+
+[limits]
+wall_seconds = 60
++++
+
+# Send
+"""
+WORDS = [
+    "+++", "\n", "[", "]", "[[", "]]", "{", "}", "=", ".", ",", '"', "'", '"""', "'''", "#", "\\",
+    "name", "inputs", "execute", "approval", "preview", "render", "required", "limits", "match",
+    "true", "false", "1", "-1", "1e999", "nan", "9007199254740993", "2026-01-02", "03:04:05",
+    "${args.to}", "${", "}", "\r", "\x00", "\x1b", "\u202e", "é", " ", "\t", "a", "a.b",
+]  # fmt: skip
+
+
+def edited(edits: list[tuple[int, int, bytes]]) -> bytes:
+    data = VALID
+    for place, length, new in edits:
+        at = place % (len(data) + 1)
+        data = data[:at] + new + data[at + length :]
+    return data
+
+
+FRAGMENT = st.one_of(st.sampled_from(WORDS).map(str.encode), st.binary(max_size=3))
+FILES = st.one_of(
+    st.binary(),
+    st.lists(st.sampled_from(WORDS)).map(
+        lambda words: ("+++\n" + "".join(words) + "\n+++\n").encode()
+    ),
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 12), FRAGMENT), max_size=4).map(edited),
+)
+
+
+def loaded(data: bytes) -> Action | None:
+    try:
+        return load_action(data, "any.md")
+    except FileProblems as error:
+        problems = error.problems
+    assert problems
+    for problem in problems:
+        assert problem.message
+        assert problem.class_ in ("parse_error", "validation_error")
+        assert 0 <= problem.line <= data.count(b"\n") + 1
+        assert problem.column >= 0
+        json.dumps(problem.to_json(), ensure_ascii=False).encode()
+    return None
+
+
+def test_the_file_that_the_others_are_made_from_loads() -> None:
+    """Else the property below would look at refusals only."""
+    assert loaded(VALID) is not None
+
+
+@given(FILES)
+def test_any_bytes_are_an_action_or_its_problems(data: bytes) -> None:
+    """What loads can be told to agents and digested; what does not names its places."""
+    action = loaded(data)
+    if action is not None:
+        canonical(input_schema(action))
+        assert action.title
+        assert action.description
+        assert 0 < len(action.tool_name) <= 48
+        for step in action.steps:
+            canonical(step.inputs)
+
+
+@given(st.one_of(st.text(), st.lists(st.sampled_from(WORDS)).map("".join)))
+def test_the_finder_of_positions_never_raises(text: str) -> None:
+    """It answers with what it has."""
+    lines = text.split("\n")
+    for line, column in locate(text).values():
+        assert 1 <= line <= len(lines)
+        assert 1 <= column <= len(lines[line - 1]) + 1
+
+
+KEY = st.one_of(st.sampled_from(["a", "b", "c-1"]), st.text(max_size=4))
+SCALAR = st.one_of(
+    st.booleans(),
+    st.integers(-(2**60), 2**60),
+    st.text(max_size=6),
+    st.dates(),
+    st.just("[x]\n# = {"),
+)
+VALUE = st.recursive(
+    SCALAR,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEY, inner, max_size=3)),
+)
+
+
+def toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{toml(key)} = {toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[ # a comment ]\n" + "".join(f"{toml(item)},\n" for item in value) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value, default=str).strip('"')
+
+
+def paths(value: Any, path: tuple[str | int, ...] = ()) -> set[tuple[str | int, ...]]:
+    found = {path} if path else set()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    for key, item in items:
+        found |= paths(item, (*path, key))
+    return found
+
+
+@given(
+    st.dictionaries(KEY, VALUE, max_size=4),
+    st.lists(st.dictionaries(KEY, VALUE, max_size=2), max_size=3),
+)
+def test_the_finder_agrees_with_the_parser_on_valid_toml(
+    top: dict[str, Any], tables: list[dict[str, Any]]
+) -> None:
+    """Every key and element that tomllib reads has a place, and no other has."""
+    text = "".join(f"{toml(key)} = {toml(item)}\n" for key, item in top.items() if key != "t")
+    for table in tables:
+        text += "[[ t ]] # next\n"
+        text += "".join(f"{toml(key)} = {toml(item)}\n" for key, item in table.items())
+    assert set(locate(text)) == paths(tomllib.loads(text))
+
+
+JSON_VALUE = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(alphabet=st.characters(), max_size=4),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.text(st.characters(), max_size=3), inner, max_size=3),
+    ),
+)
+
+
+@given(st.one_of(JSON_VALUE, st.dictionaries(st.sampled_from(["to", "count", "x"]), JSON_VALUE)))
+def test_any_arguments_are_taken_or_refused_and_what_is_taken_can_be_digested(args: Any) -> None:
+    """After the check nothing is left that JSON readers disagree on."""
+    action = loaded(VALID)
+    assert action is not None
+    try:
+        taken = check_arguments(action, args)
+    except InvalidArguments as error:
+        canonical(error.to_failure().to_json())
+        return
+    canonical(taken)
+    assert set(taken) <= {"to", "count"}
+    assert isinstance(taken["to"], str)
+    assert type(taken.get("count", 0)) is int

@@ -1,0 +1,91 @@
+"""For any answer of a service: fields, and every difference told."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.actions.model import Preview
+from aileron_core.actions.paths import lookup
+from aileron_core.canonical import canonical, exact
+from aileron_core.preview.resolve import differences, gist, resolve
+
+KEY = st.sampled_from(["a", "b", "name", "value", "To", "0", ""])
+VALUE = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.integers(-2, 2),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=4),
+        st.sampled_from(["1", "true", "a\nb"]),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEY, inner, max_size=4)),
+)
+HEADERS = st.lists(st.fixed_dictionaries({"name": KEY}, optional={"value": VALUE}), max_size=4)
+OUTPUT = st.one_of(VALUE, st.dictionaries(KEY, st.one_of(VALUE, HEADERS), max_size=4))
+PATH = st.lists(st.one_of(KEY, st.sampled_from(["1", "-1", "²", "9" * 5000])), min_size=1).map(
+    ".".join
+)
+RENDER = st.dictionaries(st.sampled_from(["A", "B", "C"]), PATH)
+
+
+def preview(render: dict[str, str]) -> Preview:
+    return Preview(op="x", render=tuple(render.items()), gist="${A}-${B}")
+
+
+@given(OUTPUT, RENDER)
+def test_any_answer_gives_every_field_once(output: Any, render: dict[str, str]) -> None:
+    """In the file's order; a miss is marked and has no value."""
+    fields = resolve(preview(render), output)
+    assert [field.label for field in fields] == list(render)
+    for field in fields:
+        assert field.missing is (lookup(output, field.path) is None)
+        assert not (field.missing and field.value)
+    assert isinstance(gist(preview(render), fields), str)
+
+
+@given(OUTPUT, PATH)
+def test_a_found_value_stands_at_its_place(output: Any, path: str) -> None:
+    """The place, key by key and index by index, leads to the same value."""
+    located = lookup(output, path)
+    if located is not None:
+        value: Any = output
+        for step in located.place:
+            value = value[step]
+        assert value is located.value
+
+
+@given(OUTPUT, OUTPUT, RENDER)
+def test_two_answers_differ_exactly_where_their_digests_do(
+    before: Any, after: Any, render: dict[str, str]
+) -> None:
+    """No change that stops an approval goes unmentioned."""
+    drift = differences(before, after, preview(render))
+    same_digest = canonical(exact(before)) == canonical(exact(after))
+    if not drift:
+        assert same_digest
+    if json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True):
+        assert not drift
+    assert len(drift.other_paths) == min(drift.other_count, 50)
+
+
+@given(OUTPUT, VALUE, RENDER, st.data())
+def test_one_replaced_value_is_told(
+    before: Any, new: Any, render: dict[str, str], data: st.DataObject
+) -> None:
+    """Wherever in the answer it stands."""
+    after = json.loads(json.dumps(before))
+    value, parent, key = after, None, None
+    while isinstance(value, dict | list) and value and data.draw(st.booleans()):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        parent, key = value, data.draw(st.sampled_from(keys))
+        value = value[key]
+    if parent is None:
+        after = new
+    else:
+        parent[key] = new
+    drift = differences(before, after, preview(render))
+    assert bool(drift) is (canonical(exact(before)) != canonical(exact(after)))

@@ -1,0 +1,217 @@
+"""The folder of action files, and what agents may see of it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aileron_core.actions.catalog import MAX_FILE, Catalog, Scan, scan
+from aileron_core.actions.model import Action
+from aileron_core.errors import Problem
+
+Build = Callable[..., bytes]
+
+PREVIEW = """
+[approval]
+required = true
+[approval.preview]
+op = "{op}"
+render = {{ A = "a" }}
+"""
+
+
+def all_of(found: Scan) -> dict[str, str]:
+    return {file.file: file.sha256 for file in found.files}
+
+
+def states(catalog: Catalog) -> dict[str, str]:
+    return {entry.file: entry.state for entry in catalog.entries}
+
+
+def named(manifest: Build, name: str, extra: str = "", **changes: str) -> bytes:
+    return manifest(extra, **changes).replace(b'name = "send-note"', f'name = "{name}"'.encode())
+
+
+def test_a_missing_folder_holds_no_actions(tmp_path: Path) -> None:
+    """A new home has none."""
+    assert scan(tmp_path / "actions") == Scan()
+
+
+def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> None:
+    """Each file has its own problems; only regular files of the folder are read."""
+    outside = tmp_path / "outside.md"
+    outside.write_bytes(named(manifest, "outside"))
+    folder = tmp_path / "actions"
+    folder.mkdir()
+    (folder / "good.md").write_bytes(manifest())
+    (folder / "broken.md").write_bytes(b"hello")
+    (folder / "huge.md").write_bytes(b"+" * (MAX_FILE + 1))
+    (folder / "folder.md").mkdir()
+    (folder / "leaves.md").symlink_to(outside)
+    (folder / "dangling.md").symlink_to(folder / "nowhere.md")
+    (folder / "loop.md").symlink_to(folder / "loop.md")
+    os.mkfifo(folder / "pipe.md")
+    (folder / "notes.txt").write_text("no action")
+    (folder / ".hidden.md").write_text("no action")
+    found = scan(folder)
+    problems = {file.file: [p.message for p in file.problems] for file in found.files}
+    assert problems.pop("good.md") == []
+    assert problems == {
+        "broken.md": ['expected "+++" at start'],
+        "dangling.md": ["cannot be read: No such file or directory"],
+        "folder.md": ["cannot be read: Is a directory"],
+        "huge.md": ["cannot be read: is over 4 MiB"],
+        "leaves.md": [
+            "cannot be read: is a link that leaves the folder; put the file itself there"
+        ],
+        "loop.md": ["cannot be read: Too many levels of symbolic links"],
+        "pipe.md": ["cannot be read: is not a regular file"],
+    }
+    assert list(Catalog(found, all_of(found)).ready()) == ["send-note"]
+
+
+def test_a_link_within_the_folder_is_read(tmp_path: Path, manifest: Build) -> None:
+    """People keep versions side by side."""
+    (tmp_path / "v1.text").write_bytes(manifest())
+    (tmp_path / "note.md").symlink_to("v1.text")
+    (file,) = scan(tmp_path).files
+    assert file.action is not None
+    assert file.action.file == "note.md"
+
+
+def test_a_name_that_is_no_text_is_a_problem_of_that_file(tmp_path: Path, manifest: Build) -> None:
+    """It could not be written to the wire."""
+    path = os.fsencode(tmp_path) + b"/\xff.md"
+    try:
+        Path(os.fsdecode(path)).write_bytes(manifest())
+    except OSError:
+        pytest.skip("this file system has only UTF-8 names")
+    (scanned,) = scan(tmp_path).files
+    assert scanned.file == "\\xff.md"
+    assert "not UTF-8" in scanned.problems[0].message
+
+
+def test_a_second_scan_parses_only_what_changed(tmp_path: Path, manifest: Build) -> None:
+    """The same bytes are the same value."""
+    (tmp_path / "a.md").write_bytes(named(manifest, "a"))
+    (tmp_path / "b.md").write_bytes(named(manifest, "b"))
+    first = scan(tmp_path)
+    (tmp_path / "b.md").write_bytes(named(manifest, "c"))
+    second = scan(tmp_path, first)
+    assert second.files[0].action is first.files[0].action
+    assert second.files[1].action is not None
+    assert second.files[1].action.name == "c"
+
+
+def test_only_bytes_that_were_taken_in_are_ready(tmp_path: Path, manifest: Build) -> None:
+    """By file name or by action name; one changed byte holds the file back."""
+    (tmp_path / "a.md").write_bytes(named(manifest, "a"))
+    (tmp_path / "b.md").write_bytes(named(manifest, "b"))
+    (tmp_path / "c.md").write_bytes(named(manifest, "c"))
+    found = scan(tmp_path)
+    digests = all_of(found)
+    accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}
+    catalog = Catalog(found, accepted)
+    assert states(catalog) == {"a.md": "ready", "b.md": "ready", "c.md": "held_back"}
+    assert [entry.name for entry in catalog.held_back()] == ["c"]
+    assert catalog.problems() == ()
+    (tmp_path / "a.md").write_bytes(named(manifest, "a") + b"\n")
+    assert states(Catalog(scan(tmp_path), accepted))["a.md"] == "held_back"
+    assert list(Catalog(found, {}).ready()) == []
+
+
+def test_of_two_files_with_one_name_the_later_is_an_error(tmp_path: Path, manifest: Build) -> None:
+    """By action name and by tool name, in the order of file names, with the place of the name."""
+    (tmp_path / "1.md").write_bytes(named(manifest, "a-b"))
+    (tmp_path / "2.md").write_bytes(named(manifest, "a-b") + b"\n")
+    (tmp_path / "3.md").write_bytes(named(manifest, "a.b"))
+    found = scan(tmp_path)
+    catalog = Catalog(found, all_of(found))
+    assert states(catalog) == {"1.md": "ready", "2.md": "error", "3.md": "error"}
+    first, second = catalog.problems()
+    assert (first.file, first.line, first.key) == ("2.md", 2, "name")
+    assert "action name a-b is taken by 1.md" in first.message
+    assert "tool name a_b is taken by 1.md" in second.message
+
+
+def test_a_file_that_nobody_took_in_cannot_push_out_one_that_was(
+    tmp_path: Path, manifest: Build
+) -> None:
+    """Else whoever may write a file could switch an action off."""
+    (tmp_path / "real.md").write_bytes(manifest())
+    accepted = all_of(scan(tmp_path))
+    (tmp_path / "0.md").write_bytes(manifest() + b"planted\n")
+    assert states(Catalog(scan(tmp_path), accepted)) == {"0.md": "error", "real.md": "ready"}
+
+
+def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manifest: Build) -> None:
+    """Errors do, warnings do not; what was not taken in is not asked about."""
+    (tmp_path / "a.md").write_bytes(named(manifest, "a"))
+    (tmp_path / "b.md").write_bytes(named(manifest, "b"))
+    (tmp_path / "c.md").write_bytes(named(manifest, "c"))
+    found = scan(tmp_path)
+    accepted = {name: digest for name, digest in all_of(found).items() if name != "c.md"}
+    asked: list[str] = []
+
+    def extra(action: Action) -> list[Problem]:
+        asked.append(action.name)
+        severity = "error" if action.name == "a" else "warning"
+        return [Problem(file=action.file, message="connector missing", severity=severity)]
+
+    catalog = Catalog(found, accepted, extra_problems=extra)
+    assert states(catalog) == {"a.md": "error", "b.md": "ready", "c.md": "held_back"}
+    assert asked == ["a", "b"]
+    assert [len(entry.problems) for entry in catalog.entries] == [1, 1, 0]
+
+
+def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
+    tmp_path: Path, manifest: Build
+) -> None:
+    """A held back file lends nothing; taken in, it does."""
+    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
+    reads = named(
+        manifest,
+        "read",
+        old='op = "send"\nidempotent = false',
+        new='op = "read"\nidempotent = true',
+    )
+    (tmp_path / "read.md").write_bytes(reads)
+    found = scan(tmp_path)
+    accepted = all_of(found)
+    assert states(Catalog(found, accepted)) == {"read.md": "ready", "send.md": "ready"}
+    del accepted["read.md"]
+    catalog = Catalog(found, accepted)
+    assert states(catalog) == {"read.md": "held_back", "send.md": "error"}
+    (problem,) = catalog.problems()
+    assert problem.key == "approval.preview.op"
+    assert problem.line == 24
+    assert "idempotent" in problem.message
+
+
+def test_a_preview_may_not_ask_an_op_of_a_gated_action(tmp_path: Path, manifest: Build) -> None:
+    """Looking must never be what a person is asked about."""
+    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
+    reads = {"old": 'op = "send"\nidempotent = false', "new": 'op = "read"\nidempotent = true'}
+    (tmp_path / "read.md").write_bytes(named(manifest, "read", **reads))
+    (tmp_path / "gated.md").write_bytes(
+        named(manifest, "gated", "[approval]\nrequired = true\n", **reads)
+    )
+    found = scan(tmp_path)
+    catalog = Catalog(found, all_of(found))
+    assert states(catalog) == {"gated.md": "ready", "read.md": "ready", "send.md": "error"}
+    assert "op of a gated action" in catalog.problems()[0].message
+
+
+def test_a_preview_asks_its_own_connector(tmp_path: Path, manifest: Build) -> None:
+    """An op of the same name elsewhere says nothing about this one."""
+    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
+    other = named(
+        manifest,
+        "read",
+        old='op = "send"\nidempotent = false',
+        new='op = "read"\nidempotent = true',
+    ).replace(b"github://acme/notes", b"github://acme/other")
+    (tmp_path / "read.md").write_bytes(other)
+    found = scan(tmp_path)
+    assert states(Catalog(found, all_of(found))) == {"read.md": "ready", "send.md": "error"}

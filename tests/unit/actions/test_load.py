@@ -1,0 +1,219 @@
+"""From bytes to an action, or to every problem with its place."""
+
+from collections.abc import Callable
+
+import pytest
+
+from aileron_core.actions.load import load_action
+from aileron_core.actions.model import Action, Approval
+from aileron_core.canonical import sha256_hex
+from aileron_core.errors import FileProblems, Problem
+
+Build = Callable[..., bytes]
+Load = Callable[..., Action]
+
+
+def problems_of(data: bytes) -> tuple[Problem, ...]:
+    with pytest.raises(FileProblems) as caught:
+        load_action(data, "send-note.md")
+    return caught.value.problems
+
+
+def test_a_file_says_what_it_states(manifest: Build) -> None:
+    """Every key of the schema reaches the value."""
+    data = manifest(
+        """inputs = { to = "${args.to}", meta = { n = 1, at = 2026-01-02T03:04:05Z, day = 2026-01-02 } }
+
+[[inputs]]
+name = "to"
+type = "array"
+items_type = "string"
+required = false
+description = "who"
+label = "To"
+
+[approval]
+required = true
+effect = "send"
+
+[approval.preview]
+op = "read"
+args = { id = "${args.to}" }
+multiline = ["Body"]
+gist = "${Subject} to ${To}"
+recheck = true
+
+[approval.preview.render]
+To = "headers.To"
+Subject = "headers.Subject"
+Body = "body"
+
+[limits]
+wall_seconds = 300
+memory_mib = 1024
+"""
+    )
+    action = load_action(data, "send-note.md")
+    assert (action.name, action.version, action.intent) == ("send-note", "1.2.3", "send a note")
+    assert action.source == "github://acme/notes/actions/send-note@1.2.3"
+    assert action.requires[0].capabilities == ("send", "read")
+    (entry,) = action.inputs
+    assert (entry.name, entry.type, entry.items_type) == ("to", "array", "string")
+    assert (entry.required, entry.label, entry.multiline) == (False, "To", False)
+    (step,) = action.steps
+    assert (step.id, step.op, step.idempotent) == ("send", "send", False)
+    assert step.inputs == {
+        "to": "${args.to}",
+        "meta": {"n": 1, "at": "2026-01-02T03:04:05+00:00", "day": "2026-01-02"},
+    }
+    assert action.approval.effect == "send"
+    preview = action.approval.preview
+    assert preview is not None
+    assert preview.render == (
+        ("To", "headers.To"),
+        ("Subject", "headers.Subject"),
+        ("Body", "body"),
+    )
+    assert preview.multiline == {"Body"}
+    assert preview.args == {"id": "${args.to}"}
+    assert (action.limits.wall_seconds, action.limits.memory_mib) == (300, 1024)
+    assert action.sha256 == sha256_hex(data)
+    assert action.body == "\n# Send a note\n\nSends it.\n"
+    assert action.file == "send-note.md"
+
+
+def test_what_a_file_leaves_out_has_its_default(load: Load) -> None:
+    """Not gated, required inputs, no step inputs, WIRE's limits."""
+    action = load('[[inputs]]\nname = "a"\ntype = "string"\ndescription = "d"\n')
+    assert action.inputs[0].required is True
+    assert action.approval == Approval()
+    assert action.steps[0].inputs is None
+    assert (action.limits.wall_seconds, action.limits.memory_mib) == (30, 64)
+
+
+def test_an_empty_inputs_table_is_not_an_absent_one(load: Load) -> None:
+    """A step that states no arguments gets none; one that says nothing gets the call's."""
+    assert load("inputs = {}\n").steps[0].inputs == {}
+
+
+def test_a_byte_order_mark_blank_lines_and_crlf_are_no_problem(manifest: Build) -> None:
+    """Editors of other systems leave these."""
+    data = b"\xef\xbb\xbf\n  \n" + manifest().replace(b"\n", b"\r\n")
+    action = load_action(data, "send-note.md")
+    assert action.name == "send-note"
+    assert "\r" not in action.body
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "line"),
+    [
+        (b"", 'missing "+++" opening delimiter', 1),
+        (b"\n \n", 'missing "+++" opening delimiter', 1),
+        (b"\nhello\n+++\n", 'expected "+++" at start', 2),
+        (b"+++\nname = 1\n", 'missing "+++" closing delimiter', 3),
+        (b"+++\n+++\n\n\xff\n", "is not UTF-8 text", 4),
+        (b"+++\n# " + b"x" * 1024 * 1024 + b"\n+++\n", "has a line over 1 MiB", 2),
+        (b"+++\na = " + b"[" * 100_000 + b"\n+++\n", "nested too deeply", 1),
+        (b"+++\n\n" + b"a . " * 64 + b"b = 1\n+++\n", "dotted key of more than 64 parts", 3),
+        (b"+++\n[" + b"'a b'." * 500_000 + b"b]\n+++\n", "has a line over 1 MiB", 2),
+        (b"+++\n\na = b\n+++\n", "invalid TOML frontmatter: Invalid value", 3),
+        (b"+++\na = " + b"9" * 5000 + b"\n+++\n", "invalid TOML frontmatter", 0),
+        (b"+++\na = 2026-13-45\n+++\n", "invalid TOML frontmatter", 2),
+    ],
+    ids=lambda value: str(value)[:30] if not isinstance(value, bytes) else "file",
+)
+def test_a_file_of_another_form_is_a_parse_error_with_its_line(
+    data: bytes, message: str, line: int
+) -> None:
+    """What is no action file says so, and where."""
+    (problem,) = problems_of(data)
+    assert message in problem.message
+    assert problem.class_ == "parse_error"
+    assert problem.line == line
+
+
+def test_every_problem_of_a_file_is_reported_together(manifest: Build) -> None:
+    """One look at the list is enough to mend a file; those of the form come first."""
+    data = manifest(
+        'retry = 3\n\n[[inputs]]\nname = "Bad"\ntype = "String"\ndescription = " "\n'
+        "\n[limits]\nwall_seconds = true\nmemory_mib = 0\n",
+        old='version = "1.2.3"\nsource',
+        new='version = "v1"\nsource',
+    )
+    found = [
+        (problem.class_, problem.line, problem.column, problem.key) for problem in problems_of(data)
+    ]
+    assert found == [
+        ("parse_error", 20, 1, "execute[0].retry"),
+        ("parse_error", 28, 1, "limits.wall_seconds"),
+        ("validation_error", 3, 1, "version"),
+        ("validation_error", 23, 1, "inputs[0].name"),
+        ("validation_error", 24, 1, "inputs[0].type"),
+        ("validation_error", 25, 1, "inputs[0].description"),
+        ("validation_error", 29, 1, "limits.memory_mib"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "key"),
+    [
+        ('color = "red"\n', "execute[0].color"),
+        ("[state]\n", "state"),
+        ("[approval]\nrequired = true\nconfirm = true\n", "approval.confirm"),
+        ("irreversible = true\n", "execute[0].irreversible"),
+        ("[approval.preview]\nop='x'\nrender={A='b'}\nnope=1\n", "approval.preview.nope"),
+        ("[limits]\ncpu = 1\n", "limits.cpu"),
+        ("[[bindings]]\nname='x'\n", "bindings"),
+    ],
+)
+def test_an_unknown_key_is_refused_wherever_it_stands(
+    manifest: Build, extra: str, key: str
+) -> None:
+    """The schema is closed: a misspelt `requird` must not silently ungate an action."""
+    problem = problems_of(manifest(extra))[0]
+    assert problem.key == key
+    assert "unknown frontmatter key" in problem.message
+    assert problem.class_ == "parse_error"
+
+
+@pytest.mark.parametrize(
+    ("extra", "key", "message"),
+    [
+        ("inputs = { n = 9007199254740992 }\n", "execute[0].inputs.n", "beyond 2^53"),
+        ("inputs = { n = [1, inf] }\n", "execute[0].inputs.n[1]", "no number that JSON has"),
+        ("inputs = { n = nan }\n", "execute[0].inputs.n", "no number that JSON has"),
+        ("inputs = { n = 03:04:05 }\n", "execute[0].inputs.n", "time without a date"),
+        ("inputs = { n = 2026-01-02T03:04:05 }\n", "execute[0].inputs.n", "without an offset"),
+        ("inputs = 3\n", "execute[0].inputs", "must be a table, not an integer"),
+        ('[approval]\nrequired = "yes"\n', "approval.required", "true or false, not a string"),
+        ("[approval]\npreview = []\n", "approval.preview", "must be a table, not an array"),
+        ("inputs = { a = " + "[" * 70 + "]" * 70 + " }\n", None, "nested more than 64 levels"),
+    ],
+)
+def test_a_value_that_has_no_place_is_named(
+    manifest: Build, extra: str, key: str | None, message: str
+) -> None:
+    """Types are checked at load, never guessed at run time."""
+    problem = problems_of(manifest(extra))[0]
+    assert message in problem.message
+    assert problem.key == key or (key is None and problem.key.startswith("execute[0].inputs.a[0]"))
+
+
+def test_a_wrong_type_is_said_once(manifest: Build) -> None:
+    """`name = 5` is not also `name is required`."""
+    (problem,) = problems_of(manifest(old='name = "send-note"', new="name = 5"))
+    assert problem.message == "must be a string, not an integer"
+
+
+def test_hostile_text_in_a_message_is_made_visible(manifest: Build) -> None:
+    """A file cannot write escape sequences to the terminal through its own error."""
+    (problem,) = problems_of(manifest(old='name = "send-note"', new='name = "\\u001b[2J\\u202e"'))
+    assert "‹ESC›[2J‹RLO›" in problem.message
+
+
+def test_a_file_full_of_problems_lists_the_first_thousand_and_counts_the_rest() -> None:
+    """A hostile file cannot make the list of problems larger than itself."""
+    data = b"+++\n" + b"".join(b"k%d = 1\n" % number for number in range(2000)) + b"+++\n"
+    problems = problems_of(data)
+    assert len(problems) == 1001
+    assert problems[-1].message == "and 1006 more problems"

@@ -1,0 +1,172 @@
+"""The rules of an action file, one by one."""
+
+from collections.abc import Callable
+
+import pytest
+
+from aileron_core.actions.load import load_action
+from aileron_core.actions.model import Action
+from aileron_core.errors import FileProblems
+
+Build = Callable[..., bytes]
+
+CASES = [
+    # old, new, key, part of the message
+    ('name = "send-note"', "", "name", "is required"),
+    ('name = "send-note"', 'name = "Send"', "name", "must match"),
+    ('name = "send-note"', 'name = "-send"', "name", "must match"),
+    ('name = "send-note"', 'name = "send\\n"', "name", "must match"),
+    ('version = "1.2.3"\nsource', "source", "version", "is required"),
+    ('version = "1.2.3"\nsource', 'version = "1.2"\nsource', "version", "strict SemVer"),
+    ('version = "1.2.3"\nsource', 'version = "01.2.3"\nsource', "version", "strict SemVer"),
+    ("/send-note@1.2.3", "/send-note", "source", "missing @<version> suffix"),
+    ("/send-note@1.2.3", "/send-note@latest", "source", "strict SemVer"),
+    ('source = "github:', 'source = "ftp:', "source", "scheme not recognized"),
+    ("github://acme/notes/actions/send-note@1.2.3", "github://@1.2.3", "source", "missing owner"),
+    ("github://acme/notes/actions/send-note@1.2.3", "hub://x/@1.2.3", "source", "missing path"),
+    ("github://acme/notes/actions/send-note@1.2.3", "hub@1.2.3", "source", "not a valid URI"),
+    ("github://acme/notes/actions/send-note@1.2.3", "hub://a/../b@1.2.3", "source", "dots"),
+    ('hash = "sha256:ab"', "", "requires.connectors[0].hash", "is required"),
+    ('hash = "sha256:ab"', 'hash = "sha256:"', "requires.connectors[0].hash", "prefixed"),
+    ('hash = "sha256:ab"', 'hash = "md5:ab"', "requires.connectors[0].hash", "prefixed"),
+    ('["send", "read"]', "[]", "requires.connectors[0].capabilities", "declare the subset"),
+    ('["send", "read"]', '["send", " "]', "requires.connectors[0].capabilities[1]", "is empty"),
+    ('intent = "send a note"', 'intent = " "', "match.intent", "is required"),
+    ('id = "send"', "", "execute[0].id", "is required"),
+    ('op = "send"', "", "execute[0].op", "is required"),
+    (
+        'connector = "github://acme/notes"',
+        'connector = "github://acme/other"',
+        "execute[0].connector",
+        "not declared",
+    ),
+]
+
+STEP = '\n[[execute]]\nid = "{id}"\nconnector = "github://acme/notes"\nop = "read"\n'
+INPUT = '\n[[inputs]]\nname = "a"\ntype = "{type}"\ndescription = "d"\n'
+PREVIEW = '\n[approval]\nrequired = true\n[approval.preview]\nop = "read"\n{more}\n'
+
+SECOND_PIN = """
+[[requires.connectors]]
+name = "github://acme/notes"
+version = "2.0.0"
+hash = "sha256:cd"
+capabilities = ["read"]
+"""
+
+EXTRA = [
+    (STEP.format(id="send"), "execute[1].id", "is duplicated"),
+    ('inputs = { x = "${args.a}" }\n', "execute[0].inputs.x", "no [[inputs]] block declares"),
+    ('inputs = { x = ["-", "${args.teamId}"] }\n', "execute[0].inputs.x[1]", "no [[inputs]]"),
+    (
+        'inputs = { x = "${later.id}" }\n' + STEP.format(id="later"),
+        "execute[0].inputs.x",
+        "earlier",
+    ),
+    ('inputs = { x = "${send.id}" }\n', "execute[0].inputs.x", "names no earlier step"),
+    ('inputs = { x = "${HOME}" }\n', "execute[0].inputs.x", "is no reference"),
+    ('inputs = { x = "${args.a" }\n', "execute[0].inputs.x", "is not closed"),
+    (INPUT.format(type="String"), "inputs[0].type", "must be one of string|integer"),
+    (INPUT.format(type="string") + INPUT.format(type="string"), "inputs[1].name", "is duplicated"),
+    (INPUT.format(type="string") + 'label = " "\n', "inputs[0].label", "must not be blank"),
+    (INPUT.format(type="integer") + "multiline = true\n", "inputs[0].multiline", "goes only with"),
+    (INPUT.format(type="object") + 'items_type = "string"\n', "inputs[0].items_type", "goes only"),
+    (INPUT.format(type="array") + 'items_type = "array"\n', "inputs[0].items_type", "one of"),
+    (PREVIEW.format(more=""), "approval.preview.render", "at least one field"),
+    (PREVIEW.format(more="render = { A = '' }"), "approval.preview.render.A", "empty path"),
+    (PREVIEW.format(more="render = { ' ' = 'a' }"), "approval.preview.render. ", "empty label"),
+    (
+        PREVIEW.format(more="render = { A = 'a' }\nmultiline = ['B']"),
+        "approval.preview.multiline",
+        "no label of render",
+    ),
+    (
+        PREVIEW.format(more="render = { A = 'a' }\ngist = '${A} to ${B}'"),
+        "approval.preview.gist",
+        "no label of render",
+    ),
+    (
+        PREVIEW.format(more="render = { A = 'a' }\nrecheck = false"),
+        "approval.preview.recheck",
+        "must be true",
+    ),
+    (
+        PREVIEW.format(more="render = { A = 'a' }\nargs = { id = '${args.a}' }"),
+        "approval.preview.args.id",
+        "no [[inputs]]",
+    ),
+    (
+        PREVIEW.format(more="render = { A = 'a' }\nargs = { id = '${send.id}' }"),
+        "approval.preview.args.id",
+        "names no earlier step",
+    ),
+    ('[approval]\neffect = "format"\n', "approval.effect", "read|create|change"),
+    ("[limits]\nwall_seconds = 301\n", "limits.wall_seconds", "from 1 to 300"),
+    ("[limits]\nwall_seconds = 0\n", "limits.wall_seconds", "from 1 to 300"),
+    ("[limits]\nmemory_mib = 1025\n", "limits.memory_mib", "from 1 to 1024"),
+    (
+        SECOND_PIN,
+        "requires.connectors[1].name",
+        "is duplicated",
+    ),
+]
+
+
+def check(data: bytes, key: str, message: str) -> None:
+    with pytest.raises(FileProblems) as caught:
+        load_action(data, "send-note.md")
+    (problem,) = caught.value.problems
+    assert problem.key == key
+    assert message in problem.message
+    assert problem.class_ == "validation_error"
+    assert problem.line > 0
+
+
+@pytest.mark.parametrize(("old", "new", "key", "message"), CASES)
+def test_a_broken_rule_is_one_problem_at_its_key(
+    manifest: Build, old: str, new: str, key: str, message: str
+) -> None:
+    """Each rule of FACTS A.3 refuses what breaks it, and nothing else complains."""
+    check(manifest(old=old, new=new), key, message)
+
+
+@pytest.mark.parametrize(("extra", "key", "message"), EXTRA)
+def test_a_broken_rule_of_an_optional_part_is_one_problem_at_its_key(
+    manifest: Build, extra: str, key: str, message: str
+) -> None:
+    """The same for inputs, templates, previews and limits."""
+    check(manifest(extra), key, message)
+
+
+def test_nothing_at_all_names_everything_that_must_be_there() -> None:
+    """An empty front matter is answered with the whole list."""
+    with pytest.raises(FileProblems) as caught:
+        load_action(b"+++\n+++\n", "a.md")
+    assert [problem.key for problem in caught.value.problems] == [
+        "name",
+        "version",
+        "source",
+        "requires.connectors",
+        "match.intent",
+        "execute",
+    ]
+    assert {problem.line for problem in caught.value.problems} == {1}
+
+
+@pytest.mark.parametrize(
+    "version", ["0.0.0-dev", "1.0.0-alpha.1", "1.0.0+20130313144700", "1.0.0-x-y-z.--"]
+)
+def test_a_version_may_have_tails(load: Callable[..., Action], version: str) -> None:
+    """Pre-release and build metadata are SemVer."""
+    action = load(old='version = "1.2.3"\nsource', new=f'version = "{version}"\nsource')
+    assert action.version == version
+
+
+def test_a_step_may_use_an_earlier_one_whose_id_has_dots(load: Callable[..., Action]) -> None:
+    """Step ids have no grammar; the longest that fits is meant."""
+    action = load(
+        STEP.format(id="send.first")
+        + STEP.format(id="last")
+        + 'inputs = { x = "${send.first.id}" }\n'
+    )
+    assert action.steps[2].inputs == {"x": "${send.first.id}"}
