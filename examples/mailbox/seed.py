@@ -62,7 +62,7 @@ def seed_drafts() -> list[tuple[str, EmailMessage]]:
         cc="Tom Weber <tom.weber@nordlicht.example>",
     )
     german = _mail(
-        "Prof. Jürgen Müßig <j.muessig@uni-lübeck.example>",
+        "Prof. Jürgen Müßig <j.muessig@uni-luebeck.example>",
         "Rückfrage zum Angebot – Lieferung in KW 45",
         "Sehr geehrter Herr Professor Müßig,\n\nvielen Dank für Ihr Angebot vom 2. Oktober. Können Sie die "
         "Lieferung in Kalenderwoche 45 zusagen? Die Gesamtsumme von 18.450,00 € ist freigegeben.\n\n"

@@ -99,7 +99,8 @@ def build_app(state: State) -> Starlette:
 
     def gmail(op: str, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def route(request: Request) -> Response:
-            state.requests.append({"method": request.method, "path": request.url.path})
+            path = request.scope["raw_path"].decode("ascii").partition("?")[0]
+            state.requests.append({"method": request.method, "path": path})
             if request.headers.get("host") != HOST:
                 return _error(404, f"There is no such host here: the Host header must be {HOST}.")
             await asyncio.sleep(state.trouble.delay(op))
@@ -128,7 +129,7 @@ def build_app(state: State) -> Starlette:
             return JSONResponse({"error": str(error)}, status_code=400)
         return JSONResponse({"ok": True})
 
-    one = _BASE + "/{id}"
+    one = _BASE + "/{id:path}"
     return Starlette(
         routes=[
             Route(_BASE + "/send", gmail("send", _send), methods=["POST"]),

@@ -233,11 +233,13 @@ def _start(pre: wasmtime.InstancePre, store: wasmtime.Store) -> RunEnd:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the cause from wasmtime's report, without its backtrace."""
-    text = str(error)
-    _, separator, cause = text.rpartition("Caused by:")
-    lines = [line.strip() for line in (cause if separator else text).splitlines() if line.strip()]
-    return (lines[-1] if separator and lines else lines[0] if lines else "no reason given")[:300]
+    """Return what happened and why from wasmtime's report, without its backtrace."""
+    happened, _, why = str(error).partition("Caused by:")
+    lines = [line.strip() for line in happened.splitlines() if line.strip()]
+    causes = [line.strip() for line in why.splitlines() if line.strip()]
+    # A trap is wrapped in its backtrace; its cause alone says what it was.
+    first = lines[:1] if lines and "backtrace" not in lines[0] else []
+    return ": ".join([*first, *causes[-1:]])[:300] or "no reason given"
 
 
 @contextmanager

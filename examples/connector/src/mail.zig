@@ -112,7 +112,11 @@ fn utf8(gpa: std.mem.Allocator, bytes: []const u8) ![]const u8 {
 
 /// A message to write; a header that is null is left out.
 pub const Message = struct {
-    headers: []const struct { name: []const u8, value: ?[]const u8 },
+    headers: []const struct {
+        name: []const u8,
+        value: ?[]const u8,
+        kind: enum { addresses, text } = .text,
+    },
     body: []const u8,
 
     /// RFC 5322 bytes in base64url, as Gmail's `message.raw` wants them.
@@ -123,7 +127,7 @@ pub const Message = struct {
             if (std.mem.indexOfAny(u8, value, "\r\n\x00") != null) return error.LineBreakInHeader;
             try out.appendSlice(field.name);
             try out.appendSlice(": ");
-            try encodedWords(&out, value);
+            if (field.kind == .addresses) try addressList(&out, value) else try encodedWords(&out, value);
             try out.appendSlice("\r\n");
         }
         try out.appendSlice("MIME-Version: 1.0\r\nContent-Type: text/plain; charset=\"UTF-8\"\r\n" ++
@@ -142,16 +146,61 @@ pub const Message = struct {
     }
 };
 
+/// Addresses, split at commas outside quotes; a name beyond ASCII becomes encoded words, which must
+/// not stand inside quotes.
+fn addressList(out: *Buffer, value: []const u8) !void {
+    var start: usize = 0;
+    var quoted = false;
+    var at: usize = 0;
+    while (at <= value.len) : (at += 1) {
+        if (at < value.len) {
+            if (quoted and value[at] == '\\') {
+                at += 1;
+                continue;
+            }
+            if (value[at] == '"') quoted = !quoted;
+            if (quoted or value[at] != ',') continue;
+        }
+        const end = @min(at, value.len);
+        if (start > 0) try out.appendSlice(", ");
+        try address(out, std.mem.trim(u8, value[@min(start, end)..end], " "));
+        start = at + 1;
+    }
+}
+
+fn address(out: *Buffer, text: []const u8) !void {
+    const angle = std.mem.lastIndexOfScalar(u8, text, '<') orelse return out.appendSlice(text);
+    const written = std.mem.trim(u8, text[0..angle], " ");
+    if (isAscii(written)) return out.appendSlice(text);
+    var name: Buffer = .init(out.allocator);
+    var escaped = false;
+    for (written) |byte| {
+        if (!escaped and byte == '\\') {
+            escaped = true;
+        } else {
+            if (escaped or byte != '"') try name.append(byte);
+            escaped = false;
+        }
+    }
+    try encodedWord(out, "", name.items);
+    try out.appendSlice(" ");
+    try out.appendSlice(text[angle..]);
+}
+
+fn isAscii(text: []const u8) bool {
+    for (text) |byte| {
+        if (byte >= 0x80) return false;
+    }
+    return true;
+}
+
 /// ASCII as it is; any run of words beyond it as RFC 2047 encoded words, split at character borders.
-/// Addresses in angle brackets stay outside: encoded words are not allowed in them.
 fn encodedWords(out: *Buffer, value: []const u8) !void {
     var words = std.mem.splitScalar(u8, value, ' ');
     var first = true;
     var before_encoded = false;
     while (words.next()) |word| {
-        const plain = for (word) |byte| {
-            if (byte >= 0x80) break false;
-        } else true;
+        const plain = isAscii(word);
         if (!first) try out.appendSlice(" ");
         if (plain) {
             try out.appendSlice(word);

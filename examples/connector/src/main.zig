@@ -148,10 +148,10 @@ fn updateDraft(context: *Context) OpError!Value {
     };
     const changed: mail.Message = .{
         .headers = &.{
-            .{ .name = "From", .value = mail.header(payload, "From") },
-            .{ .name = "To", .value = to orelse mail.header(payload, "To") },
-            .{ .name = "Cc", .value = mail.header(payload, "Cc") },
-            .{ .name = "Bcc", .value = bcc orelse mail.header(payload, "Bcc") },
+            .{ .name = "From", .kind = .addresses, .value = mail.header(payload, "From") },
+            .{ .name = "To", .kind = .addresses, .value = to orelse mail.header(payload, "To") },
+            .{ .name = "Cc", .kind = .addresses, .value = mail.header(payload, "Cc") },
+            .{ .name = "Bcc", .kind = .addresses, .value = bcc orelse mail.header(payload, "Bcc") },
             .{ .name = "Subject", .value = subject orelse mail.header(payload, "Subject") },
             .{ .name = "In-Reply-To", .value = mail.header(payload, "In-Reply-To") },
             .{ .name = "References", .value = mail.header(payload, "References") },

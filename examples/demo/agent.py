@@ -1,0 +1,71 @@
+"""A scripted agent: a real MCP client over `aileron-mcp` that wants to send a mail draft.
+
+    AILERON_HOME=... python -m examples.demo.agent
+
+It does what coding agents do: lists its tools, looks at the drafts, calls `send_draft`, and where
+the answer is that a person has to approve, asks with `check_action_status` until it has ended.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+RELAY = Path(sys.executable).with_name("aileron-mcp")
+
+
+def say(text: str) -> None:
+    """Print one line of the agent's."""
+    print(f"agent: {text}", flush=True)
+
+
+def _facts(result: Any) -> dict[str, Any]:
+    return result.structured_content or {}
+
+
+async def _until_ended(session: ClientSession, facts: dict[str, Any]) -> dict[str, Any]:
+    while facts.get("status") == "pending_approval":
+        say(f"waiting for a person ({facts['approval_id']})")
+        answer = await session.call_tool(
+            "check_action_status", {"approval_id": facts["approval_id"], "wait_seconds": 25}
+        )
+        facts = _facts(answer)
+    return facts
+
+
+def _tell(facts: dict[str, Any]) -> None:
+    if facts.get("status") == "completed":
+        words = " · ".join(facts.get("digest_words") or ())
+        say(f"sent. The service answered {facts['output']}  [{words}]")
+    elif "error" in facts:
+        say(f"{facts.get('status', 'refused')}: {facts['error']['message']}")
+    else:
+        say(f"unexpected answer: {facts}")
+
+
+async def main() -> None:
+    """Ask to send the newest draft, and say how that ended."""
+    relay = StdioServerParameters(
+        command=str(RELAY),
+        env={"AILERON_HOME": os.environ["AILERON_HOME"], "AILERON_AGENT": "demo-agent"},
+    )
+    async with (
+        stdio_client(relay, errlog=sys.stdout) as (read, write),
+        ClientSession(read, write) as session,
+    ):
+        await session.initialize()
+        tools = await session.list_tools()
+        say("my tools are " + ", ".join(tool.name for tool in tools.tools))
+        drafts = _facts(await session.call_tool("list_drafts", {}))["output"]["drafts"]
+        draft_id = drafts[0]["id"]
+        say(f"there are {len(drafts)} drafts; I want to send {draft_id}")
+        _tell(await _until_ended(session, _facts(await session.call_tool("send_draft", {"draft_id": draft_id}))))
+        say("done")
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,86 @@
+"""Addresses that no connector may reach."""
+
+import ipaddress
+
+import pytest
+
+from aileron_core.connectors.addresses import AddressGuard
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "127.9.9.9",
+        "0.0.0.0",
+        "0.1.2.3",
+        "10.1.2.3",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "100.100.100.200",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "192.0.2.1",
+        "198.18.0.1",
+        "::",
+        "::1",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fc00::1",
+        "fd00:ec2::254",
+        "ff02::1",
+        "2001:db8::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::ffff:169.254.169.254",
+        "::127.0.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+        "2002:7f00:1::",
+        "2002:c0a8:101::1",
+        "2001:0:7f00:1::1",
+        "not an address",
+        "",
+    ],
+)
+def test_inner_addresses_are_refused_in_every_spelling(address: str) -> None:
+    """Loopback, private, link-local, metadata, multicast and their IPv6 disguises."""
+    assert AddressGuard().problem(address) is not None
+
+
+@pytest.mark.parametrize(
+    "address", ["142.250.74.106", "1.1.1.1", "2a00:1450:4001:82a::200a", "64:ff9b::8efa:4a6a"]
+)
+def test_addresses_of_the_internet_pass(address: str) -> None:
+    """What anybody can reach, a connector can."""
+    assert AddressGuard().problem(address) is None
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3", "192.168.1.1", "fc00::1"])
+def test_a_private_address_passes_where_the_manifest_lists_it_itself(address: str) -> None:
+    """A person saw that address; a name that happens to lead there is another thing."""
+    assert AddressGuard().problem(address, named=True) is None
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "100.64.0.1", "fd00:ec2::254"])
+def test_loopback_and_metadata_never_pass(address: str) -> None:
+    """Not even where a manifest lists them."""
+    assert AddressGuard().problem(address, named=True) is not None
+
+
+def test_a_connection_to_ourselves_is_refused() -> None:
+    """A public address of this machine is still this machine."""
+    guard = AddressGuard()
+    assert guard.own_address_problem("203.0.113.9", "203.0.113.9") is not None
+    assert guard.own_address_problem("203.0.113.9", "142.250.74.106") is None
+
+
+def test_only_what_a_test_allows_passes() -> None:
+    """The exception covers its network and nothing beside it."""
+    guard = AddressGuard(allow=[ipaddress.ip_network("127.0.0.1/32")])
+    assert guard.problem("127.0.0.1") is None
+    assert guard.problem("127.0.0.2") is not None

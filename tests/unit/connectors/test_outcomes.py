@@ -1,0 +1,100 @@
+"""What a guest printed becomes the op's result (FACTS C.6, C.7)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from aileron_core.connectors.protocol import OpResult
+from aileron_core.connectors.wasm.connector import WasmConnector
+
+Guest = Callable[..., WasmConnector]
+Call = Callable[..., OpResult]
+Wat = Callable[..., str]
+
+
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        ("", {}),
+        ("\n", {}),
+        ("{}", {}),
+        ('{"output": {"a": [1, "x", null, true]}}\n', {"a": [1, "x", None, True]}),
+        ('{"output": null}', None),
+        ('{"output": 12345678901234567890123}', 12345678901234567890123),
+        ('{"output": {"n": 9007199254740993}}', {"n": 9007199254740993}),
+        ('{"output": "\\ud83d\\ude00"}', "😀"),
+        ('{"output": 1, "error": null}', 1),
+    ],
+)
+def test_an_output_is_handed_on_exactly(
+    guest: Guest, call: Call, printing: Wat, text: str, output: object
+) -> None:
+    """Integers keep every digit; nothing printed is success with {}."""
+    result = call(guest(printing(text)))
+    assert (result.failure, result.output) == (None, output)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello",
+        "[1]",
+        "{} {}",
+        '{"output": NaN}',
+        '{"output": 1e999}',
+        '{"output": "\\ud800"}',
+        '{"output": ' + "[" * 20_000,
+        '{"output": ' + "9" * 5000 + "}",
+    ],
+)
+def test_what_has_no_exact_json_form_is_a_runtime_error(
+    guest: Guest, call: Call, printing: Wat, text: str
+) -> None:
+    """Never a guess at what was meant, and never a crash of ours."""
+    result = call(guest(printing(text)))
+    assert result.output is None
+    assert result.failure is not None
+    assert result.failure.class_ == "connector_runtime_error"
+    assert "not one JSON object" in result.failure.message
+
+
+@pytest.mark.parametrize(
+    ("class_", "kept"),
+    [
+        ("connector_runtime_error", "connector_runtime_error"),
+        ("external_api_error", "external_api_error"),
+        ("network_error", "network_error"),
+        ("binding_failed", "binding_failed"),
+        ("capability_denied", "connector_runtime_error"),
+        ("approval_denied", "connector_runtime_error"),
+        ("internal_error", "connector_runtime_error"),
+    ],
+)
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_typed_error_keeps_only_classes_that_a_connector_can_know(
+    guest: Guest, call: Call, printing: Wat, class_: str, kept: str, code: int
+) -> None:
+    """Also after a non-zero exit, where the typed error stands on stdout."""
+    text = f'{{"error": {{"class": "{class_}", "message": "no such team"}}}}'
+    result = call(guest(printing(text, then=f"(call $exit (i32.const {code}))")))
+    assert result.failure is not None
+    assert (result.failure.class_, result.failure.message) == (kept, "no such team")
+
+
+@pytest.mark.parametrize("told", ["3", "{}", '{"class": 5, "message": ["x"]}', '"words"'])
+def test_a_malformed_error_is_still_an_error(
+    guest: Guest, call: Call, printing: Wat, told: str
+) -> None:
+    """Whatever stands under "error", it is not success."""
+    result = call(guest(printing(f'{{"output": 1, "error": {told}}}')))
+    assert result.output is None
+    assert result.failure is not None
+    assert result.failure.class_ == "connector_runtime_error"
+    assert result.failure.message
+
+
+def test_an_endless_message_is_cut(guest: Guest, call: Call, printing: Wat) -> None:
+    """A connector's message is bounded like anything else it says."""
+    result = call(guest(printing('{"error": {"message": "' + "x" * 50_000 + '"}}')))
+    assert result.failure is not None
+    assert len(result.failure.message) == 2000

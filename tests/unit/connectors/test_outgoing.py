@@ -1,0 +1,485 @@
+"""The outgoing client on real sockets: addresses, names, certificates, redirects, bounds."""
+
+import datetime
+import http.server
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.addresses import AddressGuard
+from aileron_core.connectors.exchange import Exchange
+from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest, OutgoingResponse
+from aileron_core.connectors.protocol import Route
+from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
+
+Make = Callable[..., OutgoingClient]
+
+
+class Sender:
+    """Sends through a client and counts what left."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.exchange: Exchange | None = None
+
+    def count(self) -> None:
+        self.sent += 1
+
+    def send(
+        self,
+        client: OutgoingClient,
+        url: str,
+        allowed: list[str],
+        *,
+        seconds: float = 5,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+        **kwargs: Any,
+    ) -> OutgoingResponse:
+        clock = SystemClock()
+        self.exchange = Exchange(clock, clock.monotonic() + seconds, self.count)
+        request = OutgoingRequest(method=method, url=url, headers=headers or {}, body=body)
+        return client.send(request, self.exchange, allowed=allowed, **kwargs)
+
+
+@pytest.fixture
+def sender() -> Sender:
+    return Sender()
+
+
+@pytest.fixture
+def open_client(make_client: Make, resolver: Any, loopback_guard: AddressGuard) -> OutgoingClient:
+    resolver.table["api.example"] = ["127.0.0.1"]
+    return make_client(resolver=resolver, guard=loopback_guard)
+
+
+def test_a_listed_host_answers(open_client: OutgoingClient, service: Any, sender: Sender) -> None:
+    """Name in the Host header, the guest's own headers, the body as it came."""
+    service.reply("/x", b"\x00\xff", status=418)
+    place = f"api.example:{service.port}"
+    headers = {"X-Mine": "1", "Host": "evil", "Cookie": "c"}
+    answer = sender.send(
+        open_client, f"http://{place}/x?y=1", [place], method="POST", headers=headers, body=b"hi"
+    )
+    assert (answer.status, answer.body, sender.sent) == (418, b"\x00\xff", 1)
+    ((method, path, seen, body),) = service.seen
+    assert (method, path, body, seen["Host"]) == ("POST", "/x?y=1", b"hi", place)
+    assert seen["X-Mine"] == "1"
+    assert "Cookie" not in seen
+
+
+def test_a_host_that_is_not_listed_is_denied(open_client: OutgoingClient, sender: Sender) -> None:
+    """Port and all, and nobody is even asked for its address."""
+    with pytest.raises(CapabilityDenied) as caught:
+        sender.send(open_client, "http://api.example:81/", ["api.example:80"])
+    assert caught.value.details == {
+        "requested": "network:api.example:81",
+        "granted": ["network:api.example:80"],
+    }
+    assert sender.sent == 0
+
+
+@pytest.mark.parametrize(
+    "addresses", [["127.0.0.1"], ["169.254.169.254"], ["::ffff:127.0.0.1"], ["1.1.1.1", "10.0.0.1"]]
+)
+def test_a_name_that_leads_inside_is_denied(
+    make_client: Make, resolver: Any, sender: Sender, service: Any, addresses: list[str]
+) -> None:
+    """One inner address among them is enough, and no byte is sent."""
+    resolver.table["api.example"] = addresses
+    place = f"api.example:{service.port}"
+    with pytest.raises(CapabilityDenied, match="no connector may reach"):
+        sender.send(make_client(resolver=resolver), f"http://{place}/", [place])
+    assert (sender.sent, service.seen) == (0, [])
+
+
+def test_the_address_that_was_checked_is_the_one_connected_to(
+    make_client: Make, sender: Sender, service: Any
+) -> None:
+    """A name that leads elsewhere the second time it is asked is asked once."""
+
+    class Rebinding:
+        asked = 0
+
+        def resolve(self, host: str, port: int) -> list[str]:
+            self.asked += 1
+            return ["127.0.0.1"] if self.asked == 1 else ["127.0.0.2"]
+
+    rebinding = Rebinding()
+    guard = AddressGuard(allow=[ipaddress.ip_network("127.0.0.1/32")])
+    service.reply("/")
+    place = f"api.example:{service.port}"
+    assert sender.send(make_client(resolver=rebinding, guard=guard), f"http://{place}/", [place]).status == 200  # fmt: skip
+    assert rebinding.asked == 1
+
+
+def test_a_literal_loopback_is_denied(make_client: Make, sender: Sender, service: Any) -> None:
+    """Listing 127.0.0.1 in a manifest opens nothing."""
+    place = f"127.0.0.1:{service.port}"
+    with pytest.raises(CapabilityDenied):
+        sender.send(make_client(), f"http://{place}/", [place])
+
+
+def test_a_redirect_is_followed_within_the_list(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """POST becomes GET after 302 and stays POST after 307, as browsers have it."""
+    place = f"api.example:{service.port}"
+    service.reply("/a", status=302, Location="/b")
+    service.reply("/c", status=307, Location=f"http://{place}/b")
+    service.reply("/b", b"there")
+    for path in ("/a", "/c"):
+        answer = sender.send(
+            open_client, f"http://{place}{path}", [place], method="POST", body=b"x"
+        )
+        assert answer.body == b"there"
+    assert [(m, p, b) for m, p, _, b in service.seen] == [
+        ("POST", "/a", b"x"),
+        ("GET", "/b", b""),
+        ("POST", "/c", b"x"),
+        ("POST", "/b", b"x"),
+    ]
+    assert sender.sent == 4
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["http://other.example/", "//other.example:80/", "http://127.0.0.1:1/", "http://api.example@other.example/", "gopher://x/"],
+)  # fmt: skip
+def test_a_redirect_out_of_the_list_is_not_followed(
+    open_client: OutgoingClient, service: Any, sender: Sender, location: str
+) -> None:
+    """Each hop is checked like the first."""
+    place = f"api.example:{service.port}"
+    service.reply("/a", status=302, Location=location)
+    with pytest.raises((CapabilityDenied, NetworkError)):
+        sender.send(open_client, f"http://{place}/a", [place])
+    assert sender.sent == 1
+
+
+def test_a_listed_host_that_turns_inside_by_redirect_is_denied(
+    make_client: Make, resolver: Any, service: Any, sender: Sender, loopback_guard: AddressGuard
+) -> None:
+    """The address of each hop is checked too."""
+    resolver.table |= {"api.example": ["127.0.0.1"], "inner.example": ["127.0.0.2"]}
+    client = make_client(resolver=resolver, guard=loopback_guard)
+    places = [f"api.example:{service.port}", f"inner.example:{service.port}"]
+    service.reply("/a", status=302, Location=f"http://{places[1]}/secret")
+    with pytest.raises(CapabilityDenied, match=r"inner\.example"):
+        sender.send(client, f"http://{places[0]}/a", places)
+
+
+def test_endless_redirects_end(open_client: OutgoingClient, service: Any, sender: Sender) -> None:
+    """Five, then an error that is not worth repeating."""
+    place = f"api.example:{service.port}"
+    service.reply("/a", status=302, Location="/a")
+    with pytest.raises(NetworkError, match="more than 5 times") as caught:
+        sender.send(open_client, f"http://{place}/a", [place])
+    assert not caught.value.retriable
+    assert sender.sent == 6
+
+
+def test_authorization_does_not_follow_to_another_host(
+    make_client: Make, resolver: Any, service: Any, sender: Sender, loopback_guard: AddressGuard
+) -> None:
+    """What was meant for one host stays there."""
+    resolver.table |= {"a.example": ["127.0.0.1"], "b.example": ["127.0.0.1"]}
+    client = make_client(resolver=resolver, guard=loopback_guard)
+    places = [f"a.example:{service.port}", f"b.example:{service.port}"]
+    service.reply("/a", status=307, Location=f"http://{places[1]}/b")
+    service.reply("/b")
+    sender.send(client, f"http://{places[0]}/a", places, headers={"Authorization": "Bearer x"})
+    assert ["Authorization" in seen for _, _, seen, _ in service.seen] == [True, False]
+
+
+def test_cookies_are_not_kept(open_client: OutgoingClient, service: Any, sender: Sender) -> None:
+    """Two calls of a connector share no state through the client."""
+    place = f"api.example:{service.port}"
+    service.reply("/a", Set_Cookie="id=7")
+    for _ in range(2):
+        sender.send(open_client, f"http://{place}/a", [place])
+    assert all("Cookie" not in seen for _, _, seen, _ in service.seen)
+
+
+def test_a_body_over_the_limit_is_cut_off(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """The rest of it is not even read."""
+    place = f"api.example:{service.port}"
+
+    def endless(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while True:
+                handler.wfile.write(b"x" * 65536)
+        except OSError:
+            handler.close_connection = True
+
+    service.answers["/a"] = endless
+    with pytest.raises(ResourceLimitExceeded) as caught:
+        sender.send(open_client, f"http://{place}/a", [place], max_body=100_000)
+    assert caught.value.details["limit"] == "response_body"
+
+
+def test_a_dripping_answer_ends_with_the_deadline(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """The limit is on the whole answer, not on each byte of it."""
+    place = f"api.example:{service.port}"
+    stop = threading.Event()
+
+    def drip(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        try:
+            while not stop.wait(0.02):
+                handler.wfile.write(b"x")
+        except OSError:
+            handler.close_connection = True
+
+    service.answers["/a"] = drip
+    began = time.monotonic()
+    with pytest.raises(NetworkError, match="did not answer in time"):
+        sender.send(open_client, f"http://{place}/a", [place], seconds=0.4)
+    stop.set()
+    assert time.monotonic() - began < 3
+    assert sender.sent == 1
+
+
+def test_a_waiting_request_can_be_stopped(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """From another thread, at once, while the service says nothing."""
+    place = f"api.example:{service.port}"
+    asked, done = threading.Event(), threading.Event()
+
+    def silent(handler: http.server.BaseHTTPRequestHandler) -> None:
+        asked.set()
+        done.wait(20)
+        handler.close_connection = True
+
+    service.answers["/a"] = silent
+
+    def stop() -> None:
+        asked.wait(10)
+        assert sender.exchange is not None
+        sender.exchange.stop()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    began = time.monotonic()
+    with pytest.raises(NetworkError):
+        sender.send(open_client, f"http://{place}/a", [place], seconds=30)
+    done.set()
+    stopper.join()
+    assert time.monotonic() - began < 10
+
+
+def test_a_silent_name_service_ends_with_the_deadline(make_client: Make, sender: Sender) -> None:
+    """Resolving has no timeout of its own, so it waits in a thread of its own."""
+    release = threading.Event()
+
+    class Silent:
+        def resolve(self, host: str, port: int) -> list[str]:
+            release.wait(20)
+            raise OSError("no answer")
+
+    began = time.monotonic()
+    with pytest.raises(NetworkError, match="did not answer in time"):
+        sender.send(
+            make_client(resolver=Silent()), "http://a.example/", ["a.example:80"], seconds=0.3
+        )
+    release.set()
+    assert time.monotonic() - began < 5
+    assert sender.sent == 0
+
+
+def test_a_name_that_does_not_exist_is_a_network_error(
+    make_client: Make, resolver: Any, sender: Sender
+) -> None:
+    """Named by host, without the rest of the URL."""
+    with pytest.raises(NetworkError) as caught:
+        sender.send(
+            make_client(resolver=resolver), "http://no.example/s3cret?q=s3cret", ["no.example:80"]
+        )
+    assert "no.example:80 cannot be reached" in caught.value.message
+    assert "s3cret" not in caught.value.message
+    assert caught.value.retriable
+
+
+def test_a_closed_port_is_a_network_error_and_nothing_left(
+    open_client: OutgoingClient, sender: Sender
+) -> None:
+    """A refused connection carried no request."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(NetworkError):
+        sender.send(open_client, f"http://api.example:{port}/", [f"api.example:{port}"])
+    assert sender.sent == 0
+
+
+def test_a_service_that_breaks_off_may_have_been_reached(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """No answer came, but the request had left: it counts."""
+    place = f"api.example:{service.port}"
+
+    def hang_up(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+
+    service.answers["/a"] = hang_up
+    with pytest.raises(NetworkError):
+        sender.send(open_client, f"http://{place}/a", [place], method="POST", body=b"x")
+    assert sender.sent == 1
+
+
+def test_an_answer_that_is_not_http_is_a_network_error(
+    open_client: OutgoingClient, sender: Sender
+) -> None:
+    """Whatever speaks there, the guest hears that it was not HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def babble() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        with pytest.raises(NetworkError, match="not HTTP"):
+            sender.send(open_client, f"http://api.example:{port}/", [f"api.example:{port}"])
+        thread.join()
+
+
+def test_a_routed_host_is_plain_http_with_its_own_name(
+    make_client: Make, service: Any, sender: Sender
+) -> None:
+    """Whatever the URL says, the route's address gets it, under the original Host."""
+    service.reply("/x", b"hello")
+    route = Route(host="Api.example:443", address="127.0.0.1", port=service.port)
+    client = make_client(routes=[route])
+    answer = sender.send(client, "https://api.example/x", ["api.example:443"])
+    assert answer.body == b"hello"
+    assert service.seen[0][2]["Host"] == "api.example"
+    assert client.is_routed("api.example:443")
+    with pytest.raises(CapabilityDenied):
+        sender.send(client, "https://api.example/x", ["other.example:443"])
+
+
+def _certificate(folder: Path, name: str) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    start = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + datetime.timedelta(days=36500))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / "both.pem"
+    path.write_bytes(
+        certificate.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def tls_service(service: Any, tmp_path: Path) -> Iterator[tuple[Any, ssl.SSLContext]]:
+    """The service behind TLS as api.example, and a trust store that knows it."""
+    path = _certificate(tmp_path, "api.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    service.server.socket = context.wrap_socket(service.server.socket, server_side=True)
+    service.reply("/x", b"secure")
+    return service, ssl.create_default_context(cafile=str(path))
+
+
+def test_tls_goes_by_name_although_the_address_was_given(
+    make_client: Make,
+    resolver: Any,
+    loopback_guard: AddressGuard,
+    tls_service: tuple[Any, ssl.SSLContext],
+    sender: Sender,
+) -> None:
+    """The certificate is checked for the name; another name at the same address is refused."""
+    service, trust = tls_service
+    resolver.table |= {"api.example": ["127.0.0.1"], "other.example": ["127.0.0.1"]}
+    client = make_client(resolver=resolver, guard=loopback_guard, ssl_context=trust)
+    places = [f"api.example:{service.port}", f"other.example:{service.port}"]
+    assert sender.send(client, f"https://{places[0]}/x", places).body == b"secure"
+    # The first connection is still open and trusted, for its own name only.
+    with pytest.raises(NetworkError, match="certificate is not trusted"):
+        sender.send(client, f"https://{places[1]}/x", places)
+    assert sender.sent == 1
+
+
+def test_an_unknown_certificate_is_refused(
+    make_client: Make,
+    resolver: Any,
+    loopback_guard: AddressGuard,
+    tls_service: tuple[Any, ssl.SSLContext],
+    sender: Sender,
+) -> None:
+    """The default trust store does not know the test's authority, and no request leaves."""
+    service, _ = tls_service
+    resolver.table["api.example"] = ["127.0.0.1"]
+    place = f"api.example:{service.port}"
+    client = make_client(resolver=resolver, guard=loopback_guard)
+    with pytest.raises(NetworkError, match="certificate is not trusted"):
+        sender.send(client, f"https://{place}/x", [place])
+    assert (sender.sent, service.seen) == (0, [])
+
+
+def test_a_downgrade_by_redirect_is_refused(
+    make_client: Make,
+    resolver: Any,
+    loopback_guard: AddressGuard,
+    tls_service: tuple[Any, ssl.SSLContext],
+    sender: Sender,
+) -> None:
+    """From https to http is not followed, listed or not."""
+    service, trust = tls_service
+    resolver.table["api.example"] = ["127.0.0.1"]
+    service.reply("/down", status=302, Location="http://api.example:80/x")
+    client = make_client(resolver=resolver, guard=loopback_guard, ssl_context=trust)
+    place = f"api.example:{service.port}"
+    with pytest.raises(CapabilityDenied, match="plain HTTP"):
+        sender.send(client, f"https://{place}/down", [place, "api.example:80"])
+
+
+def test_proxies_of_the_environment_are_ignored(
+    open_client: OutgoingClient, service: Any, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The address check could not hold through one."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    service.reply("/x", b"direct")
+    place = f"api.example:{service.port}"
+    assert sender.send(open_client, f"http://{place}/x", [place]).body == b"direct"

@@ -1,0 +1,155 @@
+"""The store: what is in it is what was put in, or an error."""
+
+import stat
+from pathlib import Path
+
+import pytest
+import wasmtime
+
+from aileron_core.connectors.store import ConnectorStore, identity_hash
+from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound
+
+MODULE = bytes(wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))'))
+MANIFEST = b'[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "connector.wasm").write_bytes(MODULE)
+    (folder / "manifest.toml").write_bytes(MANIFEST)
+    return folder
+
+
+def folder_of(tmp_path: Path) -> Path:
+    digest = identity_hash(MODULE, MANIFEST).removeprefix("sha256:")
+    return tmp_path / "home" / "store" / "connectors" / "sha256" / digest
+
+
+def test_what_was_installed_comes_back_byte_for_byte(store: ConnectorStore, source: Path) -> None:
+    """Folder or pair of files, the identity is the hash of both."""
+    entry = store.install(source)
+    assert entry.identity.hash == identity_hash(MODULE, MANIFEST)
+    assert store.read(entry.identity.hash) == (MODULE, MANIFEST)
+    pair = store.install(source / "connector.wasm", source / "manifest.toml")
+    assert pair == entry
+    assert store.list() == (entry,)
+
+
+def test_files_are_for_their_owner_only(
+    store: ConnectorStore, source: Path, tmp_path: Path
+) -> None:
+    """0600 in 0700."""
+    store.install(source)
+    folder = folder_of(tmp_path)
+    modes = [stat.S_IMODE(p.stat().st_mode) for p in (folder, *sorted(folder.iterdir()))]
+    assert modes == [0o700, 0o600, 0o600]
+
+
+def test_nothing_is_left_in_staging(store: ConnectorStore, source: Path, tmp_path: Path) -> None:
+    """Neither a second install nor a removal leaves a trace."""
+    entry = store.install(source)
+    store.install(source)
+    assert store.remove(entry.identity.hash)
+    assert not store.remove(entry.identity.hash)
+    assert list((tmp_path / "home" / "store" / "connectors" / "tmp").iterdir()) == []
+    assert store.list() == ()
+
+
+@pytest.mark.parametrize("name", ["connector.wasm", "manifest.toml"])
+def test_a_changed_byte_is_found(
+    store: ConnectorStore, source: Path, tmp_path: Path, name: str
+) -> None:
+    """Module and manifest are one identity."""
+    entry = store.install(source)
+    with (folder_of(tmp_path) / name).open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(HashMismatch, match="changed on disk"):
+        store.read(entry.identity.hash)
+    assert store.list() == ()
+    assert [p.class_ for p in store.scan()[1]] == ["hash_mismatch"]
+
+
+def test_installing_again_mends_what_was_changed(
+    store: ConnectorStore, source: Path, tmp_path: Path
+) -> None:
+    """Bytes that do not fit their hash make way for those that do."""
+    entry = store.install(source)
+    (folder_of(tmp_path) / "connector.wasm").write_bytes(b"else")
+    assert store.install(source) == entry
+    assert store.read(entry.identity.hash) == (MODULE, MANIFEST)
+
+
+def test_a_link_in_the_store_is_not_followed(
+    store: ConnectorStore, source: Path, tmp_path: Path
+) -> None:
+    """A file of the store is a file, even if a link leads to the same bytes."""
+    entry = store.install(source)
+    target = folder_of(tmp_path) / "connector.wasm"
+    target.unlink()
+    target.symlink_to(source / "connector.wasm")
+    with pytest.raises(HashMismatch):
+        store.read(entry.identity.hash)
+
+
+def test_bad_input_leaves_the_store_as_it_was(store: ConnectorStore, source: Path) -> None:
+    """A refused install loses nothing and adds nothing."""
+    entry = store.install(source)
+    (source / "manifest.toml").write_bytes(b"nonsense")
+    with pytest.raises(FileProblems):
+        store.install(source)
+    (source / "manifest.toml").write_bytes(MANIFEST)
+    (source / "connector.wasm").write_bytes(b"\0asm\x0d\0\1\0")
+    with pytest.raises(FileProblems, match="core WebAssembly module"):
+        store.install(source)
+    assert store.list() == (entry,)
+
+
+def test_a_missing_file_is_named(store: ConnectorStore, tmp_path: Path) -> None:
+    """The error says which file and what a connector is."""
+    with pytest.raises(NotFound, match=r"connector\.wasm"):
+        store.install(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "text", ["sha256:bound-at-release", "", "sha256:../../x", "md5:" + "0" * 64]
+)
+def test_what_is_no_hash_reaches_no_path(store: ConnectorStore, text: str) -> None:
+    """A hash from an action file is hostile text."""
+    with pytest.raises(NotFound):
+        store.read(text)
+
+
+def test_imports_that_the_host_lacks_are_refused_by_name(store: ConnectorStore) -> None:
+    """Refused at install, with every name, not at the first call."""
+    module = bytes(
+        wasmtime.wat2wasm(
+            '(module (import "env" "abort" (func)) (import "aileron_host" "spawn" (func))'
+            ' (memory (export "memory") 1))'
+        )
+    )
+    with pytest.raises(FileProblems) as caught:
+        store.install_bytes(module, MANIFEST)
+    text = str(caught.value)
+    assert "'abort' of 'env'" in text
+    assert "'spawn'" in text
+    assert "local programs" in text
+    assert "'_start'" in text
+
+
+def test_a_connector_that_starts_programs_is_refused(store: ConnectorStore) -> None:
+    """No version of ours runs local programs for a connector."""
+    manifest = MANIFEST + (
+        b'[[capabilities.spawn.programs]]\npath = "/bin/x"\n'
+        b'[capabilities.spawn.operations.go]\nargv = ["x"]\n'
+    )
+    with pytest.raises(FileProblems, match="local programs"):
+        store.install_bytes(MODULE, manifest)
+
+
+def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """A full or foreign disk is an error with a sentence."""
+    (tmp_path / "home").write_text("a file where the folder should be")
+    with pytest.raises(HomeError, match="cannot be written"):
+        ConnectorStore(tmp_path / "home").install_bytes(MODULE, MANIFEST)

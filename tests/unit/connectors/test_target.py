@@ -1,0 +1,103 @@
+"""URLs and headers from a guest."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.connectors.target import allowed_headers, parse_target
+
+
+@pytest.mark.parametrize(
+    ("url", "host_port", "host_header", "path"),
+    [
+        ("https://a.example", "a.example:443", "a.example", "/"),
+        ("HTTPS://A.Example:443/x?y=1#frag", "a.example:443", "a.example", "/x?y=1"),
+        ("http://a.example:8080/", "a.example:8080", "a.example:8080", "/"),
+        ("https://a.example/r-1%2F..%2Fx%20y", "a.example:443", "a.example", "/r-1%2F..%2Fx%20y"),
+        ("https://a.example/ü b", "a.example:443", "a.example", "/%C3%BC%20b"),
+        ("https://[2a00::1]:8443/", "[2a00::1]:8443", "[2a00::1]:8443", "/"),
+        ("https://evil.example/#.good.example/", "evil.example:443", "evil.example", "/"),
+    ],
+)
+def test_a_url_is_taken_apart_once(url: str, host_port: str, host_header: str, path: str) -> None:
+    """What is checked, what is connected to and what is sent are the same parts."""
+    target = parse_target(url)
+    assert (target.host_port, target.host_header, target.path) == (host_port, host_header, path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "a.example",
+        "ftp://a.example/",
+        "file:///etc/passwd",
+        "https://",
+        "https:///x",
+        "https://user:pw@a.example/",
+        "https://good.example@evil.example/",
+        "https://a.example\\@evil.example/",
+        "https://a.example/\r\nX: y",
+        "https://a.exa\tmple/",
+        "https://bücher.example/",
+        "https://a.example:0/",
+        "https://a.example:99999/",
+        "https://a.example:4x/",
+        "https://[::1/",
+        "https://a.example/" + "x" * 40_000,
+    ],
+)
+def test_a_url_that_could_mean_two_things_is_refused(url: str) -> None:
+    """No user information, control characters, backslashes or guesses."""
+    with pytest.raises(ValueError, match=r"."):
+        parse_target(url)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_target_or_a_value_error(rest: str) -> None:
+    """Whatever follows the scheme, a target that comes out is fit for a request line."""
+    try:
+        target = parse_target("https://a.example" + rest)
+    except ValueError:
+        return
+    line = f"{target.host_header} {target.path}"
+    assert line.isascii()
+    assert line.count(" ") == 1
+    assert line.isprintable()
+    assert parse_target(target.url) == target
+
+
+def test_headers_of_the_host_are_dropped() -> None:
+    """A guest words its own headers, not those that frame the request or name the host."""
+    given_headers = {
+        "Host": "evil.example",
+        "content-LENGTH": "5",
+        "Transfer-Encoding": "chunked",
+        "Connection": "close",
+        "Proxy-Authorization": "x",
+        "Cookie": "a=b",
+        "Expect": "100-continue",
+        "Upgrade": "h2c",
+        "TE": "trailers",
+        "Trailer": "X",
+        "X-Mine": " ü ",
+    }
+    assert allowed_headers(given_headers) == [(b"X-Mine", "ü".encode())]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X": "a\r\nHost: evil"},
+        {"X\n": "a"},
+        {"": "a"},
+        {"X Y": "a"},
+        {"X": "\0"},
+        {"X": "y" * 70_000},
+    ],
+)
+def test_headers_that_would_break_the_request_are_refused(headers: dict[str, str]) -> None:
+    """And the message holds no value."""
+    with pytest.raises(ValueError, match=r".") as caught:
+        allowed_headers(headers)
+    assert "evil" not in str(caught.value)
