@@ -172,7 +172,13 @@ class _Filling:
         whole = _REFERENCE.fullmatch(template)
         if whole is not None:
             return self.referenced(whole)
-        return _REFERENCE.sub(lambda match: _as_text(self.referenced(match)), template)
+        try:
+            return _REFERENCE.sub(lambda match: _as_text(self.referenced(match)), template)
+        except RecursionError as error:  # a hostile output; our own limits are far below
+            raise MissingValue(
+                "A value for a step's text input is nested too deeply to be written as text, so "
+                "the step was not run; name a path further inside it"
+            ) from error
 
     def referenced(self, match: re.Match[str]) -> "Json | _Absent":
         head, _, name = match[1].partition(".")

@@ -163,3 +163,12 @@ def test_json_text_is_json() -> None:
     """Compact inside text, indented for people, letters as they are."""
     assert json_text({"a": [1.0, "é"]}) == '{"a":[1,"é"]}'
     assert json_text({"a": [1]}, indent=2) == '{\n  "a": [\n    1\n  ]\n}'
+
+
+def test_an_output_without_end_fails_the_step_and_not_the_program() -> None:
+    """A connector cannot break the executor by nesting what it returns."""
+    deep: Any = 1
+    for _ in range(50_000):
+        deep = [deep]
+    with pytest.raises(MissingValue, match="nested too deeply"):
+        interpolate({"x": "text ${s.a}"}, {}, {"s": {"a": deep}}, declared=[])
