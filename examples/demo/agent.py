@@ -63,7 +63,11 @@ async def main() -> None:
         drafts = _facts(await session.call_tool("list_drafts", {}))["output"]["drafts"]
         draft_id = drafts[0]["id"]
         say(f"there are {len(drafts)} drafts; I want to send {draft_id}")
-        _tell(await _until_ended(session, _facts(await session.call_tool("send_draft", {"draft_id": draft_id}))))
+        _tell(
+            await _until_ended(
+                session, _facts(await session.call_tool("send_draft", {"draft_id": draft_id}))
+            )
+        )
         say("done")
 
 

@@ -1,0 +1,50 @@
+# A fresh machine needs Python 3.11 or newer and make; everything else goes into .venv.
+
+PYTHON ?= python3
+BIN    := .venv/bin
+# Two workers: the machines that run this have two cores.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+.PHONY: help demo setup test test-all check format bench pictures connector clean
+
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo:  ## show the main job live, on a throw-away home
+	@$(PYTHON) .ci/setup.py
+	@$(BIN)/python -m examples.demo
+
+setup:  ## make .venv with everything that tests and checks need
+	@$(PYTHON) .ci/setup.py test lint
+
+test: setup  ## run the whole suite (under 15 minutes on 2 cores)
+	HYPOTHESIS_PROFILE=full $(PYTEST)
+
+test-all: test  ## what takes longer as well
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -m "slow" --count-kills=60
+
+check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --cache-dir .import_linter_cache > .import_linter_cache.txt || { cat .import_linter_cache.txt; exit 1; }
+	@rm -f .import_linter_cache.txt
+	$(BIN)/pyright
+	$(PYTEST) -q -m "not slow"
+
+format: setup  ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup  ## print the measurements of bench/ (minutes; never part of a test)
+	$(BIN)/python -m bench
+
+pictures: setup  ## draw the pictures of README and docs from the snapshot tests
+	$(BIN)/python -m pytest -q tests/tui --snapshot-update
+	$(BIN)/python docs/make_pictures.py
+
+connector:  ## rebuild the example connector (needs nothing but .venv)
+	@$(PYTHON) .ci/setup.py connector
+	$(BIN)/python examples/connector/build.py
+
+clean:  ## remove what was built
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
