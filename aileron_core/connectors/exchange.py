@@ -248,11 +248,13 @@ class _Stream(httpcore.NetworkStream):
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
         exchange = self._backend.current()
+        # An IPv6 address stands in brackets in a URL and without them in a certificate.
+        name = None if server_hostname is None else server_hostname.strip("[]")
         secured: socket.socket = self._socket
         try:
             # The handshake apart from the wrapping, so that `stop` can break it.
             secured = ssl_context.wrap_socket(
-                self._socket, server_hostname=server_hostname, do_handshake_on_connect=False
+                self._socket, server_hostname=name, do_handshake_on_connect=False
             )
             exchange.hold(secured)
             secured.settimeout(exchange.remaining(httpcore.ConnectTimeout))

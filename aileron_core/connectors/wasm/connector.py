@@ -64,7 +64,7 @@ class WasmConnector:
 
         The wall limit begins with the call; compiling a module that was not used before does not count.
         """
-        stdin = json.dumps({"op": op, "args": args}, ensure_ascii=False).encode("utf-8", "replace")
+        stdin = json.dumps({"op": op, "args": args}).encode("ascii")
         clock = self._engine.clock
         invocation = Invocation(
             manifest=self._manifest,
@@ -73,6 +73,7 @@ class WasmConnector:
             on_request=on_request,
             clock=clock,
             slots=self._engine.slots,
+            ticker=self._engine.ticker,
             deadline=clock.monotonic() + limits.wall_seconds,
             secrets=_texts(args),
         )

@@ -79,7 +79,7 @@ class WasmEngine:
         self._running: set[Invocation] = set()
         self._closed = False
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aileron-guest")
-        self._ticker = EpochTicker(self._engine.increment_epoch)
+        self.ticker = EpochTicker(self._engine.increment_epoch)
         self.slots = GuestSlots(guests or os.cpu_count() or 1)
         self._on_epoch = _EpochCallback(self._epoch)
 
@@ -140,8 +140,7 @@ class WasmEngine:
         self._local.invocation = invocation
         invocation.enter_guest()
         try:
-            with self._ticker.guest():
-                return self._run(pre, invocation, stdin)
+            return self._run(pre, invocation, stdin)
         finally:
             invocation.leave_guest()
             self._local.invocation = None
@@ -156,7 +155,7 @@ class WasmEngine:
         for invocation in running:
             invocation.stop("closing")
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._ticker.close()
+        self.ticker.close()
         self._ready.clear()
         self._linker.close()
         self._engine.close()

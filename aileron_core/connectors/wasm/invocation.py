@@ -11,6 +11,7 @@ from aileron_core.connectors.exchange import Exchange
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import OpFailed
 
 __all__ = ["Ending", "Invocation", "RunEnd", "StopReason"]
@@ -40,6 +41,7 @@ class Invocation:
         on_request: called before the first byte of each request may leave.
         clock: monotonic time.
         slots: the turns that guests take.
+        ticker: what interrupts it while it has its turn.
         deadline: monotonic seconds at which the run is over.
         secrets: texts of the arguments, struck out of what the guest logs.
     """
@@ -53,6 +55,7 @@ class Invocation:
         on_request: Callable[[], None] | None,
         clock: Clock,
         slots: GuestSlots,
+        ticker: EpochTicker,
         deadline: float,
         secrets: frozenset[str] = frozenset(),
     ) -> None:
@@ -65,6 +68,8 @@ class Invocation:
         # Longest first, so that no text hides a part of a longer one.
         self._secrets = sorted((text for text in secrets if text), key=len, reverse=True)
         self._slots = slots
+        self._ticker = ticker
+        self._in_guest = False
         self._holds_slot = False
         self._lock = threading.Lock()
         self._stop_reason: StopReason | None = None
@@ -113,9 +118,14 @@ class Invocation:
     def enter_guest(self) -> None:
         """Take a turn on the processor; without one only if the run is over anyway."""
         self._holds_slot = self._slots.acquire(self.must_stop)
+        self._ticker.begin()
+        self._in_guest = True
 
     def leave_guest(self) -> None:
         """Give the turn up, for as long as the guest waits for something."""
+        if self._in_guest:
+            self._in_guest = False
+            self._ticker.end()
         if self._holds_slot:
             self._holds_slot = False
             self._slots.release()

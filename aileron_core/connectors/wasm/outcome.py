@@ -62,7 +62,9 @@ def _host_failure(invocation: Invocation) -> AileronError | None:
     if invocation.stop_reason in {"cancelled", "closing"}:
         return Unavailable("the call was stopped because the console is closing or gave it up")
     if invocation.stop_reason == "fault":
-        return ConnectorRuntimeError("the connector was stopped after a fault of its host")
+        return invocation.host_error or ConnectorRuntimeError(
+            "the connector was stopped after a fault of Aileron; please report it"
+        )
     if invocation.stdout_overflow:
         configured = f"{limits.stdout_bytes} bytes"
         return ResourceLimitExceeded(

@@ -1,8 +1,7 @@
 """The clock that running guests are interrupted by."""
 
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 __all__ = ["TICK_SECONDS", "EpochTicker"]
 
@@ -19,20 +18,19 @@ class EpochTicker:
         self._closed = False
         self._thread: threading.Thread | None = None
 
-    @contextmanager
-    def guest(self) -> Generator[None]:
-        """Tick while the block runs."""
+    def begin(self) -> None:
+        """Tick from now on: one more guest runs."""
         with self._changed:
             self._guests += 1
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="aileron-epoch", daemon=True)
                 self._thread.start()
             self._changed.notify()
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._guests -= 1
+
+    def end(self) -> None:
+        """Take back one `begin`."""
+        with self._changed:
+            self._guests -= 1
 
     def close(self) -> None:
         """End the thread."""

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 
 import pytest
+from wasmtime._func import FUNCTIONS
+from wasmtime._wasi import CUSTOM_OUTPUTS
 
 from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
@@ -262,6 +264,20 @@ def test_closing_the_engine_stops_guests_and_leaves_no_thread(
     assert ours == []
 
 
+def test_closing_the_engine_leaves_nothing_in_wasmtimes_tables(
+    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, printing: Wat
+) -> None:
+    """Host functions and output callbacks are handles in tables of the package; ours are gone."""
+    before = len(FUNCTIONS.handles), len(CUSTOM_OUTPUTS.handles)
+    engine = make_engine()
+    connector = guest(printing("{}"), on=engine)
+    for _ in range(3):
+        call(connector)
+    assert len(CUSTOM_OUTPUTS.handles) == before[1]
+    engine.close()
+    assert (len(FUNCTIONS.handles), len(CUSTOM_OUTPUTS.handles)) == before
+
+
 def test_a_call_on_a_closed_engine_is_an_answer(
     make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, printing: Wat
 ) -> None:
@@ -278,7 +294,7 @@ def test_no_tick_while_no_guest_runs(
     """The ticker waits without end between calls."""
     engine = make_engine()
     call(guest(printing("{}"), on=engine))
-    ticker = engine._ticker
+    ticker = engine.ticker
     ticks = 0
 
     def count() -> None:

@@ -1,7 +1,11 @@
 """The example connector against the local mailbox, and its actions against it."""
 
 import importlib.util
+import json
+import subprocess
+import sys
 import tomllib
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -175,13 +179,25 @@ def test_the_actions_pin_the_connector_that_lies_beside_them(store: ConnectorSto
     assert names == {"get-draft", "list-drafts", "send-draft"}
 
 
+def test_the_mailbox_runs_as_a_program_of_its_own() -> None:
+    """Its first line says where it is; SIGTERM ends it cleanly."""
+    command = [sys.executable, "-m", "examples.mailbox", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, text=True
+    ) as program:
+        assert program.stdout is not None
+        place = json.loads(program.stdout.readline())
+        assert place["url"] == f"http://127.0.0.1:{place['port']}"
+        with urllib.request.urlopen(f"{place['url']}/_state", timeout=10) as answer:
+            assert len(json.load(answer)["drafts"]) == 5
+        program.terminate()
+        assert program.wait(20) == 0
+
+
 @pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs the connector group")
 @pytest.mark.slow
 def test_the_committed_module_is_what_the_sources_give() -> None:
     """Byte for byte, on this machine too."""
-    import subprocess
-    import sys
-
     command = [sys.executable, str(EXAMPLES / "connector" / "build.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
