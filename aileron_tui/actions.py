@@ -17,6 +17,7 @@ class Action:
 
     `keys` are Textual's names, `face` is how the footer and the help write them. `label` is a verb
     in lower case. `decides`: a press can change the world; `asks`: it asks something first.
+    `moves`: it only looks elsewhere, so it counts however fast it is repeated.
     `rank` orders the footer, from the left; None keeps it out of the footer.
     """
 
@@ -29,11 +30,13 @@ class Action:
     decides: bool = False
     asks: bool = False
     rank: int | None = None
+    moves: bool = False
 
 
 ACTIONS: tuple[Action, ...] = (
     Action(
         id="read_on",
+        moves=True,
         keys=("space",),
         face="space",
         label="read on",
@@ -82,6 +85,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="next",
+        moves=True,
         keys=("j", "down"),
         face="j k",
         label="move",
@@ -91,6 +95,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="previous",
+        moves=True,
         keys=("k", "up"),
         face="k",
         label="previous",
@@ -99,6 +104,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="read_back",
+        moves=True,
         keys=("b", "shift+space"),
         face="b",
         label="read back",
@@ -107,6 +113,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="line_down",
+        moves=True,
         keys=("J",),
         face="J K",
         label="scroll",
@@ -115,6 +122,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="line_up",
+        moves=True,
         keys=("K",),
         face="K",
         label="scroll back",
@@ -123,22 +131,34 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="first",
+        moves=True,
         keys=("home",),
         face="home end",
         label="first",
         help="first, last row",
         contexts=_LISTS,
     ),
-    Action(id="last", keys=("end",), face="end", label="last", help="", contexts=_LISTS),
+    Action(
+        id="last", moves=True, keys=("end",), face="end", label="last", help="", contexts=_LISTS
+    ),
     Action(
         id="page_down",
+        moves=True,
         keys=("pagedown",),
         face="pgup pgdn",
         label="page",
         help="a page of rows up, down",
         contexts=_LISTS,
     ),
-    Action(id="page_up", keys=("pageup",), face="pgup", label="page up", help="", contexts=_LISTS),
+    Action(
+        id="page_up",
+        moves=True,
+        keys=("pageup",),
+        face="pgup",
+        label="page up",
+        help="",
+        contexts=_LISTS,
+    ),
     Action(
         id="view_waiting",
         keys=("1",),

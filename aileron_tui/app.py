@@ -1,5 +1,8 @@
 """The console's application: a shell that owns the pages, the subscription, the theme and the keys' times."""
 
+import asyncio
+import signal
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
@@ -28,6 +31,7 @@ BELL_SECONDS = 3.0
 """At most one bell in this time, however many calls arrive."""
 
 _DECIDING = frozenset(key for each in ACTIONS if each.decides for key in each.keys)
+_MOVING = frozenset(key for each in ACTIONS if each.moves for key in each.keys)
 
 
 class AileronApp(App[int], inherit_bindings=False):
@@ -44,17 +48,21 @@ class AileronApp(App[int], inherit_bindings=False):
         clock: Clock | None = None,
         arm_seconds: float = 0.4,
         start_theme: str = "aileron-dark",
+        first_frame: Callable[[], object] | None = None,
     ) -> None:
+        """Hold *port*; *first_frame* is called once, after the first page was drawn."""
         super().__init__()
         self.title = "aileron"
         self._port = port
         self._clock: Clock = clock if clock is not None else SystemClock()
         self._arm_seconds = arm_seconds
         self._start_theme = start_theme
+        self._first_frame = first_frame
         self._model: Model | None = None
         self._pages: dict[View, ConsoleScreen] = {}
         self._bell_at = float("-inf")
         self._quit_asked = False
+        self._ends_on_signal = False
         self._title_shown = ""
         self.animation_level: AnimationLevel = "none"
 
@@ -68,6 +76,9 @@ class AileronApp(App[int], inherit_bindings=False):
         for theme in themes():
             self.register_theme(theme)
         self.theme = self._start_theme
+        if self._ends_on_signal:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().add_signal_handler(number, self._terminated, number)
         try:
             snapshot = self._port.subscribe(self._sink)
         except Unavailable as gone:
@@ -80,6 +91,8 @@ class AileronApp(App[int], inherit_bindings=False):
             "activity": ActivityScreen(model, self._clock, self._port.submit),
         }
         self.push_screen(self._pages["waiting"])
+        if self._first_frame is not None:
+            self.call_after_refresh(self._first_frame)
         self.set_interval(1.0, self._tick)
         self._show_title()
 
@@ -89,6 +102,18 @@ class AileronApp(App[int], inherit_bindings=False):
             self.post_message(CoreFact(fact))
         except RuntimeError:
             return  # `NoActiveAppError` is one as well
+
+    def run_to_end(self) -> int:
+        """Run until the person quits or SIGTERM or SIGHUP ends it; return the exit code.
+
+        For the main thread. The terminal is restored in every case.
+        """
+        self._ends_on_signal = True
+        self.run()
+        return self.return_code or 0
+
+    def _terminated(self, number: int) -> None:
+        self.exit(128 + number, return_code=128 + number)
 
     # Facts and time
 
@@ -143,7 +168,7 @@ class AileronApp(App[int], inherit_bindings=False):
         at = self._pressed_at(event)
         if event.key not in ("q", "ctrl+q", "ctrl+c"):
             self._quit_asked = False
-        if model.key_begins(at, decides=event.key in _DECIDING):
+        if model.key_begins(at, decides=event.key in _DECIDING, moves=event.key in _MOVING):
             model.key_ends()
             return
         await super().on_event(event)

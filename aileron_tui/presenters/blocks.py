@@ -130,7 +130,7 @@ def _value_lines(
         body: Line = (Piece(" "), *each.pieces)
         if block.fill is not None:
             body = (Piece(" ", block.fill), *each.pieces)
-            body = (*body, Piece(" " * (room + 1 - cells(each.pieces)), block.fill))
+            body = (*body, Piece(" " * (room - cells(each.pieces)), block.fill))
         head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cells(named))))
         lines.append((*head, bar, *body))
         places.append(Place(index, each.start, each.end) if block.must else None)

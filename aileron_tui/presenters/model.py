@@ -181,10 +181,11 @@ class Model:
 
     # Keys
 
-    def key_begins(self, at: float, *, decides: bool) -> bool:
+    def key_begins(self, at: float, *, decides: bool, moves: bool) -> bool:
         """A key arrived, pressed at *at*; return whether it is dropped unread.
 
-        Dropped is what arrives in one burst with the key that opened a panel.
+        Dropped is what comes in one burst with another key, a paste or a script: all but keys that
+        move, and in a panel what comes in one burst with the key that opened it.
         """
         self.key_at, self._key_counted = at, False
         self.said = None
@@ -193,7 +194,7 @@ class Model:
         if self.panel != "none" and not self._panel_quiet:
             self._panel_quiet = not self.arming.in_burst(at)
             return not self._panel_quiet
-        return False
+        return self.panel == "none" and not moves and self.arming.in_burst(at)
 
     def key_ends(self) -> None:
         """The key was handled; unless it was a press that counted, it is one more key now."""

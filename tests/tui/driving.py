@@ -1,0 +1,149 @@
+"""Drives the real application through Pilot, on a clock that the test owns."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from time import monotonic
+
+from fake_port import RecordingPort
+from textual.pilot import Pilot
+
+from aileron_core.control_plane.port import ApprovalView, HeldBackView, Snapshot
+from aileron_tui.app import AileronApp
+from aileron_tui.screens.fixtures import approval, snapshot
+
+NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
+PATIENCE = 10.0
+
+
+class OwnedClock:
+    """Stands still until the test moves it."""
+
+    def __init__(self) -> None:
+        self._now, self._at = NOW, 1000.0
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._at
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds
+        self._at += seconds
+
+
+class Console:
+    """One running console: what it shows, what it asked the core for."""
+
+    def __init__(self, app: AileronApp, port: RecordingPort, clock: OwnedClock) -> None:
+        self.app, self.port, self.clock = app, port, clock
+        self.pilot: Pilot[int]
+
+    @property
+    def lines(self) -> list[str]:
+        strips = self.app.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip) for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def keys(self) -> str:
+        return self.lines[-1]
+
+    @property
+    def voice(self) -> str:
+        return self.lines[-2]
+
+    @property
+    def selected(self) -> str | None:
+        assert self.app._model is not None
+        return self.app._model.queue.selected
+
+    @property
+    def armed(self) -> bool:
+        model = self.app._model
+        assert model is not None
+        return model.situation(self.clock.now(), self.clock.monotonic()).armed
+
+    async def until(self, holds: Callable[[], bool], what: str = "") -> None:
+        deadline = monotonic() + PATIENCE
+        while not holds():
+            assert monotonic() < deadline, f"never came: {what}\n{self.text}"
+            await self.pilot.pause(0.01)
+
+    async def shows(self, text: str) -> None:
+        await self.until(lambda: text in self.text, text)
+
+    async def rest(self, seconds: float = 0.5) -> None:
+        """Let the person rest, and wait until the screen knows."""
+        await self.pilot.pause()
+        self.clock.advance(seconds)
+        await self.until(lambda: self.armed, "armed")
+        await self.pilot.pause(0.15)
+
+    async def read_all(self) -> None:
+        """Read to the end, a pane at a time, each for long enough."""
+        await self.rest()
+        while "not seen yet" in self.voice:
+            before = self.voice
+            await self.pilot.press("space")
+            await self.rest()
+            await self.until(lambda b=before: self.voice != b, "read on")
+
+    async def press(self, *keys: str) -> None:
+        """Press keys in one breath: the clock stands still between them."""
+        await self.pilot.press(*keys)
+
+    async def press_alone(self, key: str) -> None:
+        """Press one key, and be silent after it."""
+        await self.pilot.press(key)
+        self.clock.advance(0.03)
+        await self.pilot.pause(0.1)
+
+
+def start(*views: ApprovalView, held: tuple[HeldBackView, ...] = (), **changes: object) -> Snapshot:
+    """Return a snapshot with exactly *views*."""
+    return replace(snapshot(NOW), approvals=views, held_back=held, **changes)
+
+
+def mail(number: int = 1, **changes: object) -> ApprovalView:
+    return approval(number, NOW, **changes)
+
+
+def short(number: int = 1, **changes: object) -> ApprovalView:
+    """A mail that fits any screen, so that it is read as soon as it is drawn."""
+    view = mail(number)
+    brief = replace(view.preview, fields=view.preview.fields[:3])
+    return replace(view, **{"preview": brief, **changes})
+
+
+@asynccontextmanager
+async def console(state: Snapshot, size: tuple[int, int] = (120, 36)):
+    clock = OwnedClock()
+    port = RecordingPort(state)
+    app = AileronApp(port, clock=clock)
+    shown = Console(app, port, clock)
+    async with app.run_test(size=size) as pilot:
+        shown.pilot = pilot
+        await pilot.pause()
+        yield shown
+    port.close()
+
+
+def drive(
+    scenario: Callable[[Console], Awaitable[None]],
+    state: Snapshot,
+    size: tuple[int, int] = (120, 36),
+) -> AileronApp:
+    """Run *scenario* against a console that starts from *state*."""
+
+    async def work() -> AileronApp:
+        async with console(state, size) as shown:
+            await scenario(shown)
+            return shown.app
+
+    return asyncio.run(work())

@@ -1,0 +1,203 @@
+"""The list: nothing but a person's key moves the cursor."""
+
+from dataclasses import replace
+
+import pytest
+from driving import NOW, Console, drive, mail, short, start
+
+from aileron_core.control_plane.port import ApprovalUpdated, Recorded, RecordView, Refresh
+from aileron_tui.presenters.queue import ELSEWHERE_SECONDS, Queue
+
+
+def key(number: int) -> str:
+    return mail(number).approval_id
+
+
+def test_an_arrival_moves_neither_cursor_nor_document() -> None:
+    """New calls are appended; the item under the eye stays, and its key stays armed."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(2, 30)))
+        await shown.shows("29")
+        assert shown.selected == key(1)
+        assert shown.armed
+
+    drive(scenario, start(short(1)))
+
+
+def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it() -> None:
+    """What the person reads does not vanish under the eye."""
+    queue = Queue()
+    queue.load((short(1), short(2)), ())
+    queue.apply(replace(short(1), state="expired", ended_at=NOW), NOW)
+    queue.tick(NOW + 100)
+    assert queue.selected == key(1)
+    queue.move(1)
+    queue.tick(NOW + 100)
+    assert [item.key for item in queue.items] == [key(2)]
+
+
+def test_an_item_that_ended_elsewhere_goes_after_five_seconds() -> None:
+    """Its outcome can be read before it goes, and the cursor stays on its own item."""
+    queue = Queue()
+    queue.load((short(1), short(2), short(3)), ())
+    queue.move(2)
+    queue.apply(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
+    queue.tick(NOW + ELSEWHERE_SECONDS - 0.1)
+    assert len(queue.items) == 3
+    queue.tick(NOW + ELSEWHERE_SECONDS)
+    assert [item.key for item in queue.items] == [key(2), key(3)]
+    assert queue.selected == key(3)
+
+
+@pytest.mark.parametrize(
+    ("pressed", "expected"),
+    [("j", 2), ("down", 2), ("end", 5), ("pagedown", 5), ("k", 1), ("home", 1), ("pageup", 1)],
+)
+def test_the_cursor_moves_by_every_key_of_the_registry(pressed: str, expected: int) -> None:
+    """Letters, arrows, home, end and pages."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone(pressed)
+        await shown.until(lambda: shown.selected == key(expected))
+
+    drive(scenario, start(*(short(n) for n in range(1, 6))))
+
+
+def test_refresh_asks_the_core_for_the_item_under_the_cursor() -> None:
+    """`r` fetches the preview again."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("r")
+        await shown.until(lambda: bool(shown.port.intents))
+        assert shown.port.intents == [Refresh(approval_id=key(1))]
+
+    drive(scenario, start(short(1)))
+
+
+def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:
+    """Asked 3 times, requester gone, a note of ours: all stand in the item."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("the requester is gone")
+        assert "Asked 3 times" in shown.text
+        assert "The console stopped before it began." in shown.text
+        assert "gmail.googleapis.com:443 -> 127.0.0.1:9001" in shown.text
+
+    view = short(
+        times_asked=3,
+        requester_gone=True,
+        note="The console stopped before it began.",
+        routed=("gmail.googleapis.com:443 -> 127.0.0.1:9001",),
+    )
+    drive(scenario, start(view), size=(200, 60))
+
+
+def test_an_unknown_outcome_is_loud_in_the_list_of_decisions() -> None:
+    """A run that may or may not have happened is not hidden among the done."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("unknown")
+        assert "DECIDED" in shown.text
+
+    ended = mail(9, state="unknown", decided_at=NOW - 5, ended_at=NOW, outcome="It may have run.")
+    drive(scenario, start(short(1), ended))
+
+
+def test_a_run_that_ends_unknown_under_the_cursor_is_said() -> None:
+    """The head has the outcome's sentence, the voice what a person can do."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        running = short(1, state="executing", decided_at=NOW, decided_by="person")
+        unknown = replace(running, state="unknown", outcome="A request had gone out.", ended_at=NOW)
+        shown.port.tell(ApprovalUpdated(view=running), ApprovalUpdated(view=unknown))
+        await shown.shows("▲ A request had gone out.")
+        assert "approve" not in shown.keys
+
+    drive(scenario, start(short(1)))
+
+
+def test_standing_warnings_are_on_screen_all_the_time() -> None:
+    """`--route` and `--accept-installed` are never forgotten."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("▲ gmail.googleapis.com:443 goes to 127.0.0.1:9001 (--route)")
+        assert "(--accept-installed)" in shown.text
+        shown.clock.advance(1)
+        await shown.press_alone("2")
+        await shown.shows("Newest first.")
+        assert "(--route)" in shown.text
+
+    routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
+    drive(scenario, start(short(1), routes=routes, accepted_installed=True), size=(80, 24))
+
+
+def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -> None:
+    """A record that comes does not move the one that is selected."""
+
+    def record(seq: int) -> Recorded:
+        view = RecordView(
+            seq=seq,
+            at=NOW,
+            event="run.denied",
+            run_id=None,
+            session_id=None,
+            action="send-draft",
+            actor="person",
+            agent="codex",
+            summary=f"record number {seq}",
+        )
+        return Recorded(record=view, head_words=("olive", "pixel"))
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("2")
+        await shown.shows("Newest first.")
+        shown.clock.advance(1)
+        await shown.press("j")
+        marked = next(line for line in shown.lines if line.startswith("▌"))
+        shown.port.tell(record(20), record(21))
+        await shown.shows("record number 21")
+        await shown.shows("olive · pixel")
+        assert next(line for line in shown.lines if line.startswith("▌")) == marked
+        shown.clock.advance(1)
+        await shown.press_alone("1")
+        await shown.shows("WILL HAPPEN")
+
+    drive(scenario, start(short(1)))
+
+
+def test_help_lists_the_keys_and_disarms() -> None:
+    """Help covers the item; after it the keys rest anew."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("question_mark")
+        await shown.shows("fetch the preview again")
+        shown.clock.advance(1)
+        await shown.press_alone("escape")
+        await shown.until(lambda: "fetch the preview again" not in shown.text)
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+    drive(scenario, start(short(1)))
+
+
+def test_ten_thousand_items_arrive_without_a_row_for_each() -> None:
+    """The list draws what is in view: the last of 10,000 is one key away."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("10000")
+        await shown.rest()
+        await shown.press_alone("end")
+        await shown.until(lambda: shown.selected == key(10_000))
+        await shown.shows("above")
+
+    drive(scenario, start(*(short(n) for n in range(1, 10_001))))
