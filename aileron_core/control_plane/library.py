@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, Entry, Scan, scan
 from aileron_core.actions.interpolate import references
 from aileron_core.actions.model import Action
@@ -13,6 +14,7 @@ from aileron_core.clock import Clock, rfc3339
 from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.control_plane.port import HeldBackView
 from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
 from aileron_core.gate import Loaded
@@ -47,7 +49,8 @@ class HomeLibrary:
         self._routes = {route.host: f"{route.address}:{route.port}" for route in routes}
         self._changed = changed
         self._scan = Scan()
-        self._installed: Mapping[str, Connector] = {}
+        self._installed: Mapping[str, WasmConnector] = {}
+        self._warmed: set[str] = set()
         self._store_problems: tuple[Problem, ...] = ()
         self._pins: dict[tuple[str, str], str] = {}
         self._catalog = Catalog(self._scan, {})
@@ -208,6 +211,9 @@ class HomeLibrary:
             for digest, installed in self._installed.items()
             if self._pins.get(("connector", _ref(installed))) == digest
         }
+        for digest in usable - self._warmed:
+            self._warmed.add(digest)
+            tasks.spawn(_warm(self._installed[digest]), name="compile a connector")
         self._catalog = Catalog(
             self._scan,
             accepted,
@@ -262,6 +268,14 @@ class HomeLibrary:
         await self._database.write(unit)
         self._pins.update({(kind, name): digest for kind, name, digest in found})
         self._judge()
+
+
+async def _warm(connector: WasmConnector) -> None:
+    """Compile what was taken in before the first preview would have to wait for it."""
+    try:
+        await connector.warm()
+    except AileronError as error:
+        _log.warning("%s cannot be compiled: %s", connector.identity.hash, type(error).__name__)
 
 
 def _pin_of(view: HeldBackView) -> tuple[str, str, str]:

@@ -123,7 +123,8 @@ class ControlPlane:
         self.database.on_commit(self._committed)
         self._store = ConnectorStore(self.home.path)
         self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
-        self._engine = WasmEngine(self._outgoing, compiled=self.home.path / "cache")
+        # Compiled forms stay in memory: only a key from a vault would outlive this process.
+        self._engine = WasmEngine(self._outgoing)
         self._registry = ConnectorRegistry(self._store, self._engine)
         self.library = HomeLibrary(
             actions=self.home.actions,

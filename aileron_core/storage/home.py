@@ -27,7 +27,6 @@ _OURS = {
     "daemon.json",
     "run",
     "log",
-    "cache",
 }
 
 

@@ -1,0 +1,91 @@
+"""Durable decisions per second, at 1, 16 and 64 callers at once.
+
+One decision is a person's no: state and audit record in one transaction, on disk (synchronous=FULL)
+when the call returns. Floor: as many fdatasync'ed 400-byte appends, one after the other, on the
+same disk. Aim: 3,500 a second at 64.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
+from aileron_core.gate import Call
+from aileron_core.storage.home import Home
+from bench.support import fill
+
+DECISIONS = 2000
+PER_SESSION = 20
+
+
+def _floor(folder: Path) -> float:
+    handle = os.open(folder / "floor", os.O_WRONLY | os.O_CREAT)
+    began = time.perf_counter()
+    for _ in range(DECISIONS):
+        os.write(handle, b"x" * 400)
+        os.fdatasync(handle)
+    took = time.perf_counter() - began
+    os.close(handle)
+    return DECISIONS / took
+
+
+async def _ask(plane: ControlPlane) -> list[str]:
+    waiting: list[str] = []
+    for _ in range(DECISIONS // PER_SESSION):
+        opened = await plane.open_session(
+            agent="bench", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=3600
+        )
+        for number in range(PER_SESSION):
+            call = Call(session=opened.session, action="ask-nothing", args={"n": number})
+            answer = await plane.gate.run(call)
+            assert answer.row.approval_id is not None
+            waiting.append(answer.row.approval_id)
+    return waiting
+
+
+async def _decide(plane: ControlPlane, callers: int) -> float:
+    waiting = await _ask(plane)
+
+    async def caller() -> None:
+        while waiting:
+            await plane.desk.deny(waiting.pop(), "")
+
+    began = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(callers)))
+    return DECISIONS / (time.perf_counter() - began)
+
+
+async def _measure(folder: Path, callers: int) -> float:
+    home = Home(folder / f"home-{callers}")
+    home.prepare()
+    fill(home.path)
+    async with ControlPlane(home, PlaneOptions(accept_installed=True)) as plane:
+        return await _decide(plane, callers)
+
+
+def _run(folder: Path, callers: int) -> float:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(_measure(folder, callers))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_measure(folder, callers))
+
+
+def main() -> None:
+    """Print decisions a second and their ratio to the floor."""
+    print(f"decisions: {DECISIONS} denials, durable")
+    with tempfile.TemporaryDirectory(prefix="aileron-bench-") as name:
+        folder = Path(name)
+        floor = _floor(folder)
+        print(f"  fdatasync'ed appends, one by one (floor)  {floor:8.0f}/s")
+        for callers in (1, 16, 64):
+            rate = _run(folder, callers)
+            aim = "  (aim 3,500)" if callers == 64 else ""
+            print(f"  {callers:2d} callers  {rate:8.0f}/s  ratio {rate / floor:5.2f}{aim}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""What the measurements share: a home with a no-op action, a running console, figures with their spread."""
+
+import contextlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import wasmtime
+
+from aileron_core.connectors.store import ConnectorStore
+
+AILERON = [sys.executable, "-I", "-m", "aileron_tui.cli"]
+RELAY = Path(sys.executable).with_name("aileron-mcp")
+
+# The smallest guest there is: it reads nothing and prints nothing, which is success with {}.
+_WAT = '(module (memory (export "memory") 1) (func (export "_start")))'
+_MANIFEST = """\
+[connector]
+name = "local://bench/nothing"
+version = "1.0.0"
+
+[capabilities.network]
+hosts = []
+
+[capabilities.runtime]
+imports = []
+"""
+_ACTION = """\
++++
+name = "nothing"
+version = "1.0.0"
+source = "local://bench/nothing@1.0.0"
+
+[[requires.connectors]]
+name = "local://bench/nothing"
+version = "1.0.0"
+hash = "{hash}"
+capabilities = ["nothing"]
+
+[match]
+intent = "do nothing"
+
+[[execute]]
+id = "nothing"
+connector = "local://bench/nothing"
+op = "nothing"
+idempotent = true
+{more}+++
+
+# Do nothing
+"""
+_GATED = "\n[approval]\nrequired = true\n"
+_INPUT = '\n[[inputs]]\nname = "n"\ntype = "integer"\ndescription = "a number"\nrequired = false\n'
+
+
+def fill(home: Path) -> str:
+    """Put a connector that does nothing, an ungated and a gated action into *home*; return its hash."""
+    installed = ConnectorStore(home).install_bytes(wasmtime.wat2wasm(_WAT), _MANIFEST.encode())
+    actions = home / "actions"
+    actions.mkdir(parents=True, exist_ok=True)
+    digest = installed.identity.hash
+    for name, more in (("nothing", _INPUT), ("ask-nothing", _INPUT + _GATED)):
+        text = _ACTION.format(hash=digest, more=more).replace(
+            'name = "nothing"', f'name = "{name}"', 1
+        )
+        (actions / f"{name}.md").write_text(text, encoding="utf-8")
+    return digest
+
+
+@contextlib.contextmanager
+def home() -> Iterator[Path]:
+    """A short-lived home with the no-op actions."""
+    with tempfile.TemporaryDirectory(prefix="aileron-bench-") as folder:
+        path = Path(folder) / "home"
+        path.mkdir(mode=0o700)
+        fill(path)
+        yield path
+
+
+@contextlib.contextmanager
+def serving(path: Path) -> Iterator[dict[str, str]]:
+    """Run `aileron serve` on *path* and yield what it says of itself."""
+    process = subprocess.Popen(
+        [*AILERON, "serve", "--json", "--accept-installed"],
+        env={**os.environ, "AILERON_HOME": str(path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield json.loads(process.stdout.readline())
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def milliseconds(values: Sequence[float]) -> str:
+    """Return median, 99th percentile and range of seconds, in milliseconds."""
+    ordered = sorted(values)
+    p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+    return (
+        f"p50 {statistics.median(ordered) * 1e3:8.2f}  p99 {p99 * 1e3:8.2f}  "
+        f"min {ordered[0] * 1e3:8.2f}  max {ordered[-1] * 1e3:8.2f}  ms  (n={len(ordered)})"
+    )
