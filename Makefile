@@ -21,7 +21,7 @@ test: setup  ## run the whole suite (under 15 minutes on 2 cores)
 	HYPOTHESIS_PROFILE=full $(PYTEST)
 
 test-all: test  ## what takes longer as well
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -m "slow" --count-kills=60
+	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) -m "slow or property"
 
 check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
 	$(BIN)/ruff format --check .
@@ -40,7 +40,7 @@ bench: setup  ## print the measurements of bench/ (minutes; never part of a test
 
 pictures: setup  ## draw the pictures of README and docs from the snapshot tests
 	$(BIN)/python -m pytest -q tests/tui --snapshot-update
-	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/generate.py
 
 connector:  ## rebuild the example connector (needs nothing but .venv)
 	@$(PYTHON) .ci/setup.py connector

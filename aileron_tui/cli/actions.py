@@ -16,6 +16,7 @@ from aileron_core.pins import rows as pins
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
+from aileron_tui.cli.binding import PLACEHOLDER, bind
 from aileron_tui.cli.output import EXIT, Context, Fault
 
 __all__ = ["add_actions", "list_actions", "remove_action"]
@@ -111,7 +112,7 @@ def add_actions(context: Context, paths: Sequence[str]) -> int:
     """Copy valid action files into the home; a file with a problem is named, and stops none of the others."""
     home = Home(context.home)
     home.prepare()
-    added: list[dict[str, str]] = []
+    added: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for source in [file for path in paths for file in _files(Path(path))]:
         try:
@@ -127,6 +128,8 @@ def add_actions(context: Context, paths: Sequence[str]) -> int:
     else:
         for each in added:
             context.say(f"{each['did']} {escape(each['name'])}")
+            for fqn, digest in each["bound"].items():
+                context.say(f"    {escape(fqn)} bound to the installed {digest}")
         for problem in problems:
             context.say(f"✗ {escape(str(problem))}", fg="red")
         if any(each["did"] != "unchanged" for each in added):
@@ -148,16 +151,19 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _add(home: Home, source: Path) -> dict[str, str]:
+def _add(home: Home, source: Path) -> dict[str, Any]:
     data = source.read_bytes()
     action = load_action(data, str(source))
+    bound: dict[str, str] = {}
+    if any(requirement.hash == PLACEHOLDER for requirement in action.requires):
+        data, bound = bind(data, action, ConnectorStore(home.path).list())
     target = home.actions / f"{action.name}.md"
     did = "added"
     if target.exists():
         did = "unchanged" if target.read_bytes() == data else "replaced"
     if did != "unchanged":
         _write(target, data)
-    return {"name": action.name, "file": target.name, "did": did}
+    return {"name": action.name, "file": target.name, "did": did, "bound": bound}
 
 
 def _write(target: Path, data: bytes) -> None:

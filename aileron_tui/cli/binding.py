@@ -1,0 +1,68 @@
+"""Binding `sha256:bound-at-release` to the bytes that are installed, when an action file is added.
+
+Published suites carry that placeholder instead of a hash. What runs has to be named exactly, so
+the copy in the home names the one installed connector of that name and version.
+"""
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from aileron_core.actions.model import Action
+from aileron_core.connectors.store import InstalledConnector
+from aileron_core.errors import FileProblems, Problem
+
+__all__ = ["PLACEHOLDER", "bind"]
+
+PLACEHOLDER = "sha256:bound-at-release"
+
+
+def bind(
+    data: bytes, action: Action, installed: tuple[InstalledConnector, ...]
+) -> tuple[bytes, dict[str, str]]:
+    """Return the file with each placeholder bound, and what was bound (connector -> hash).
+
+    Comments and layout of the front matter stay as they are.
+
+    Raises:
+        FileProblems: none or several installed connectors fit a placeholder.
+    """
+    bound: dict[str, str] = {}
+    problems: list[Problem] = []
+    for index, requirement in enumerate(action.requires):
+        if requirement.hash != PLACEHOLDER:
+            continue
+        fitting = [
+            each.identity.hash
+            for each in installed
+            if (each.identity.fqn, each.identity.version) == (requirement.fqn, requirement.version)
+        ]
+        if len(fitting) == 1:
+            bound[requirement.fqn] = fitting[0]
+            continue
+        ref = f"{requirement.fqn}@{requirement.version}"
+        found = ", ".join(fitting) or "none"
+        message = (
+            f"{PLACEHOLDER} needs exactly one installed {ref}; installed: {found}. "
+            "`aileron connector install` it, or write the hash that you want into the file"
+        )
+        key = f"requires.connectors[{index}].hash"
+        problems.append(Problem(file=action.file, key=key, message=message))
+    if problems:
+        raise FileProblems(problems)
+    return (_rewritten(data, bound, action) if bound else data), bound
+
+
+def _rewritten(data: bytes, bound: dict[str, str], action: Action) -> bytes:
+    lines = data.decode("utf-8-sig").split("\n")
+    fences = [number for number, line in enumerate(lines) if line.strip() == "+++"][:2]
+    head = "\n".join(lines[fences[0] + 1 : fences[1]]) + "\n"
+    try:
+        document = tomlkit.parse(head)
+    except TOMLKitError as error:  # tomllib read it, so this is a difference between two parsers
+        message = f"the front matter cannot be rewritten: {error}; write the hash into the file"
+        raise FileProblems([Problem(file=action.file, message=message)]) from error
+    for requirement in document["requires"]["connectors"]:
+        if requirement["hash"] == PLACEHOLDER:
+            requirement["hash"] = bound[str(requirement["name"])]
+    tail = "\n".join(lines[fences[1] :])
+    return ("\n".join(lines[: fences[0] + 1]) + "\n" + tomlkit.dumps(document) + tail).encode()

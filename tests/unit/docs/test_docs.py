@@ -1,0 +1,39 @@
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_generated_docs_and_pictures_are_those_of_the_code_and_the_snapshots() -> None:
+    """A diagram or picture that the code no longer draws is stale (clause A15)."""
+    done = subprocess.run(
+        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_dependency_has_a_line_that_says_what_it_carries() -> None:
+    """docs/dependencies.md names each package of pyproject.toml (DESIGN 11)."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    for dependency in project["dependencies"]:
+        name = re.match(r"[a-z0-9-]+", dependency)
+        assert name is not None
+        assert f"| {name[0]} |" in page
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    """README and docs link files that are there."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_first_heading_of_the_changelog_is_unreleased_or_the_version() -> None:
+    """Version and changelog agree."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert headings[0] in ("Unreleased", version)
