@@ -114,17 +114,17 @@ async def test_a_denial_reaches_the_agent_with_its_reason(
 
 @WAYS
 async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
-    console: ThreadConsole, how: str, era: str
+    patient: ThreadConsole, how: str, era: str
 ) -> None:
     """Whoever waited is gone at once; what waits for a person still does."""
-    async with official_client(console, how, era) as client:
-        before = len(console.control.facts()["approvals"])
+    async with official_client(patient, how, era) as client:
+        before = len(patient.control.facts()["approvals"])
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "send_draft", {"text": "cancelled"})
-            await until(lambda: console.control.facts()["polls"] == 1)
+            await until(lambda: patient.control.facts()["polls"] == 1)
             group.cancel_scope.cancel()
-        await until(lambda: console.control.facts()["polls"] == 0)
-        (left,) = console.control.facts()["approvals"][before:]
+        await until(lambda: patient.control.facts()["polls"] == 0)
+        (left,) = patient.control.facts()["approvals"][before:]
         assert left["status"] == "pending_approval"
         again = await client.call_tool("read_inbox", {"text": "still here"})
         assert not again.is_error
@@ -132,21 +132,21 @@ async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
 
 @WAYS
 async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
-    console: ThreadConsole, how: str, era: str
+    patient: ThreadConsole, how: str, era: str
 ) -> None:
     """A dropped connection is no withdrawal either."""
-    before = len(console.control.facts()["approvals"])
+    before = len(patient.control.facts()["approvals"])
 
     async def hold() -> None:
-        async with official_client(console, how, era) as client:
+        async with official_client(patient, how, era) as client:
             await client.call_tool("send_draft", {"text": "gone"})
 
     async with anyio.create_task_group() as group:
         group.start_soon(hold)
-        await until(lambda: console.control.facts()["polls"] == 1)
+        await until(lambda: patient.control.facts()["polls"] == 1)
         group.cancel_scope.cancel()
-    await until(lambda: console.control.facts()["polls"] == 0)
-    (left,) = console.control.facts()["approvals"][before:]
+    await until(lambda: patient.control.facts()["polls"] == 0)
+    (left,) = patient.control.facts()["approvals"][before:]
     assert left["status"] == "pending_approval"
 
 
@@ -226,12 +226,12 @@ async def test_wrong_calls_are_results_that_say_what_was_wrong(
 
 
 @WAYS
-async def test_calls_do_not_wait_for_a_held_one(console: ThreadConsole, how: str, era: str) -> None:
+async def test_calls_do_not_wait_for_a_held_one(patient: ThreadConsole, how: str, era: str) -> None:
     """While a person thinks, the agent's other calls go on."""
-    async with official_client(console, how, era) as client, anyio.create_task_group() as group:
+    async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
         group.start_soon(client.call_tool, "send_draft", {"text": "held"})
-        await until(lambda: console.control.facts()["polls"] == 1)
+        await until(lambda: patient.control.facts()["polls"] == 1)
         for _ in range(5):
             assert not (await client.call_tool("read_inbox", {})).is_error
-        assert console.control.facts()["polls"] == 1
-        console.control.approve()
+        assert patient.control.facts()["polls"] == 1
+        patient.control.approve()

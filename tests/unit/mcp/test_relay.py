@@ -141,16 +141,16 @@ def test_cancelling_what_is_long_answered_or_was_never_asked_is_ignored(
 
 @pytest.mark.parametrize("era", [None, NEW])
 def test_stdin_that_ends_ends_the_relay_at_once_though_a_call_is_held(
-    console: ThreadConsole, era: dict[str, Any] | None
+    patient: ThreadConsole, era: dict[str, Any] | None
 ) -> None:
     """Nothing keeps it: no hold, no stream; and the approval it waited for stays."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
-    eventually(lambda: console.control.facts()["polls"] == 1, "the call is held")
+    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
     assert relay.end() == (0, "")
-    eventually(lambda: console.control.facts()["polls"] == 0, "the hold has ended")
-    assert console.control.facts()["approvals"][-1]["status"] == "pending_approval"
+    eventually(lambda: patient.control.facts()["polls"] == 0, "the hold has ended")
+    assert patient.control.facts()["approvals"][-1]["status"] == "pending_approval"
 
 
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
