@@ -63,6 +63,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self._bell_at = float("-inf")
         self._quit_asked = False
         self._ends_on_signal = False
+        self._redraw_due = False
         self._title_shown = ""
         self.animation_level: AnimationLevel = "none"
 
@@ -129,7 +130,10 @@ class AileronApp(App[int], inherit_bindings=False):
         if arrived and at - self._bell_at >= BELL_SECONDS:
             self._bell_at = at
             self.bell()
-        self._redraw()
+        if not self._redraw_due:
+            # Behind every fact that has come already: a storm of arrivals is drawn once.
+            self._redraw_due = True
+            self.call_later(self._redraw)
 
     def _tick(self) -> None:
         if self._model is not None:
@@ -138,6 +142,7 @@ class AileronApp(App[int], inherit_bindings=False):
 
     def _redraw(self) -> None:
         """Draw the page, also where help stands over it."""
+        self._redraw_due = False
         for screen in self.screen_stack:
             if isinstance(screen, ConsoleScreen) and screen.is_mounted:
                 screen.redraw()

@@ -20,6 +20,14 @@ __all__ = [
     "voice_line",
 ]
 
+_LAST_ROLES: dict[str, Role] = {
+    "approved": "ok",
+    "executing": "ok",
+    "completed": "ok",
+    "failed": "danger",
+    "unknown": "attn",
+}
+
 NAMED_AGENTS_FROM = 110
 """From this width on agents are named in the top bar; below it they are counted."""
 
@@ -157,7 +165,7 @@ def empty_lines(
     if last is not None:
         at = last.decided_at or last.ended_at or last.requested_at
         glyph = wording.GLYPHS[last.state]
-        role: Role = "ok" if last.state in ("completed", "approved", "executing") else "muted"
+        role = _LAST_ROLES.get(last.state, "muted")
         tail = f", {wording.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
         title = cut(outside(last.title), max(8, width - 40))
         rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))

@@ -154,12 +154,30 @@ def wrap(pieces: Line, width: int) -> tuple[WrappedLine, ...]:
     if len(text) <= width and text.isascii():
         return (WrappedLine(pieces, 0, len(text)),)
     lines: list[WrappedLine] = []
-    for start, end, covered in _breaks(text, width):
+    breaks = _ascii_breaks(text, width) if text.isascii() else _breaks(text, width)
+    for start, end, covered in breaks:
         lines.append(WrappedLine(tuple(_slice(pieces, start, end)), start, covered))
     return tuple(lines)
 
 
 _WORD = re.compile(r" +|[^ ]+")
+
+
+def _ascii_breaks(text: str, width: int) -> Iterator[tuple[int, int, int]]:
+    """Yield what `_breaks` does where every character is one cell: several times as fast."""
+    start = 0
+    while len(text) - start > width:
+        end = text.rfind(" ", start, start + width + 1)
+        if end < 0 or not text[start:end].strip(" "):
+            end = covered = start + width
+        else:
+            covered = end + 1
+            while covered < len(text) and text[covered] == " ":
+                covered += 1
+        yield start, end, covered
+        start = covered
+    if start < len(text) or not text:
+        yield start, len(text), len(text)
 
 
 def _breaks(text: str, width: int) -> Iterator[tuple[int, int, int]]:

@@ -65,6 +65,7 @@ class Queue:
                 self._note_end(view)
             else:
                 self._items[view.approval_id] = Item(key=view.approval_id, approval=view)
+        self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
         self._changed()
         self.set_held(held)
         if self.selected is None:

@@ -24,7 +24,10 @@ def voice(now: Situation, said: Said | None, epoch: float) -> Line:
     if said is None:
         return present
     warned = bool(now.unseen) or now.block != "none" or present[0].role == "attn"
-    return line(*said.pieces, "   ", *present) if warned and now.block != "empty" else said.pieces
+    if not warned or now.block == "empty":
+        return said.pieces
+    # What just happened, and beside it the first sentence on what stands there now.
+    return line(*said.pieces, "   ", *present[:1])
 
 
 def _ends_soon(now: Situation, epoch: float) -> Line:
@@ -58,7 +61,7 @@ def _present(now: Situation) -> Line:
         case "vault":
             return (Piece(wording.VAULT, "attn"),)
         case "fetching":
-            return (Piece(wording.looking(escape(view.preview.host) if view else "")),)
+            return (Piece(wording.LOOKING),)
         case "deadline":
             return (Piece(wording.DEADLINE_OVER, "attn"),)
         case "over":

@@ -98,6 +98,7 @@ ROUTE_BY: Final = " (--route)"
 # Voice
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Looking once more before it runs …"
+LOOKING: Final = "Still looking. Approve is possible once the answer is here, or has failed."
 SENDING: Final = "Handing it over …"
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
 LOST: Final = (
@@ -183,11 +184,6 @@ def changed(verb: str) -> str:
 def ready(verb: str) -> str:
     """Return what the approve key would do."""
     return f"a {verb}."
-
-
-def looking(host: str) -> str:
-    """Return why approve is not offered yet."""
-    return f"Asking {host or 'the service'}. Approve is possible when the answer is here, or has failed."
 
 
 def ends_soon(seconds: int) -> str:

@@ -379,13 +379,13 @@ class WaitingScreen(ConsoleScreen):
             self._close_panel()
 
 
-def demo() -> None:
-    """Show the screen on fixtures."""
+def demo() -> int:
+    """Show the screen on fixtures; return the exit code."""
     from aileron_tui.app import AileronApp
     from aileron_tui.screens.fixtures import FixturePort
 
-    AileronApp(FixturePort()).run()
+    return AileronApp(FixturePort()).run_to_end()
 
 
 if __name__ == "__main__":
-    demo()
+    raise SystemExit(demo())

@@ -201,7 +201,7 @@ def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
         await shown.pilot.pause(0.2)
         assert "approve" not in shown.keys
         assert "deny…" in shown.keys
-        assert "Approve is possible when the answer is here" in shown.voice
+        assert "Still looking. Approve is possible once the answer is here" in shown.voice
         await shown.press_alone("a")
         assert shown.port.intents == []
 

@@ -1,0 +1,95 @@
+"""The console in a real pseudo-terminal: real keys, real time, a real signal."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from time import monotonic
+
+import pytest
+
+FILLED = re.compile(rb"48;2;95;201;184[0-9;]*m a ")
+"""The approve key in ink on teal: the very next press decides."""
+SGR = re.compile(rb"\x1b\[[0-9;:?]*[a-zA-Z]")
+PATIENCE = 20.0
+
+
+class Terminal:
+    """The fixture screen on a pseudo-terminal of 200 by 60 cells."""
+
+    def __init__(self) -> None:
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
+        # Test runners pin a size of their own here.
+        foreign = ("COLUMNS", "LINES", "NO_COLOR")
+        environment = {k: v for k, v in os.environ.items() if k not in foreign}
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "aileron_tui.screens.waiting"],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            start_new_session=True,
+        )
+        self.raw = b""
+
+    def until(self, drawn: Callable[[bytes], bool], *, since: int = 0) -> int:
+        """Read until what came after *since* is *drawn*; return how much has come by then."""
+        deadline = monotonic() + PATIENCE
+        while not drawn(self.raw[since:]):
+            assert monotonic() < deadline, SGR.sub(b"", self.raw[since:])[-2000:]
+            ready, _, _ = select.select([self.master], [], [], 0.2)
+            if ready:
+                self.raw += os.read(self.master, 65536)
+        return len(self.raw)
+
+    def shows(self, text: str, *, since: int = 0) -> int:
+        """Wait until *text* was drawn."""
+        return self.until(lambda raw: text.encode() in SGR.sub(b"", raw), since=since)
+
+    def is_filled(self, *, since: int = 0) -> int:
+        """Wait until the approve key was drawn filled."""
+        return self.until(lambda raw: FILLED.search(raw) is not None, since=since)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.master, keys)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    shown = Terminal()
+    yield shown
+    if shown.process.poll() is None:
+        shown.process.kill()
+    shown.process.wait()
+    os.close(shown.master)
+    os.close(shown.slave)
+
+
+def test_a_paste_decides_nothing_and_a_single_key_after_a_rest_decides(terminal: Terminal) -> None:
+    """Bytes that come at once are dropped and counted; one key at rest approves one item."""
+    drawn = terminal.is_filled()
+    terminal.type(b"approve all of them\n")
+    drawn = terminal.shows("keys came at once. Nothing was decided.", since=drawn)
+    assert b"Approved" not in terminal.raw
+    drawn = terminal.is_filled(since=drawn)
+    terminal.type(b"a")
+    terminal.shows("✓ Approved: Send a mail draft", since=drawn)
+
+
+def test_sigterm_restores_the_terminal(terminal: Terminal) -> None:
+    """The alternate screen is left, the line discipline is back, the exit code says why."""
+    terminal.shows("WILL HAPPEN")
+    terminal.process.send_signal(signal.SIGTERM)
+    terminal.until(lambda raw: b"\x1b[?1049l" in raw)
+    assert terminal.process.wait(PATIENCE) == 128 + signal.SIGTERM
+    assert termios.tcgetattr(terminal.slave)[3] == terminal.before[3]
