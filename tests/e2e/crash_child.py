@@ -1,0 +1,98 @@
+"""A console without a screen: the real core and server, a person on stdin, a failpoint that kills.
+
+Each line of stdin is one intent, each line of stdout a fact. `--failpoint NAME` stops the process
+with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>").
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from aileron_core.control_plane.port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Approve,
+    Deny,
+    Fact,
+    Intent,
+    IntentRefused,
+    Refresh,
+)
+from aileron_core.storage.home import Home
+from aileron_tui.cli.root import _log_to, core_thread
+
+
+def say(value: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def show(view: ApprovalView) -> None:
+    say(
+        {
+            "approval_id": view.approval_id,
+            "state": view.state,
+            "digest": view.digest,
+            "preview": view.preview.status,
+            "note": view.note,
+            "outcome": view.outcome,
+            "requester_gone": view.requester_gone,
+            "times_asked": view.times_asked,
+        }
+    )
+
+
+def told(fact: Fact) -> None:
+    if isinstance(fact, ApprovalUpdated):
+        show(fact.view)
+    elif isinstance(fact, IntentRefused):
+        say({"refused": fact.approval_id, "message": fact.message})
+
+
+def intent_of(line: str) -> Intent:
+    wish = json.loads(line)
+    if "approve" in wish:
+        return Approve(approval_id=wish["approve"], digest=wish["digest"])
+    if "refresh" in wish:
+        return Refresh(approval_id=wish["refresh"])
+    return Deny(approval_id=wish["deny"], reason=wish["reason"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--route", action="append", default=[])
+    parser.add_argument("--accept-installed", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--failpoint")
+    options = parser.parse_args()
+
+    def fail(name: str) -> None:
+        if name == options.failpoint:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    home = Home(options.home)
+    home.prepare()
+    _log_to(home)
+    core = core_thread(
+        home,
+        options.route,
+        accept_installed=options.accept_installed,
+        first_frame=threading.Event(),  # never drawn: /mcp is not asked here
+        failpoint=fail,
+    )
+    plane = core.start()
+    say({"url": plane.url})
+    snapshot = core.subscribe(told)
+    for view in snapshot.approvals:
+        show(view)
+    for line in sys.stdin:
+        core.submit(intent_of(line))
+    core.stop()
+
+
+main()
