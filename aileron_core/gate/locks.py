@@ -34,7 +34,7 @@ class _Lock:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.release(alone=alone)
-            else:
+            elif entry in self.waiting:  # else whoever released first has dropped it already
                 self.waiting.remove(entry)
                 self._wake()
             raise
