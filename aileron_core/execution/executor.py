@@ -23,8 +23,10 @@ __all__ = ["Ending", "Executor", "RunPlan"]
 
 _WAITS = (1.0, 2.0, 4.0)
 """Seconds before each of at most three retries (DESIGN 7)."""
-_LOST = frozenset({"resource_limit_exceeded", "network_error"})
-"""Classes after which nobody knows whether the service did it."""
+_LOST = frozenset({"resource_limit_exceeded", "network_error", "unavailable"})
+"""Classes after which nobody knows whether the service did it; `unavailable`: the call was stopped."""
+_MAX_DEPTH = 200
+"""Levels of an output. Deeper ones pass one JSON reader and break the next (the row's, the digest's)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +125,26 @@ async def _call(
     connector: Connector, op: str, args: JsonObject, limits: Limits, *, read_only: bool = False
 ) -> OpResult:
     try:
-        return await connector.call(op, args, limits=limits, read_only=read_only)
+        result = await connector.call(op, args, limits=limits, read_only=read_only)
     except HashMismatch as error:
         return OpResult(failure=error.to_failure())
+    if result.failure is None and _too_deep(result.output):
+        message = f"The output of {op} is nested more than {_MAX_DEPTH} levels deep."
+        return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
+    return result
+
+
+def _too_deep(value: Json) -> bool:
+    waiting: list[tuple[Json, int]] = [(value, 1)]
+    while waiting:
+        found, depth = waiting.pop()
+        if isinstance(found, str) or not isinstance(found, Mapping | Sequence):
+            continue
+        if depth > _MAX_DEPTH:
+            return True
+        inner = found.values() if isinstance(found, Mapping) else found
+        waiting += [(item, depth + 1) for item in inner]
+    return False
 
 
 def _refusal(plan: RunPlan, step: Step) -> Failure | None:
