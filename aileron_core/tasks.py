@@ -5,7 +5,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["spawn"]
+__all__ = ["spawn", "uninterrupted"]
 
 _T = TypeVar("_T")
 _alive: set[asyncio.Task[Any]] = set()
@@ -18,6 +18,18 @@ def spawn(work: Coroutine[Any, Any, _T], *, name: str) -> asyncio.Task[_T]:
     _alive.add(task)
     task.add_done_callback(_ended)
     return task
+
+
+async def uninterrupted(work: Coroutine[Any, Any, _T], *, name: str) -> _T:
+    """Run *work* to its end even if the caller is cancelled meanwhile, and return what it returned.
+
+    Whatever writes and then remembers what it wrote goes through here: stopped in between, memory
+    and database would differ. Errors go to the caller.
+    """
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    _alive.add(task)
+    task.add_done_callback(_alive.discard)
+    return await asyncio.shield(task)
 
 
 def _ended(task: asyncio.Task[Any]) -> None:

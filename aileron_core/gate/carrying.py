@@ -64,6 +64,9 @@ class Carrier:
         async with held.turn:
             if held.row.state is not State.CHECKING:
                 return False  # denied, expired or withdrawn while it was checked
+            if held.row.expires_at is not None and held.row.expires_at <= self._clock.now():
+                await self._expire(held)
+                return False
             if found.verdict == "conflict":
                 await self._conflict(held, found.why)
                 return False
@@ -110,22 +113,37 @@ class Carrier:
             ended_at=self._clock.now(),
         )
 
+    async def _expire(self, held: Held) -> None:
+        """End a run whose deadline passed between the yes and the effect; the digest covers it."""
+        await self._journal.move(
+            held,
+            Event.EXPIRE,
+            Naming.EXPIRED,
+            f"The deadline of {held.row.action} passed before it began",
+            ended_at=self._clock.now(),
+        )
+
     async def _differs(self, held: Held, look: Look, event: Event) -> None:
-        before, words = held.look, held.row.words
+        before, drift, words = held.look, held.drift, held.row.words
         digest, new_words = held.consent(look)
         held.drift = Drift(before=before, after=look, words_before=words)
         held.look = look
-        await self._journal.move(
-            held,
-            event,
-            Naming.DRIFTED,
-            "Nothing ran: what would happen is not what was seen",
-            {"digest_before": held.row.digest},
-            digest=digest,
-            words=new_words,
-            decided_at=None,
-            decided_by=None,
-        )
+        try:
+            await self._journal.move(
+                held,
+                event,
+                Naming.DRIFTED,
+                "Nothing ran: what would happen is not what was seen",
+                {"digest_before": held.row.digest},
+                digest=digest,
+                words=new_words,
+                decided_at=None,
+                decided_by=None,
+            )
+        except AileronError:
+            # What stands on the screen must be what the digest on record covers.
+            held.look, held.drift = before, drift
+            raise
 
     async def _run(self, held: Held) -> None:
         assert held.loaded is not None

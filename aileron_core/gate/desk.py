@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aileron_core import tasks
@@ -61,17 +61,21 @@ class Desk:
                 raise Conflict(
                     "Its deadline has passed. Nothing ran.", details={"outcome": "expired"}
                 )
-            held.drift = None
-            await self.journal.move(
-                held,
-                Event.APPROVE,
-                Naming.APPROVED,
-                f"A person approved {held.row.action}",
-                {"unseen_lines": unseen_lines, "preview": held.look.status},
-                decided_at=self.clock.now(),
-                decided_by="person",
-                note="",
-            )
+            drift, held.drift = held.drift, None
+            try:
+                await self.journal.move(
+                    held,
+                    Event.APPROVE,
+                    Naming.APPROVED,
+                    f"A person approved {held.row.action}",
+                    {"unseen_lines": unseen_lines, "preview": held.look.status},
+                    decided_at=self.clock.now(),
+                    decided_by="person",
+                    note="",
+                )
+            except AileronError:
+                held.drift = drift
+                raise
         tasks.spawn(self._carry(held), name=f"carry {held.row.run_id}")
 
     async def _carry(self, held: Held) -> None:
@@ -89,13 +93,12 @@ class Desk:
         held = self._held(approval_id)
         async with held.turn:
             self._require_open(held)
-            words = reason[: self.settings.reason_characters]
             await self._end(
                 held,
                 Event.DENY,
                 Naming.DENIED,
                 f"A person denied {held.row.action}",
-                reason=words or None,
+                reason=self._reason(reason),
                 decided_at=self.clock.now(),
                 decided_by="person",
             )
@@ -103,10 +106,17 @@ class Desk:
     async def withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRow:
         """Take the requester's withdrawal of its own approval and return the run.
 
+        The answer tells the agent how it ended, so an equal call from then on asks anew.
+
         Raises:
             NotFound: unknown, or another session's.
             Conflict: it has begun or ended.
         """
+        return await tasks.uninterrupted(
+            self._withdraw(session_id, approval_id, reason), name=f"withdraw {approval_id}"
+        )
+
+    async def _withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRow:
         held = self.book.approval(approval_id)
         if held is None or held.row.session_id != session_id:
             row = await self._stored(session_id, approval_id)
@@ -118,8 +128,10 @@ class Desk:
                 Event.WITHDRAW,
                 Naming.WITHDRAWN,
                 f"The agent withdrew {held.row.action}",
-                reason=reason[: self.settings.reason_characters] or None,
+                reason=self._reason(reason),
+                delivered=True,
             )
+            self.book.delivered(held)
         return held.row
 
     async def refresh(self, approval_id: str) -> None:
@@ -156,6 +168,9 @@ class Desk:
         held = self.book.approval(approval_id) if approval_id else None
         if held is None or not held.is_final or held.row.delivered:
             return
+        await tasks.uninterrupted(self._deliver(held), name=f"deliver {approval_id}")
+
+    async def _deliver(self, held: Held) -> None:
         async with held.turn:
             if held.row.delivered:
                 return
@@ -173,8 +188,15 @@ class Desk:
             if held.is_final or not self._is_late(held):
                 continue
             async with held.turn:
+                # While it is checked, the carrier looks at the deadline itself, before the effect.
                 if held.row.state in (State.PENDING, State.AWAITING_VAULT):
                     await self._expire(held)
+
+    def forget(self, before: float) -> None:
+        """Drop from memory the arguments of runs that ended before *before*, as their rows did."""
+        for held in self.book:
+            if held.row.ended_at is not None and held.row.ended_at < before:
+                held.row = replace(held.row, args=None)
 
     async def _expire(self, held: Held) -> None:
         await self._end(
@@ -186,6 +208,10 @@ class Desk:
     ) -> None:
         await self.journal.move(held, event, named, summary, ended_at=self.clock.now(), **changes)
         self.book.finished(held)
+
+    def _reason(self, text: str) -> str | None:
+        # Half of a character pair cannot be stored.
+        return text[: self.settings.reason_characters].encode(errors="replace").decode() or None
 
     def _is_late(self, held: Held) -> bool:
         return held.row.expires_at is not None and held.row.expires_at <= self.clock.now()

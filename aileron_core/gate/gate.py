@@ -73,7 +73,11 @@ class Gate:
         except AileronError as error:
             await self._refuse(call, error)
             raise
-        row = self._draft(call, loaded, args)
+        # A caller that goes away leaves no half-written run behind.
+        answer = self._answer(call, loaded, self._draft(call, loaded, args))
+        return await tasks.uninterrupted(answer, name=f"call {loaded.action.name}")
+
+    async def _answer(self, call: Call, loaded: Loaded, row: RunRow) -> RunAnswer:
         known = await self._known(call, row)
         if known is not None:
             return await self._attach(known)
@@ -151,6 +155,7 @@ class Gate:
                     known,
                     Naming.REPEATED,
                     f"The agent asked for {known.row.action} again; it is the same approval",
+                    rearm=False,
                     times_asked=known.row.times_asked + 1,
                 )
         return RunAnswer(row=known.row, attached=True)
@@ -200,8 +205,7 @@ class Gate:
 
     async def _do(self, call: Call, loaded: Loaded, row: RunRow) -> RunAnswer:
         held = self._hold(call, loaded, row, Look(status="none"))
-        # The run goes on to its end, and onto the record, when the caller hangs up.
-        await asyncio.shield(tasks.spawn(self._execute(held), name=f"run {row.run_id}"))
+        await self._execute(held)
         return RunAnswer(row=held.row, attached=False)
 
     async def _execute(self, held: Held) -> None:

@@ -165,8 +165,15 @@ class RunBook:
             del self._by_shape[self._shape(held.row)]
 
     def finished(self, held: Held) -> None:
-        """Note that *held* is over; the oldest finished ones leave memory (their rows stay)."""
+        """Note that *held* is over; the oldest finished ones leave memory (their rows stay).
+
+        An ungated one leaves at once: its key is found in its row, and it must not push out a
+        gated one whose end no agent has heard of.
+        """
         self._waiting.get(held.row.session_id, set()).discard(held.row.run_id)
+        if not held.row.gated:
+            self.discard(held)
+            return
         self._over[held.row.run_id] = None
         while len(self._over) > self._RECENT:
             run_id, _ = self._over.popitem(last=False)

@@ -118,10 +118,17 @@ class Journal:
         named: tuple[str, str],
         summary: str,
         extra: dict[str, Json] | None = None,
+        *,
+        rearm: bool = True,
         **changes: Any,
     ) -> None:
-        """Change *held* without a transition (a preview arrived, the end was delivered)."""
-        await self._write(held, replace(held.row, **changes), named, summary, extra)
+        """Change *held* without a transition (a preview arrived, the end was delivered).
+
+        *rearm* False: nothing that a person decides by has changed, so that an agent that asks again
+        and again cannot keep the decide keys from arming.
+        """
+        row = replace(held.row, **changes)
+        await self._write(held, row, named, summary, extra, rearm=rearm)
 
     async def insist(
         self,
@@ -157,7 +164,10 @@ class Journal:
 
     def tell(self, held: Held) -> None:
         """Say that what a person should look at differs now."""
-        held.version += 1
+        self._tell(held, rearm=True)
+
+    def _tell(self, held: Held, *, rearm: bool) -> None:
+        held.version += rearm
         self._news.publish(held)
 
     async def _write(
@@ -168,6 +178,8 @@ class Journal:
         summary: str,
         extra: dict[str, Json] | None,
         verb: Callable[[Tx, RunRow], None] = rows.update,
+        *,
+        rearm: bool = True,
     ) -> None:
         record = self.record(row, named, summary, extra)
 
@@ -191,7 +203,7 @@ class Journal:
         self._failpoint(f"after {named[0]}")
         if held.is_final:
             held.ended.set()
-        self.tell(held)
+        self._tell(held, rearm=rearm)
 
 
 def _alarmed(record: AuditRecord, edited: tuple[str, ...]) -> AuditRecord:

@@ -41,8 +41,8 @@ class Lookout:
 
     async def refresh(self, held: Held) -> None:
         """Fetch again on a person's word; what differs is shown, and disarms approve."""
-        before = held.look
         async with held.turn:
+            before, drift = held.look, held.drift
             if held.row.state is not State.PENDING or before.status == "fetching":
                 return
             held.look = Look(status="fetching", at=self._clock.now())
@@ -55,7 +55,13 @@ class Lookout:
             differs = look.fingerprint != before.fingerprint
             if differs and before.status == "ready":
                 held.drift = Drift(before=before, after=look, words_before=held.row.words)
-            await self.adopt(held, look)
+            try:
+                await self.adopt(held, look)
+            except AileronError:
+                # What stands on the screen must be what the digest on record covers.
+                held.look, held.drift = before, drift
+                self._journal.tell(held)
+                raise
 
     async def adopt(self, held: Held, look: Look) -> None:
         """Make *look* what the next yes covers: new digest, new words, on record. Needs `held.turn`."""
@@ -103,7 +109,12 @@ class Lookout:
         result = await self._executor.look(connector, plan.op, plan.args, limits=limits)
         if result.failure is not None:
             return self._unavailable(_why(result, connector.hosts))
-        return Look(status="ready", output=result.output, at=self._clock.now())
+        look = Look(status="ready", output=result.output, at=self._clock.now())
+        try:
+            _ = look.fingerprint
+        except ValueError as error:
+            return self._unavailable(f"its answer cannot be compared with a later one: {error}")
+        return look
 
     def _unavailable(self, reason: str) -> Look:
         return Look(status="unavailable", reason=reason, at=self._clock.now())
