@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
 from aileron_core.storage.open import GENESIS, ChainHead, open_reader, open_writer
 from aileron_core.storage.record import AuditRecord, CommittedRecord, Seal
 
-__all__ = ["Database", "HeadSink", "Tx"]
+__all__ = ["Database", "FailureSink", "HeadSink", "Tx"]
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -33,6 +33,10 @@ class HeadSink(Protocol):
     def __call__(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
         """Store *head* outside the database; *committed* are the records of this commit."""
         ...
+
+
+FailureSink: TypeAlias = Callable[[AileronError], None]
+"""Told, on the writer's thread, that a commit failed and why. Must not raise."""
 
 
 class Tx:
@@ -81,6 +85,8 @@ class Database:
         self._path = path
         self._seal = seal
         self._sinks: list[HeadSink] = []
+        self._failure_sinks: list[FailureSink] = []
+        self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
         self._connection, self._epoch, self._head = open_writer(path)
         self._schema = self._schema_cookie()
@@ -99,6 +105,10 @@ class Database:
         """Have *sink* called after every commit that recorded something."""
         self._sinks.append(sink)
 
+    def on_failure(self, sink: FailureSink) -> None:
+        """Have *sink* called after every commit that failed."""
+        self._failure_sinks.append(sink)
+
     async def write(self, unit: Callable[[Tx], _T]) -> _T:
         """Run *unit* durably and return what it returned.
 
@@ -111,6 +121,8 @@ class Database:
         """
         if self._stopped is not None:
             raise self._stopped
+        if self._closed:
+            raise StorageUnavailable(f"{self._path} was closed: the console stops. Nothing ran.")
         loop = asyncio.get_running_loop()
         job: _Job[_T] = _Job(unit, loop.create_future(), loop)
         self._jobs.put(job)
@@ -124,6 +136,7 @@ class Database:
 
     def close(self) -> None:
         """Finish what is queued, close the file, join the threads."""
+        self._closed = True
         # The reader first: the last connection to close folds the write-ahead log into the file.
         self._readers.submit(self._close_reader)
         self._readers.shutdown(wait=True)
@@ -173,6 +186,8 @@ class Database:
             failure = self._translate(error)
             for job in batch:
                 job.error = failure
+            for tell in self._failure_sinks:
+                tell(failure)
         else:
             if committed:
                 self._head = head

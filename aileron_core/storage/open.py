@@ -49,51 +49,72 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
         HomeError: the file is damaged, newer than this program, or holds a schema that is not ours.
     """
     try:
-        fresh = not path.exists()
-        if fresh:
+        if not path.exists():
             path.touch(mode=0o600)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
-        _harden(connection)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute("BEGIN IMMEDIATE")
-        if fresh or not _objects(connection):
-            for statement in SCHEMA:
-                connection.execute(statement)
-            connection.execute(
-                "INSERT INTO meta VALUES('schema_version', ?)", (str(SCHEMA_VERSION),)
-            )
-            connection.execute("INSERT INTO meta VALUES('owner_epoch', '0')")
-        _check(connection, path)
-        connection.execute(
-            "UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key='owner_epoch'"
-        )
-        epoch = int(
-            connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()[0]
-        )
-        connection.execute("COMMIT")
+    except (sqlite3.Error, OSError) as error:
+        raise _cannot_open(path, error) from error
+    try:
+        epoch, head = _take(connection, path)
     except sqlite3.Error as error:
-        raise HomeError(
-            f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start anew."
-        ) from error
-    last = connection.execute(
-        "SELECT seq, hash, at FROM audit ORDER BY seq DESC LIMIT 1"
-    ).fetchone()
-    head = (
-        ChainHead(seq=last[0], hash=bytes(last[1]), at=last[2])
-        if last
-        else ChainHead(seq=0, hash=GENESIS, at="")
-    )
+        connection.close()
+        raise _cannot_open(path, error) from error
+    except HomeError:
+        connection.close()
+        raise
     return connection, epoch, head
 
 
+def _cannot_open(path: Path, error: Exception) -> HomeError:
+    return HomeError(
+        f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start anew."
+    )
+
+
+def _take(connection: sqlite3.Connection, path: Path) -> tuple[int, ChainHead]:
+    """Make the database this owner's: check what is in it, then count the epoch up."""
+    _harden(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    if not _objects(connection):
+        _create(connection)
+    _check(connection, path)
+    connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key='owner_epoch'")
+    found = connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()
+    last = connection.execute(
+        "SELECT seq, hash, at FROM audit ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    if found is None or (last and (not isinstance(last[1], bytes) or len(last[1]) != len(GENESIS))):
+        raise HomeError(
+            f"{path} was changed by another program: its owner or its newest record is no longer "
+            "readable. Nothing was started; restore the file from a copy."
+        )
+    connection.execute("COMMIT")
+    # Only now that it is ours: these change the file.
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    head = ChainHead(seq=last[0], hash=last[1], at=str(last[2])) if last else None
+    return int(found[0]), head or ChainHead(seq=0, hash=GENESIS, at="")
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in SCHEMA:
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES('schema_version', ?)", (str(SCHEMA_VERSION),))
+    connection.execute("INSERT INTO meta VALUES('owner_epoch', '0')")
+
+
 def _harden(connection: sqlite3.Connection) -> None:
+    connection.text_factory = _tolerant
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA cell_size_check=ON")
     # Python 3.12 and newer can switch SQLite's defensive mode on; 3.11's sqlite3 has no call for it.
     if hasattr(connection, "setconfig"):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)  # type: ignore[attr-defined,unused-ignore]
+
+
+def _tolerant(data: bytes) -> str:
+    """Read text that another program may have spoilt; it then differs from what was recorded."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _objects(connection: sqlite3.Connection) -> dict[str, str]:
@@ -110,7 +131,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         if "meta" in found
         else None
     )
-    if version is not None and int(version[0]) > SCHEMA_VERSION:
+    if version is not None and version[0].isdecimal() and int(version[0]) > SCHEMA_VERSION:
         raise HomeError(
             f"{path} was written by a newer Aileron (schema {version[0]}, this one knows "
             f"{SCHEMA_VERSION}). Update Aileron; nothing was changed."
