@@ -110,5 +110,5 @@ def parse_head(text: str, where: str) -> StoredHead:
             at=str(fields["at"]),
             where=where,
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"lacks {error}") from error

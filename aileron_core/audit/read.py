@@ -11,8 +11,9 @@ from typing import Any, cast
 from aileron_core.audit.head import parse_head, read_head
 from aileron_core.audit.link import StoredHead
 from aileron_core.audit.verify import ChainProblem, ChainRow, Naming, Report, verify
+from aileron_core.canonical import canonical, sha256_hex
 
-__all__ = ["journal_head", "list_records", "run_records", "verify_home"]
+__all__ = ["head_contradiction", "journal_head", "list_records", "run_records", "verify_home"]
 
 _FIELDS = ("seq", "at", "event", "run", "session", "action", "actor", "summary")
 
@@ -26,21 +27,59 @@ def _rows(connection: sqlite3.Connection) -> Iterator[ChainRow]:
             at=str(at),
             event=str(event),
             run=run,
-            prev=bytes(prev or b""),
-            hash=bytes(hash_ or b""),
+            prev=_blob(prev),
+            hash=_blob(hash_),
             body=str(body),
         )
 
 
+def _blob(value: object) -> bytes:
+    """Return a hash as it stands; what is none (another program wrote it) fits no record."""
+    return value if isinstance(value, bytes) else b""
+
+
 def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
-    for run_id, last, state, content in connection.execute(
-        "SELECT run_id, last_record, state, args_sha256 FROM runs"
+    for run_id, last, state, content, args in connection.execute(
+        "SELECT run_id, last_record, state, args_sha256, args FROM runs"
     ):
+        content = content if args is None else _content(args)
         yield Naming(what="run", key=run_id, last_record=last, state=state, content=content)
     for session_id, last in connection.execute("SELECT session_id, last_record FROM sessions"):
         yield Naming(what="session", key=session_id, last_record=last)
     for kind, name, last in connection.execute("SELECT kind, name, last_record FROM pins"):
         yield Naming(what=f"taken-in {kind}", key=name, last_record=last)
+
+
+def _content(args: str) -> str:
+    """Return the hash of a run's arguments as they stand in its row."""
+    try:
+        return sha256_hex(canonical(json.loads(args)))
+    except (ValueError, RecursionError):
+        return "unreadable"
+
+
+def head_contradiction(connection: sqlite3.Connection, home: Path) -> str:
+    """Return what `audit.head` knows and the table does not have, as a sentence; '' if they agree.
+
+    Asked at the start of a console, before its first record overwrites the head.
+    """
+    row = connection.execute("SELECT seq FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
+    last = int(row[0]) if row else 0
+    try:
+        stored = read_head(home / "audit.head")
+    except ValueError as error:
+        return f"audit.head is not readable ({error})"
+    if stored is None:
+        return "audit.head was gone, so records cut from the end would not be seen" if last else ""
+    at = connection.execute("SELECT hash FROM audit WHERE seq = ?", (stored.seq,)).fetchone()
+    if stored.seq > last:
+        return (
+            f"audit.head knew {stored.seq} records, the table ended at {last}: "
+            f"{stored.seq - last} were cut off"
+        )
+    if stored.seq and (at is None or _blob(at[0]).hex() != stored.hash):
+        return f"record {stored.seq} was not the one that audit.head knew"
+    return ""
 
 
 def list_records(
@@ -55,14 +94,17 @@ def list_records(
     return [_listed(seq, body) for seq, body in reversed(found)]
 
 
-def _listed(seq: int, body: str) -> dict[str, Any]:
+def _parsed(body: object) -> dict[str, Any]:
+    """Return a record's body, empty where another program left none (`verify` names it)."""
     try:
-        content: Any = json.loads(body)
-    except ValueError:
+        content: Any = json.loads(str(body))
+    except (ValueError, RecursionError):
         content = {}
-    if not isinstance(content, dict):
-        content = {}
-    fields = cast("dict[str, Any]", content)
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
+
+
+def _listed(seq: int, body: object) -> dict[str, Any]:
+    fields = _parsed(body)
     return {**{field: fields.get(field) for field in _FIELDS}, "seq": seq}
 
 
@@ -72,7 +114,7 @@ def run_records(connection: sqlite3.Connection, run: str) -> list[dict[str, Any]
     found = connection.execute(
         "SELECT body, hash FROM audit WHERE run = ? ORDER BY seq", (row[0] if row else run,)
     )
-    return [{**json.loads(body), "hash": bytes(hash_).hex()} for body, hash_ in found]
+    return [{**_parsed(body), "hash": _blob(hash_).hex()} for body, hash_ in found]
 
 
 def journal_head(home: Path) -> StoredHead | None:

@@ -12,8 +12,10 @@ from typing import Any, Literal, cast
 from aileron_core.audit.link import StoredHead, link
 from aileron_core.canonical import canonical
 
-__all__ = ["ChainProblem", "ChainRow", "Naming", "Report", "verify"]
+__all__ = ["CUT_FOUND", "ChainProblem", "ChainRow", "Naming", "Report", "verify"]
 
+CUT_FOUND = "audit.cut"
+"""The event by which a console records what `audit.head` knew and the table did not have."""
 Kind = Literal["edited", "missing", "reordered", "cut", "orphan"]
 _GENESIS = bytes(32)
 
@@ -79,19 +81,21 @@ def verify(
     problems: list[ChainProblem] = []
     hashes: dict[int, bytes] = {}
     bodies: dict[int, dict[str, Any]] = {}
+    broken: list[ChainRow] = []
     prev, expected = _GENESIS, 1
-    by_hash: dict[bytes, int] = {}
     for row in rows:
         if row.seq != expected:
             problems.append(_gap(row.seq, expected))
         elif row.prev != prev:
-            problems.append(_broken(row, by_hash))
+            broken.append(row)
         body = _body(row, problems)
         if body is not None:
             bodies[row.seq] = body
+            problems += _told(row.seq, body)
         hashes[row.seq] = row.hash
-        by_hash[row.hash] = row.seq
         prev, expected = row.hash, row.seq + 1
+    known = set(hashes.values())
+    problems += (_broken(row, known) for row in broken)
     problems += _orphans(namings, bodies)
     problems += _cuts(heads, hashes, expected - 1)
     return Report(
@@ -108,25 +112,37 @@ def _gap(seq: int, expected: int) -> ChainProblem:
     return ChainProblem(seq=expected, kind="missing", message=f"{gone} missing before {seq}")
 
 
-def _broken(row: ChainRow, by_hash: dict[bytes, int]) -> ChainProblem:
-    if link(row.prev, row.body.encode()) == row.hash:
-        # The record is whole but follows another one than its neighbour.
-        return ChainProblem(
-            seq=row.seq,
-            kind="reordered",
-            message=f"record {row.seq} does not follow record {row.seq - 1}: it was moved here, "
-            "or the one before it was replaced",
-        )
+def _told(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
+    """Return what a console found of earlier records when it started, before it wrote a new head."""
+    if body.get("event") != CUT_FOUND:
+        return []
+    message = f"a console found at its start: {body.get('summary')}"
+    return [ChainProblem(seq=seq, kind="cut", message=message)]
+
+
+def _broken(row: ChainRow, known: set[bytes]) -> ChainProblem:
+    """Say why a record does not name the hash of the one before it."""
+    if link(row.prev, _bytes(row)) == row.hash:
+        if row.prev in known or row.prev == _GENESIS:
+            message = f"record {row.seq} does not follow record {row.seq - 1}: it was moved here"
+            return ChainProblem(seq=row.seq, kind="reordered", message=message)
+        message = f"record {row.seq - 1} is not the one that record {row.seq} was written after"
+        return ChainProblem(seq=row.seq - 1, kind="edited", message=message)
     return ChainProblem(
         seq=row.seq, kind="edited", message=f"record {row.seq} and its link were changed"
     )
+
+
+def _bytes(row: ChainRow) -> bytes:
+    # Text that is no UTF-8 comes with surrogates in it and must not stop the checking.
+    return row.body.encode("utf-8", "surrogateescape")
 
 
 def _body(row: ChainRow, problems: list[ChainProblem]) -> dict[str, Any] | None:
     def edited(message: str) -> None:
         problems.append(ChainProblem(seq=row.seq, kind="edited", message=message))
 
-    if link(row.prev, row.body.encode("utf-8", "surrogatepass")) != row.hash:
+    if link(row.prev, _bytes(row)) != row.hash:
         edited(f"record {row.seq} does not have the content that its hash was made of")
         return None
     try:
