@@ -16,6 +16,8 @@ from aileron_core.approval import rows as run_rows
 from aileron_core.audit.chain import seal
 from aileron_core.audit.head import JOURNAL, HeadFile
 from aileron_core.audit.head import Journal as SystemJournal
+from aileron_core.audit.read import head_contradiction
+from aileron_core.audit.verify import CUT_FOUND
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.connectors.outgoing import OutgoingClient
 from aileron_core.connectors.protocol import Route
@@ -66,6 +68,7 @@ __all__ = ["ControlPlane", "PlaneOptions"]
 
 _log = logging.getLogger(__name__)
 _TICK = 0.5
+_FORGET_EVERY = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,7 @@ class ControlPlane:
         self._news: EventBus[Held] = EventBus()
         self._book = RunBook()
         self._tick: asyncio.Task[None] | None = None
+        self._forgot_at = 0.0
 
     # Life
 
@@ -115,12 +119,15 @@ class ControlPlane:
     async def _open(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.database = Database(self.home.database, seal)
+        # Before the first record of this life overwrites what the last one left.
+        found = await self.database.read(lambda c: head_contradiction(c, self.home.path))
         self._head_file = HeadFile(self.home.audit_head)
         self.database.on_commit(self._head_file)
         self._journald = SystemJournal(self.home.path) if JOURNAL.exists() else None
         if self._journald is not None:
             self.database.on_commit(self._journald)
         self.database.on_commit(self._committed)
+        self.database.on_failure(self._commit_failed)
         self._store = ConnectorStore(self.home.path)
         self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
@@ -136,7 +143,7 @@ class ControlPlane:
             changed=self._library_changed,
         )
         self._compose()
-        await self._note_start()
+        await self._note_start(found)
         await self.library.load()
         if self.options.accept_installed:
             await self.library.accept_all()
@@ -183,21 +190,19 @@ class ControlPlane:
             settings=settings,
         )
 
-    async def _note_start(self) -> None:
-        await self.database.write(
-            lambda tx: tx.record(
-                self._record(
-                    "console.started",
-                    "aileron",
-                    "The console started",
-                    {
-                        "version": self.version,
-                        "routes": list(self.routes),
-                        "accept_installed": self.options.accept_installed,
-                    },
-                )
-            )
-        )
+    async def _note_start(self, contradiction: str) -> None:
+        extra = {
+            "version": self.version,
+            "routes": list(self.routes),
+            "accept_installed": self.options.accept_installed,
+        }
+
+        def unit(tx: Tx) -> None:
+            if contradiction:
+                tx.record(self._record(CUT_FOUND, "aileron", contradiction, {}))
+            tx.record(self._record("console.started", "aileron", "The console started", extra))
+
+        await self.database.write(unit)
 
     async def _recover(self) -> None:
         known = {session.session_id: session for session in self.sessions.all()}
@@ -212,9 +217,16 @@ class ControlPlane:
             clock=self.clock,
             session_of=lambda session_id: known.get(session_id) or _nobody(session_id),
         )
+        # First, so that no run is held in memory with what its row has forgotten.
+        await self._forget_old()
         await recovery.recover()
+
+    async def _forget_old(self) -> None:
+        """Remove arguments that have been kept long enough (WIRE.md, Defaults)."""
         before = self.clock.now() - self._gate_settings.keep_arguments_days * 86400
         await self.database.write(lambda tx: self._forget(tx, before))
+        self.desk.forget(before)
+        self._forgot_at = self.clock.now()
 
     def _forget(self, tx: Tx, before: float) -> None:
         if count := run_rows.forget_before(tx, before):
@@ -255,6 +267,8 @@ class ControlPlane:
                 await self.desk.sweep()
                 for session, why in self.sessions.overdue():
                     await self.end_session(session.session_id, why)
+                if self.clock.now() - self._forgot_at > _FORGET_EVERY:
+                    await self._forget_old()
                 if not self._health.writable:
                     await self._probe()
             except StorageUnavailable as error:
@@ -449,6 +463,11 @@ class ControlPlane:
         """Called on the writer's thread."""
         with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
             self._loop.call_soon_threadsafe(self._publish_records, head, tuple(committed))
+
+    def _commit_failed(self, error: AileronError) -> None:
+        """Called on the writer's thread: whoever's write it was, the person has to know."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._unwritable, error.message)
 
     def _publish_records(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
         words = two_words(head.hash)

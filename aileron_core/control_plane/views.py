@@ -193,24 +193,38 @@ def record_view(committed: CommittedRecord, agent: str) -> RecordView:
 def records_from(connection: sqlite3.Connection, limit: int) -> tuple[RecordView, ...]:
     """Return the newest records of the database, oldest first."""
     found = connection.execute(
-        "SELECT a.seq, a.body, s.agent FROM audit AS a LEFT JOIN sessions AS s "
-        "ON s.session_id = json_extract(a.body, '$.session') ORDER BY a.seq DESC LIMIT ?",
+        "SELECT a.seq, a.body, s.agent FROM audit AS a LEFT JOIN sessions AS s ON s.session_id = "
+        "CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') END "
+        "ORDER BY a.seq DESC LIMIT ?",
         (limit,),
     ).fetchall()
-    views: list[RecordView] = []
-    for seq, body, agent in reversed(found):
+    return tuple(_stored_view(seq, body, agent or "") for seq, body, agent in reversed(found))
+
+
+def _stored_view(seq: int, body: str, agent: str) -> RecordView:
+    try:
         content: dict[str, Any] = json.loads(body)
-        views.append(
-            RecordView(
-                seq=seq,
-                at=since_epoch(content["at"]),
-                event=content["event"],
-                run_id=content["run"],
-                session_id=content["session"],
-                action=content["action"],
-                actor=content["actor"],
-                agent=agent or "",
-                summary=content["summary"],
-            )
+        return RecordView(
+            seq=seq,
+            at=since_epoch(content["at"]),
+            event=content["event"],
+            run_id=content["run"],
+            session_id=content["session"],
+            action=content["action"],
+            actor=content["actor"],
+            agent=agent,
+            summary=content["summary"],
         )
-    return tuple(views)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        # One spoilt record must not keep the console from showing the others.
+        return RecordView(
+            seq=seq,
+            at=0.0,
+            event="audit.unreadable",
+            run_id=None,
+            session_id=None,
+            action=None,
+            actor="aileron",
+            agent=agent,
+            summary="This record was changed by another program; `aileron audit verify` says more",
+        )

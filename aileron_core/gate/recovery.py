@@ -1,8 +1,10 @@
 """After a restart: what waits goes on waiting, what was running is unknown, nothing runs by itself."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 from aileron_core import tasks
 from aileron_core.approval import rows
@@ -63,7 +65,7 @@ class Recovery:
                 continue
             self.book.add(held)
             await self._recover(held)
-        for row in await self.database.read(lambda connection: rows.recent(connection, 50)):
+        for row in await self.database.read(_recent):
             if self.book.approval(row.approval_id or "") is None:
                 held = Held(
                     row=row,
@@ -135,18 +137,42 @@ def _accounted(connection: sqlite3.Connection) -> list[RunRow]:
     A row that another program inserted or changed has none: it stays in the table, permits
     nothing, is not shown for a decision, and `audit verify` names it.
     """
-    kept: list[RunRow] = []
-    for row in rows.open_rows(connection):
-        found = connection.execute(
-            "SELECT prev, hash, body, json_extract(body, '$.run'), json_extract(body, '$.state'), "
-            "json_extract(body, '$.args_sha256') FROM audit WHERE seq = ?",
-            (row.last_record,),
-        ).fetchone()
-        if found is None:
-            continue
-        prev, digest, body, run, state, content = found
-        whole = link(bytes(prev), str(body).encode()) == bytes(digest)
-        same = (run, state, content) == (row.run_id, str(row.state), row.args_sha256)
-        if whole and same and row.args is not None and args_hash(row.args) == row.args_sha256:
-            kept.append(row)
-    return kept
+    found = rows.open_rows(connection)
+    return [row for row in found if row.args is not None and _has_record(connection, row)]
+
+
+def _recent(connection: sqlite3.Connection) -> list[RunRow]:
+    """Return the last ended gated runs that records account for; old ones lack their arguments."""
+    return [row for row in rows.recent(connection, 50) if _has_record(connection, row)]
+
+
+def _has_record(connection: sqlite3.Connection, row: RunRow) -> bool:
+    found = connection.execute(
+        "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
+    ).fetchone()
+    if found is None:
+        return False
+    try:
+        prev, digest, text = bytes(found[0]), bytes(found[1]), str(found[2]).encode()
+        body: Any = json.loads(text)
+        same = row.args is None or args_hash(row.args) == row.args_sha256
+    except (ValueError, TypeError, RecursionError):
+        return False
+    if not isinstance(body, dict):
+        return False
+    return same and link(prev, text) == digest and _says(cast("dict[str, Any]", body), row)
+
+
+def _says(body: dict[str, Any], row: RunRow) -> bool:
+    """Return whether a record's body is about *row* as it stands."""
+    said = tuple(
+        body.get(name) for name in ("run", "approval", "session", "action", "state", "args_sha256")
+    )
+    return said == (
+        row.run_id,
+        row.approval_id,
+        row.session_id,
+        row.action,
+        str(row.state),
+        row.args_sha256,
+    )

@@ -43,7 +43,8 @@ def all_pins(connection: sqlite3.Connection) -> list[Pin]:
     found = connection.execute(
         "SELECT kind, name, digest, taken_at, taken_by FROM pins AS p WHERE EXISTS ("
         "SELECT 1 FROM audit WHERE seq = p.last_record AND event = 'library.taken_in' "
-        "AND json_extract(body, '$.name') = p.name AND json_extract(body, '$.digest') = p.digest)"
+        "AND CASE WHEN json_valid(body) THEN json_extract(body, '$.kind') = p.kind "
+        "AND json_extract(body, '$.name') = p.name AND json_extract(body, '$.digest') = p.digest END)"
     )
     return [
         Pin(kind=kind, name=name, digest=digest, taken_at=at, taken_by=by)

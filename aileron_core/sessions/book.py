@@ -63,6 +63,7 @@ class SessionBook:
         if session is not None:
             del self._by_token[session.token_hash]
         self._lost_at.pop(session_id, None)
+        self._holds.pop(session_id, None)
 
     def get(self, session_id: str) -> Session | None:
         """Return an open session."""
@@ -100,9 +101,11 @@ class SessionBook:
 
     def release(self, session_id: str) -> None:
         """Note that a hold stream was lost; the session ends `HOLD_GRACE` later unless one comes back."""
+        if session_id not in self._by_id:
+            return
         left = self._holds.get(session_id, 0) - 1
         self._holds[session_id] = max(left, 0)
-        if left <= 0 and session_id in self._by_id:
+        if left <= 0:
             self._lost_at[session_id] = self._clock.monotonic()
 
     def overdue(self) -> tuple[tuple[Session, str], ...]:
