@@ -1,0 +1,41 @@
+"""What our tests and users' tests share."""
+
+__all__ = ["FrozenClock"]
+
+
+class FrozenClock:
+    """A clock that stands still until the test moves it.
+
+    Wall time and monotonic time move together unless `step` moves the wall clock alone, as an
+    administrator or a suspend does. Safe to read from any thread.
+
+    Args:
+        now: seconds since the epoch at which it stands first.
+    """
+
+    def __init__(self, now: float = 1_791_468_120.0) -> None:
+        self._now = now
+        self._monotonic = 1000.0
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return self._now
+
+    def monotonic(self) -> float:
+        """Return seconds that never step back."""
+        return self._monotonic
+
+    def advance(self, seconds: float) -> None:
+        """Let *seconds* pass.
+
+        Raises:
+            ValueError: *seconds* is negative; use `step` for a wall clock that is set back.
+        """
+        if seconds < 0:
+            raise ValueError("time does not run backwards; step() sets the wall clock")
+        self._now += seconds
+        self._monotonic += seconds
+
+    def step(self, seconds: float) -> None:
+        """Set the wall clock forward or back by *seconds*; monotonic time stands still."""
+        self._now += seconds

@@ -1,0 +1,235 @@
+"""A real core for tests: ControlPlane on a temporary home, the example connector, the real mailbox.
+
+    async with Core.open(home, mailbox) as core:
+        view = await core.ask()
+        await core.approve(view)
+        assert (await core.ended(view)).state == "completed"
+
+Nothing here waits by sleeping: `until` wakes on each fact that the core publishes.
+"""
+
+import asyncio
+import shutil
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock
+from aileron_core.connectors.protocol import Route
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
+from aileron_core.control_plane.port import ApprovalUpdated, ApprovalView, Fact
+from aileron_core.gate import Call, RunAnswer
+from aileron_core.gate.ports import Failpoint, no_failpoint
+from aileron_core.sessions.model import Session
+from aileron_core.settings import Settings
+from aileron_core.storage.home import Home
+
+ROOT = Path(__file__).parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from examples.mailbox import Mailbox  # noqa: E402
+
+__all__ = ["DRAFT", "PATIENCE", "UPDATE_DRAFT", "Core", "Mailbox", "furnish", "run", "writes"]
+
+DRAFT = "r-8842190447"
+"""The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
+PATIENCE = 10.0
+"""Seconds after which a test that waits has failed."""
+_T = TypeVar("_T")
+
+
+def run(test: Coroutine[Any, Any, _T]) -> _T:
+    """Run one test's coroutine on a loop of its own, bounded."""
+
+    async def bounded() -> _T:
+        async with asyncio.timeout(60):
+            return await test
+
+    return asyncio.run(bounded())
+
+
+def _update_draft() -> str:
+    """Return an ungated action over the example connector's `update_draft`."""
+    text = (ROOT / "examples" / "actions" / "get-draft.md").read_text(encoding="utf-8")
+    requires = text[text.index("[[requires.connectors]]") : text.index("[match]")]
+    inputs = "".join(
+        f'[[inputs]]\nname = "{name}"\ntype = "string"\nrequired = {required}\n'
+        f'description = "{name} of the draft"\n\n'
+        for name, required in (("id", "true"), ("to", "false"), ("bcc", "false"))
+    )
+    return (
+        '+++\nname = "update-draft"\nversion = "0.1.0"\n'
+        'source = "local://aileron/mail-drafts/actions/update-draft@0.1.0"\n\n'
+        + requires.replace('"get_draft"', '"update_draft"')
+        + '[match]\nintent = "change a draft"\n\n'
+        + inputs
+        + '[[execute]]\nid = "update"\nconnector = "local://aileron/mail-drafts"\n'
+        'op = "update_draft"\nidempotent = true\n'
+        'inputs = { id = "${args.id}", to = "${args.to}", bcc = "${args.bcc}" }\n+++\n\n# Change\n'
+    )
+
+
+UPDATE_DRAFT = _update_draft()
+
+
+def furnish(home: Path, **extra: str) -> None:
+    """Put the example's actions and connector into *home*, and each of *extra* as `<name>.md`."""
+    actions = home / "actions"
+    actions.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in (ROOT / "examples" / "actions").glob("*.md"):
+        shutil.copy(path, actions / path.name)
+    for name, text in extra.items():
+        (actions / f"{name.replace('_', '-')}.md").write_text(text, encoding="utf-8")
+    ConnectorStore(home).install(ROOT / "examples" / "connector")
+
+
+def writes(mailbox: Mailbox) -> list[str]:
+    """Return what reached the mailbox, in order, as `METHOD last-part-of-path`."""
+    seen = mailbox.state()["requests"]
+    return [f"{each['method']} {each['path'].rpartition('/')[2]}" for each in seen]
+
+
+class Core:
+    """A running core, what it has published, and one agent's session."""
+
+    def __init__(self, plane: ControlPlane, session: Session, token: str) -> None:
+        self.plane = plane
+        self.session = session
+        self.token = token
+        self.facts: list[Fact] = []
+        self._heard = asyncio.Event()
+        plane.facts.subscribe(self._hear)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        home: Path,
+        mailbox: Mailbox | None = None,
+        *,
+        clock: Clock | None = None,
+        settings: Settings | None = None,
+        failpoint: Failpoint = no_failpoint,
+        accept: bool = True,
+    ) -> AsyncGenerator["Core", None]:
+        """Open *home* (see `furnish`) with requests to Gmail routed to *mailbox*."""
+        routes = (
+            (Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port),)
+            if mailbox
+            else ()
+        )
+        options = PlaneOptions(
+            routes=routes,
+            accept_installed=accept,
+            settings=settings or Settings(),
+            failpoint=failpoint,
+        )
+        async with ControlPlane(Home(home), options, clock) as plane:
+            opened = await open_session(plane)
+            yield cls(plane, opened[0], opened[1])
+
+    def _hear(self, fact: Fact) -> None:
+        self.facts.append(fact)
+        self._heard.set()
+
+    async def until(self, ready: Callable[[], _T | None]) -> _T:
+        """Return the first true answer of *ready*, asked again after each fact.
+
+        Raises:
+            TimeoutError: it never said so.
+        """
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                self._heard.clear()
+                if found := ready():
+                    return found
+                await self._heard.wait()
+
+    def views(self, approval_id: str) -> list[ApprovalView]:
+        """Return what was published of an approval so far, oldest first."""
+        return [
+            fact.view
+            for fact in self.facts
+            if isinstance(fact, ApprovalUpdated) and fact.view.approval_id == approval_id
+        ]
+
+    async def view(
+        self, approval_id: str, ready: Callable[[ApprovalView], bool], *, after: int = -1
+    ) -> ApprovalView:
+        """Return the first published view of version greater than *after* that is *ready*."""
+        return await self.until(
+            lambda: next(
+                (v for v in self.views(approval_id) if v.version > after and ready(v)), None
+            )
+        )
+
+    async def call(
+        self,
+        action: str = "send-draft",
+        args: Json = None,
+        *,
+        key: str | None = None,
+        session: Session | None = None,
+    ) -> RunAnswer:
+        """Make an agent's call, as the route does."""
+        given: Json = {"draft_id": DRAFT} if args is None else args
+        call = Call(session=session or self.session, action=action, args=given, idempotency_key=key)
+        return await self.plane.gate.run(call)
+
+    async def ask(self, draft: str = DRAFT, **options: Any) -> ApprovalView:
+        """Ask for `send-draft` and return the view once its preview has answered."""
+        answer = await self.call("send-draft", {"draft_id": draft}, **options)
+        assert answer.row.approval_id is not None
+        return await self.looked(answer.row.approval_id)
+
+    async def looked(self, approval_id: str, *, after: int = -1) -> ApprovalView:
+        """Return the view once it can be decided on."""
+        return await self.view(
+            approval_id,
+            lambda v: v.state == "pending" and bool(v.digest) and v.preview.status != "fetching",
+            after=after,
+        )
+
+    async def approve(self, view: ApprovalView) -> None:
+        """Say yes to exactly what *view* shows."""
+        await self.plane.desk.approve(view.approval_id, view.digest)
+
+    async def ended(self, view: ApprovalView) -> ApprovalView:
+        """Return the view at its end."""
+        return await self.view(view.approval_id, lambda v: v.ended_at is not None)
+
+    async def back(self, view: ApprovalView) -> ApprovalView:
+        """Return the view once it waits for the person again after *view* was answered."""
+        await self.view(view.approval_id, lambda v: v.state == "checking", after=view.version)
+        return await self.view(
+            view.approval_id, lambda v: v.state == "pending", after=view.version + 1
+        )
+
+    async def records(self, event: str | None = None) -> list[dict[str, Any]]:
+        """Return the audit's bodies in order, of one *event* or all."""
+        import json
+
+        found = await self.plane.database.read(
+            lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
+        )
+        bodies = [json.loads(body) for (body,) in found]
+        return [body for body in bodies if event is None or body["event"] == event]
+
+    async def another_session(self) -> Session:
+        """Open a second agent's session."""
+        return (await open_session(self.plane))[0]
+
+
+async def open_session(plane: ControlPlane) -> tuple[Session, str]:
+    """Open a session as the home's socket does, for this very process."""
+    import os
+
+    opened = await plane.open_session(
+        agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=86400.0
+    )
+    return opened.session, opened.token
