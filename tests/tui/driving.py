@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from aileron_core.control_plane.port import ApprovalView, HeldBackView, Snapshot
 from aileron_tui.app import AileronApp
 from aileron_tui.screens.fixtures import approval, snapshot
+from aileron_tui.widgets.document import Document
 
 NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
 PATIENCE = 10.0
@@ -83,7 +84,22 @@ class Console:
         await self.pilot.pause()
         self.clock.advance(seconds)
         await self.until(lambda: self.armed, "armed")
-        await self.pilot.pause(0.15)
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        """Wait until what is in view counts as seen and everything was drawn."""
+
+        def seen() -> bool:
+            page, model = self.app._pages["waiting"], self.app._model
+            assert model is not None
+            if not page.is_current or model.small:
+                return True
+            in_view = range(*page.query_one("#document", Document).in_view)
+            return not model.reading.unseen_rows() & frozenset(in_view)
+
+        await self.until(seen, "seen")
+        self.app._redraw()
+        await self.pilot.pause()
 
     async def read_all(self) -> None:
         """Read to the end, a pane at a time, each for long enough."""

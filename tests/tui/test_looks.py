@@ -30,8 +30,11 @@ def look(
 
     async def before(pilot: Any) -> None:
         shown.pilot = pilot
+        await pilot.pause()
         await scenario(shown)
-        await pilot.pause(0.2)
+        await pilot.pause()
+        shown.clock.advance(0.2)
+        await shown.quiet()
 
     try:
         return compare(app, terminal_size=size, run_before=before)
@@ -47,9 +50,10 @@ def select(number: int) -> Callable[[Console], Awaitable[None]]:
     async def scenario(shown: Console) -> None:
         for _ in range(number):
             await shown.press_alone("j")
-        await shown.pilot.pause(0.1)
+        await shown.pilot.pause()
         shown.clock.advance(0.5)
-        await shown.pilot.pause(0.3)
+        await shown.quiet()
+        await shown.pilot.pause(0.1)
 
     return scenario
 
