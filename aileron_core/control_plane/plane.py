@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from aileron_core import tasks
 from aileron_core.approval import rows as run_rows
+from aileron_core.approval.transitions import State
 from aileron_core.audit.chain import seal
 from aileron_core.audit.head import JOURNAL, HeadFile
 from aileron_core.audit.head import Journal as SystemJournal
@@ -54,6 +55,7 @@ from aileron_core.gate.locks import ConnectorLocks
 from aileron_core.gate.looking import Lookout
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.gate.recovery import Recovery
+from aileron_core.ids import token_hash
 from aileron_core.sessions import rows as session_rows
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import OpenedSession, Session
@@ -68,6 +70,7 @@ __all__ = ["ControlPlane", "PlaneOptions"]
 
 _log = logging.getLogger(__name__)
 _TICK = 0.5
+_SETTLE = 3.0
 _FORGET_EVERY = 3600.0
 
 
@@ -240,9 +243,10 @@ class ControlPlane:
             )
 
     async def __aexit__(self, *exc_info: object) -> None:
-        """Stop, in the reverse order; runs in flight are left to the next life's recovery."""
+        """Stop, in the reverse order. Effects in flight get `_SETTLE` seconds to end on record."""
         if self._tick is not None:
             self._tick.cancel()
+        await self._settle()
         with suppress(AileronError):
             await self.database.write(
                 lambda tx: tx.record(
@@ -258,6 +262,16 @@ class ControlPlane:
         with suppress(FileNotFoundError):
             self.home.daemon.unlink()
         self._lock.release()
+
+    async def _settle(self) -> None:
+        """Wait for effects that have begun; one that takes longer is unknown to the next life."""
+        running = [held for held in self._book if held.row.state is State.EXECUTING]
+        try:
+            async with asyncio.timeout(_SETTLE):
+                for held in running:
+                    await held.ended.wait()
+        except TimeoutError:
+            _log.warning("%d runs were still going on when the console stopped", len(running))
 
     async def _ticking(self) -> None:
         while True:
@@ -399,10 +413,28 @@ class ControlPlane:
             if held.row.session_id == session_id and held.row.gated and not held.is_final:
                 self._journal.tell(held)
 
+    async def ended_by_token(self, session_id: str, token: str) -> bool:
+        """Return whether *token* was this session's own and the session has ended."""
+        offered = token_hash(token)
+        return await self.database.read(lambda c: session_rows.ended(c, session_id, offered))
+
     def hold(self, session_id: str) -> None:
-        """Note that the session's hold stream is open."""
+        """Note that the session's hold stream is open; the first time, also for the next life."""
+        session = self.sessions.get(session_id)
         self.sessions.hold(session_id)
         self._sessions_changed()
+        if session is not None and not session.held:
+            self.sessions.add(replace(session, held=True))
+            tasks.spawn(self._note_hold(session_id), name="note a hold")
+
+    async def _note_hold(self, session_id: str) -> None:
+        def unit(tx: Tx) -> None:
+            session_rows.mark_held(tx, session_id)
+            record = self._record("session.held", "agent", "A session is held open", {})
+            tx.record(replace(record, session=session_id))
+
+        with suppress(AileronError):  # then it ends with its time, not with its agent
+            await self.database.write(unit)
 
     def release(self, session_id: str, *, draining: bool) -> None:
         """Note that the session's hold stream was lost, by its agent unless the console stops."""

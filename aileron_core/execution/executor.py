@@ -1,6 +1,7 @@
 """Running an action's steps, and looking through a preview op. Only the gate calls this room."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +17,16 @@ from aileron_core.errors import (
     ConnectorRuntimeError,
     Failure,
     HashMismatch,
+    InternalError,
     ResourceLimitExceeded,
 )
 
 __all__ = ["Ending", "Executor", "RunPlan"]
 
+_log = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 4.0)
 """Seconds before each of at most three retries (DESIGN 7)."""
-_LOST = frozenset({"resource_limit_exceeded", "network_error", "unavailable"})
+_LOST = frozenset({"resource_limit_exceeded", "network_error", "unavailable", "internal_error"})
 """Classes after which nobody knows whether the service did it; `unavailable`: the call was stopped."""
 _MAX_DEPTH = 200
 """Levels of an output. Deeper ones pass one JSON reader and break the next (the row's, the digest's)."""
@@ -128,6 +131,10 @@ async def _call(
         result = await connector.call(op, args, limits=limits, read_only=read_only)
     except HashMismatch as error:
         return OpResult(failure=error.to_failure())
+    except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known
+        _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
+        fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
+        return OpResult(failure=fault.to_failure(), requests_sent=1)
     if result.failure is None and _too_deep(result.output):
         message = f"The output of {op} is nested more than {_MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())

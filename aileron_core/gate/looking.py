@@ -33,7 +33,7 @@ class Lookout:
 
     async def first(self, held: Held) -> None:
         """Fetch the first preview of *held* (or the first of this life) and put it on record."""
-        look = await self.fetch(held)
+        look = await self._within_limits(held)
         async with held.turn:
             if held.row.state is not State.PENDING:
                 return
@@ -86,6 +86,10 @@ class Lookout:
         action = held.loaded.action
         if action.approval.preview is None:
             return Look(status="none", at=self._clock.now())
+        return await self._ask(held, action)
+
+    async def _within_limits(self, held: Held) -> Look:
+        """Fetch what an agent's call causes; what a person's key causes is not bounded (THREATS T5)."""
         if not self._admitted(held.row.session_id):
             return self._unavailable(
                 f"this session asked for more than {self._settings.previews_per_minute} previews "
@@ -95,7 +99,7 @@ class Lookout:
             held.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
         )
         async with gate:
-            return await self._ask(held, action)
+            return await self.fetch(held)
 
     async def _ask(self, held: Held, action: Action) -> Look:
         assert held.loaded is not None

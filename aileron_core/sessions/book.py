@@ -26,10 +26,12 @@ class SessionBook:
         self._lost_at: dict[str, float] = {}
 
     def load(self, sessions: Iterable[Session]) -> None:
-        """Take sessions over from an earlier life of the console; each has `RESTART_GRACE` to come back."""
+        """Take sessions over from an earlier life of the console; a held one has `RESTART_GRACE` to come back."""
         for session in sessions:
             self.add(session)
-            self._lost_at[session.session_id] = self._clock.monotonic() + RESTART_GRACE - HOLD_GRACE
+            if session.held:
+                back_by = self._clock.monotonic() + RESTART_GRACE
+                self._lost_at[session.session_id] = back_by - HOLD_GRACE
 
     def draft(
         self, *, agent: str, label: str, cwd: str, pid: int | None, executable: str, ttl: float

@@ -22,6 +22,8 @@ class Session:
     opened_at: float
     expires_at: float
     ended_at: float | None = None
+    held: bool = False
+    """A hold stream was opened, so the session ends when it is lost."""
     last_record: int = 0
 
     @property

@@ -1,12 +1,13 @@
 """The row verbs of sessions."""
 
 import sqlite3
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import Any
 
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Tx
 
-__all__ = ["end", "everyone", "insert", "living"]
+__all__ = ["end", "ended", "everyone", "insert", "living", "mark_held"]
 
 _COLUMNS = tuple(field.name for field in fields(Session))
 
@@ -19,12 +20,26 @@ def insert(tx: Tx, session: Session) -> None:
     )
 
 
+def mark_held(tx: Tx, session_id: str) -> None:
+    """Note that the session opened a hold stream."""
+    tx.execute("UPDATE sessions SET held = 1 WHERE session_id = ?", (session_id,))
+
+
 def end(tx: Tx, session_id: str, ended_at: float) -> None:
     """Mark a session as ended; its tokens open nothing any more."""
     tx.execute(
         "UPDATE sessions SET ended_at = ?, last_record = ? WHERE session_id = ?",
         (ended_at, tx.next_seq(), session_id),
     )
+
+
+def ended(connection: sqlite3.Connection, session_id: str, token_hash: str) -> bool:
+    """Return whether the session with this id and this token's hash has ended."""
+    found = connection.execute(
+        "SELECT 1 FROM sessions WHERE session_id = ? AND token_hash = ? AND ended_at IS NOT NULL",
+        (session_id, token_hash),
+    )
+    return found.fetchone() is not None
 
 
 def living(connection: sqlite3.Connection, now: float) -> list[Session]:
@@ -39,10 +54,15 @@ def living(connection: sqlite3.Connection, now: float) -> list[Session]:
         "AND json_extract(body, '$.token_hash') = s.token_hash END)",
         (now,),
     )
-    return [Session(**dict(zip(_COLUMNS, values, strict=True))) for values in found]
+    return [_session(values) for values in found]
+
+
+def _session(values: tuple[Any, ...]) -> Session:
+    session = Session(**dict(zip(_COLUMNS, values, strict=True)))
+    return replace(session, held=bool(session.held))
 
 
 def everyone(connection: sqlite3.Connection) -> list[Session]:
     """Return every session there ever was, to name the requester of an old run."""
     found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM sessions")  # noqa: S608
-    return [Session(**dict(zip(_COLUMNS, values, strict=True))) for values in found]
+    return [_session(values) for values in found]

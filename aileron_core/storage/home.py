@@ -157,7 +157,8 @@ def locked_by(home: Home) -> int | None:
         wanted = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
         for line in locks.read_text().splitlines():
             words = line.split()
-            if len(words) >= 6 and words[1] == "FLOCK" and words[5] == wanted:
+            # Only the exclusive lock makes an owner; anybody who may read can hold a shared one.
+            if words[1:2] == ["FLOCK"] and words[3:4] == ["WRITE"] and words[5:6] == [wanted]:
                 return int(words[4])
         return None
     handle = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY)

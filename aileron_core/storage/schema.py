@@ -18,7 +18,7 @@ _SESSIONS = (
     "pid INTEGER, executable TEXT NOT NULL, opened_by TEXT NOT NULL, "
     "token_hash TEXT NOT NULL UNIQUE, gateway_hash TEXT NOT NULL UNIQUE, "
     "opened_at REAL NOT NULL, expires_at REAL NOT NULL, ended_at REAL, "
-    "last_record INTEGER NOT NULL) STRICT"
+    "held INTEGER NOT NULL, last_record INTEGER NOT NULL) STRICT"
 )
 _RUNS = (
     "CREATE TABLE runs ("
