@@ -266,7 +266,7 @@ class Model:
             case StorageHealth():
                 self.health = fact
             case IntentRefused():
-                self._sent.pop(fact.approval_id, None)
+                self._refused(fact)
                 self.say(outside(fact.message, "attn"), at)
             case CoreLost():
                 self.lost = fact.message
@@ -315,6 +315,14 @@ class Model:
             self.say((Piece(wording.approved(title), "ok"), Piece(words, "muted")), at)
         if view.approval_id == self.queue.selected:
             self.queue.advance()
+
+    def _refused(self, fact: IntentRefused) -> None:
+        """Give the key back. A refusal that names no approval is about a file that was to be taken in."""
+        if self._sent.pop(fact.approval_id, None) is not None:
+            return
+        for key, (intent, _) in list(self._sent.items()):
+            if isinstance(intent, TakeIn):
+                del self._sent[key]
 
     def _library(self, fact: LibraryUpdated, at: float) -> None:
         for key, (intent, _) in list(self._sent.items()):

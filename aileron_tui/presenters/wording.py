@@ -12,8 +12,6 @@ VIEWS: Final = {"waiting": "Waiting", "activity": "Activity"}
 # The queue and the list of decisions
 WAITING: Final = "WAITING"
 OLDEST_FIRST: Final = "oldest first"
-HELD_BACK: Final = "HELD BACK"
-HELD_BACK_REMARK: Final = "agents do not see these"
 DECIDED: Final = "DECIDED"
 NEWEST_FIRST: Final = "newest first"
 FIRST_ENDS: Final = "first ends in"
@@ -68,7 +66,6 @@ WILL_HAPPEN: Final = "WILL HAPPEN"
 CHANGED: Final = "CHANGED"
 RECORD: Final = "RECORD"
 FILE_SECTION: Final = "THE FILE"
-TAKE_IN_SECTION: Final = "TAKEN IN, IT"
 CHANGED_REMARK: Final = "after you looked. Nothing has run. These are the two readings:"
 SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
 SENT_NOTHING: Final = "nothing"
@@ -110,10 +107,7 @@ DEADLINE_OVER: Final = "Its time is over; it is denied now."
 UNKNOWN_OUTCOME: Final = (
     "? It may or may not have run. Look at the service itself; it is not repeated."
 )
-NEW_ITEM: Final = "A first call waits."
 ACTIVITY_REMARK: Final = "Newest first."
-NOT_REFRESHABLE: Final = "It has no preview to fetch again."
-NO_CLICK: Final = "Keys decide, the mouse does not. Press the key."
 
 
 def too_small(waiting: int) -> str:
@@ -247,11 +241,6 @@ def load_problems(count: int) -> str:
 def asked_times(count: int) -> str:
     """Return how often the same call was asked for."""
     return f"Asked {count} times"
-
-
-def nothing_last(title: str, outcome: str, age: str) -> str:
-    """Return what was decided last, on the empty screen."""
-    return f"{title}, {outcome} {age} ago"
 
 
 def agents_at_work(count: int) -> str:

@@ -448,3 +448,19 @@ def test_a_resize_makes_the_key_rest() -> None:
         assert shown.port.intents == []
 
     drive(scenario, start(short()))
+
+
+def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
+    """A refusal that is about a file gives its key back."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: bool(shown.port.intents))
+        shown.port.tell(IntentRefused(approval_id="", message="The file differs by now."))
+        await shown.shows("The file differs by now.")
+        await shown.rest()
+        await shown.press_alone("t")
+        await shown.until(lambda: len(shown.port.intents) == 2)
+
+    drive(scenario, start(held=(HELD,)))
