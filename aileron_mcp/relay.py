@@ -17,7 +17,7 @@ Whose session it is: AILERON_TOKEN, or the content of AILERON_TOKEN_FILE, or one
 for itself (its name: AILERON_AGENT, else the parent's program) and ends when it ends.
 AILERON_WAIT_SECONDS (0 to 300, default 30): how long to look for an absent console.
 
-Exit codes: 0 stdin ended or SIGTERM, 2 usage, 69 no console, 130 SIGINT.
+Exit codes: 0 stdin ended or SIGTERM, 2 usage, 69 no console, 70 a bug, 130 SIGINT.
 """
 
 import json
@@ -361,9 +361,17 @@ def _lock_holder(home: str) -> int | None:
         if sys.platform != "linux":
             return _pid_on_file(home)
         devices = {f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}", _mount(folder)}
+        return _flock_holder({f"{device}:{found.st_ino}".encode() for device in devices})
+    except OSError as error:
+        raise _Absent(
+            f"The kernel does not say who holds {home} ({error}): mount /proc, or set AILERON_URL to"
+            " the session's own socket."
+        ) from error
     finally:
         os.close(folder)
-    places = {f"{device}:{found.st_ino}".encode() for device in devices}
+
+
+def _flock_holder(places: set[bytes]) -> int | None:
     with open("/proc/locks", "rb") as locks:  # noqa: PTH123
         for line in locks:
             # "3: FLOCK  ADVISORY  WRITE 812 fd:00:1573 0 EOF"; a waiter has "->" second
@@ -807,6 +815,8 @@ class _Relay:
             target(*arguments)
         except _NoConsole as error:
             self._finish(69, str(error))
+        except Exception as error:  # noqa: BLE001 - the top of a thread; silence would hang the client
+            self._finish(70, _bug(error))
 
     # -- what comes from the client
 
@@ -1120,6 +1130,17 @@ class _Relay:
                     return
 
 
+def _bug(error: Exception) -> str:
+    """Return the sentence for a fault of ours: its kind and place; its text may quote arguments."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    line = trace.tb_lineno if trace is not None else 0
+    return (
+        f"This is a bug of Aileron ({type(error).__name__} in relay.py:{line}): please report it."
+    )
+
+
 def _usage(arguments: list[str]) -> NoReturn:
     if arguments == ["--version"]:
         from importlib.metadata import version
@@ -1137,7 +1158,11 @@ def main() -> int:
     """Run the relay; return its exit code."""
     if sys.argv[1:]:
         _usage(sys.argv[1:])
-    return _Relay(os.environ).run()
+    try:
+        return _Relay(os.environ).run()
+    except Exception as error:  # noqa: BLE001 - the top of the program: no traceback on an agent's screen
+        os.write(2, f"aileron-mcp: {_bug(error)}\n".encode())
+        return 70
 
 
 if __name__ == "__main__":

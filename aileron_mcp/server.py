@@ -173,10 +173,11 @@ class McpMount:
         if scope["method"] == "DELETE" and session_id is not None:
             self._handshaken.pop(session_id, None)
         standing = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
-        watched = _watched(receive, gone, self._closing if standing else None)
+        inbound = _ended_by(receive, self._closing) if standing else receive
         try:
-            await self._manager.handle_request(inner, watched, send)
+            await self._manager.handle_request(inner, inbound, send)
         finally:
+            # Answered, or the client hung up: in the old era only this tells a held call.
             gone.set()
 
     async def _initialized(self, ctx: Context, params: types.NotificationParams | None) -> None:
@@ -350,30 +351,20 @@ async def _unless(
             pending.cancel()
 
 
-def _watched(receive: Receive, gone: asyncio.Event, closing: asyncio.Event | None) -> Receive:
-    """Wrap *receive*: a disconnect sets *gone*; *closing* makes a standing stream see one."""
+def _ended_by(receive: Receive, closing: asyncio.Event) -> Receive:
+    """Wrap *receive* of a standing stream: once *closing* is set, the client seems to hang up."""
 
-    async def watched() -> Message:
-        if closing is None:
-            message = await receive()
-        else:
-            message = await _receive_until(receive, closing)
-        if message["type"] == "http.disconnect":
-            gone.set()
-        return message
+    async def inbound() -> Message:
+        message = spawn(_message(receive), name="mcp receive")
+        stop = spawn(closing.wait(), name="mcp closing")
+        try:
+            await asyncio.wait([message, stop], return_when=asyncio.FIRST_COMPLETED)
+            return message.result() if message.done() else {"type": "http.disconnect"}
+        finally:
+            message.cancel()
+            stop.cancel()
 
-    return watched
-
-
-async def _receive_until(receive: Receive, closing: asyncio.Event) -> Message:
-    task = spawn(_message(receive), name="mcp receive")
-    stop = spawn(closing.wait(), name="mcp closing")
-    try:
-        await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else {"type": "http.disconnect"}
-    finally:
-        task.cancel()
-        stop.cancel()
+    return inbound
 
 
 async def _message(receive: Receive) -> Message:

@@ -478,7 +478,9 @@ class ProcessConsole:
     def start(self) -> None:
         command = [sys.executable, "-m", "tests.unit.mcp.harness", str(self.home)]
         command += [str(self._hold_seconds), str(self.port)]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None
         self.port = int(self.process.stdout.readline())
         self.control = Control(self.home)
@@ -493,8 +495,9 @@ class ProcessConsole:
         self.control.close()
         self.process.send_signal(number)
         self.process.wait(15)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
 
 
 def relay_command() -> list[str]:
@@ -618,6 +621,8 @@ def _main() -> None:
     parser.add_argument("port", type=int)
     asked = parser.parse_args()
     lock = lock_home(asked.home)
+    # A test run that is killed takes its console along.
+    threading.Thread(target=lambda: os._exit(len(sys.stdin.read())), daemon=True).start()
 
     def ready(_: _Server, state: State) -> None:
         print(state.port, flush=True)

@@ -153,6 +153,21 @@ def test_stdin_that_ends_ends_the_relay_at_once_though_a_call_is_held(
     assert patient.control.facts()["approvals"][-1]["status"] == "pending_approval"
 
 
+@pytest.mark.parametrize("era", [None, NEW])
+def test_a_relay_that_is_killed_ends_the_hold_and_leaves_the_approval(
+    patient: ThreadConsole, era: dict[str, Any] | None
+) -> None:
+    """The console sees the connection drop; nobody said goodbye."""
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
+    relay.handshake()
+    relay.send("tools/call", 1, name="send_draft", arguments={}, **({"_meta": era} if era else {}))
+    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
+    relay.process.kill()
+    assert relay.outcome() == (-signal.SIGKILL, "")
+    eventually(lambda: patient.control.facts()["polls"] == 0, "the hold has ended")
+    assert patient.control.facts()["approvals"][-1]["status"] == "pending_approval"
+
+
 @pytest.mark.parametrize("how", ["eof", "SIGTERM", "SIGINT"])
 def test_without_a_token_the_relay_opens_a_session_of_its_own_and_ends_it(
     console: ThreadConsole, how: str
