@@ -1,0 +1,127 @@
+"""Whose database it is, and whether anybody put something into it."""
+
+import gc
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import HomeError
+from aileron_core.storage.open import open_reader, open_writer
+
+
+def made(path: Path) -> Path:
+    connection, _, _ = open_writer(path)
+    connection.close()
+    return path
+
+
+def test_each_opening_is_a_new_epoch(tmp_path: Path) -> None:
+    """H23: the older console is told by the epoch."""
+    path = tmp_path / "a.db"
+    for expected in (1, 2, 3):
+        connection, epoch, head = open_writer(path)
+        assert (epoch, head.seq) == (expected, 0)
+        connection.close()
+
+
+def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
+    """DESIGN 9: the file is the person's alone."""
+    assert made(tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON runs BEGIN UPDATE runs SET state='approved'; END",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE grants(shape TEXT)",
+        "CREATE INDEX i ON runs(action)",
+        "ALTER TABLE runs ADD COLUMN more TEXT",
+        "ALTER TABLE audit RENAME COLUMN at TO att",
+        "DROP INDEX audit_run",
+        "DROP TABLE pins",
+    ],
+)
+def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, planted: str) -> None:
+    """DESIGN 3: schema compared word for word at open; nothing is started or changed."""
+    path = made(tmp_path / "a.db")
+    other = sqlite3.connect(path)
+    other.execute(planted)
+    other.close()
+    with pytest.raises(HomeError, match=r"a\.db (holds what|lacks parts)"):
+        open_writer(path)
+    again = sqlite3.connect(path)
+    assert again.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone() == ("1",)
+    again.close()
+
+
+def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
+    """DESIGN 9: an older program does not touch what a newer one wrote."""
+    path = made(tmp_path / "a.db")
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("UPDATE meta SET value='99' WHERE key='schema_version'")
+    other.close()
+    with pytest.raises(HomeError, match="newer Aileron"):
+        open_writer(path)
+
+
+def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
+    """DESIGN 9: a file of that name that is not ours stays byte for byte as it is."""
+    path = tmp_path / "a.db"
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("CREATE TABLE theirs(x)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(HomeError):
+        open_writer(path)
+    gc.collect()
+    assert path.read_bytes() == before
+    path.write_bytes(b"this is no database at all, just some text" * 100)
+    with pytest.raises(HomeError, match="cannot be opened"):
+        open_writer(path)
+
+
+@pytest.mark.parametrize(
+    "spoiling",
+    [
+        "DELETE FROM meta WHERE key='owner_epoch'",
+        "INSERT INTO audit VALUES(1, 'x', 'x', NULL, NULL, NULL, '{}')",
+        "INSERT INTO audit VALUES(1, 'x', 'x', NULL, NULL, 5000000000, '{}')",
+        "INSERT INTO audit VALUES(1, 'x', 'x', NULL, NULL, 'text', '{}')",
+    ],
+)
+def test_spoilt_rows_are_a_sentence_and_not_a_crash(tmp_path: Path, spoiling: str) -> None:
+    """DESIGN 3: whatever another program wrote there, the console ends with a reason."""
+    path = made(tmp_path / "a.db")
+    other = sqlite3.connect(path)
+    with other:
+        other.execute(spoiling)
+    other.close()
+    with pytest.raises(HomeError, match="changed by another program"):
+        open_writer(path)
+
+
+def test_a_schema_version_that_is_no_number_is_no_crash(tmp_path: Path) -> None:
+    """The same for a version that somebody wrote by hand."""
+    path = made(tmp_path / "a.db")
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("UPDATE meta SET value='many' WHERE key='schema_version'")
+    other.close()
+    connection, epoch, _ = open_writer(path)
+    connection.close()
+    assert epoch == 2
+
+
+def test_reading_needs_a_database_and_never_makes_one(tmp_path: Path) -> None:
+    """DESIGN 9: others read the database read-only."""
+    with pytest.raises(HomeError, match="Start `aileron console` first"):
+        open_reader(tmp_path / "a.db")
+    assert not (tmp_path / "a.db").exists()
+    connection = open_reader(made(tmp_path / "a.db"))
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.execute("DELETE FROM meta")
+    connection.close()
