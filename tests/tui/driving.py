@@ -79,8 +79,8 @@ class Console:
     async def shows(self, text: str) -> None:
         await self.until(lambda: text in self.text, text)
 
-    async def rest(self, seconds: float = 0.5) -> None:
-        """Let the person rest, and wait until the screen knows."""
+    async def rest(self, seconds: float = 2.0) -> None:
+        """Let the person rest, long enough for a slow machine, and wait until the screen knows."""
         await self.pilot.pause()
         self.clock.advance(seconds)
         await self.until(lambda: self.armed, "armed")
