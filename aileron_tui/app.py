@@ -144,7 +144,8 @@ class AileronApp(App[int], inherit_bindings=False):
         """Draw the page, also where help stands over it."""
         self._redraw_due = False
         for screen in self.screen_stack:
-            if isinstance(screen, ConsoleScreen) and screen.is_mounted:
+            # On the way out a page outlives its widgets by a moment.
+            if isinstance(screen, ConsoleScreen) and screen.is_mounted and screen.query("#keys"):
                 screen.redraw()
         self._show_title()
 
