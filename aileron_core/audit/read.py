@@ -46,8 +46,9 @@ def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
         yield Naming(what="run", key=run_id, last_record=last, state=state, content=content)
     for session_id, last in connection.execute("SELECT session_id, last_record FROM sessions"):
         yield Naming(what="session", key=session_id, last_record=last)
-    for kind, name, last in connection.execute("SELECT kind, name, last_record FROM pins"):
-        yield Naming(what=f"taken-in {kind}", key=name, last_record=last)
+    pins = connection.execute("SELECT kind, name, last_record, digest FROM pins")
+    for kind, name, last, digest in pins:
+        yield Naming(what=f"taken-in {kind}", key=name, last_record=last, digest=digest)
 
 
 def _content(args: str) -> str:

@@ -44,6 +44,8 @@ class Naming:
     """For a run: the state that its last record must state too."""
     content: str | None = None
     """For a run: the SHA-256 of its arguments, which that record must state too."""
+    digest: str | None = None
+    """For a pin: the digest that was taken in, which that record must state too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +188,8 @@ def _orphans(namings: Iterable[Naming], bodies: dict[int, dict[str, Any]]) -> li
             )
         elif naming.content is not None and body.get("args_sha256") != naming.content:
             message = f"{naming.what} {naming.key} has other arguments than its record states"
+        elif naming.digest is not None and body.get("digest") != naming.digest:
+            message = f"{naming.what} {naming.key} has another digest than its record states"
         else:
             continue
         problems.append(ChainProblem(seq=naming.last_record, kind="orphan", message=message))
