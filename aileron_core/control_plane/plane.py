@@ -418,14 +418,14 @@ class ControlPlane:
         offered = token_hash(token)
         return await self.database.read(lambda c: session_rows.ended(c, session_id, offered))
 
-    def hold(self, session_id: str) -> None:
-        """Note that the session's hold stream is open; the first time, also for the next life."""
+    async def hold(self, session_id: str) -> None:
+        """Note that the session's hold stream is open; the first time, durably, for the next life."""
         session = self.sessions.get(session_id)
         self.sessions.hold(session_id)
         self._sessions_changed()
         if session is not None and not session.held:
             self.sessions.add(replace(session, held=True))
-            tasks.spawn(self._note_hold(session_id), name="note a hold")
+            await self._note_hold(session_id)
 
     async def _note_hold(self, session_id: str) -> None:
         def unit(tx: Tx) -> None:

@@ -65,6 +65,8 @@ def create_app(plane: ControlPlane, mounts: Mapping[str, ASGIApp] | None = None)
         ],
         exception_handlers={AileronError: _ours, HTTPException: _http},
     )
+    # A path with a slash too many is another path: 404 in the one error body, no redirect.
+    starlette.router.redirect_slashes = False
     starlette.state.openapi = document()
     starlette.state.draining = draining
     return starlette
@@ -110,10 +112,15 @@ async def _ours(_request: Request, error: Exception) -> Response:
     return error_response(error)
 
 
+def _path(request: Request) -> str:
+    path: str = request.scope["path"]  # not `request.url`: that is made from the Host header too
+    return path[:200]
+
+
 _HTTP: Mapping[int, Callable[[Request], Failure]] = {
-    404: lambda request: NotFound(f"There is no route {request.url.path[:200]}.").to_failure(),
+    404: lambda request: NotFound(f"There is no route {_path(request)}.").to_failure(),
     405: lambda request: InvalidRequest(
-        f"{request.method} is not answered at {request.url.path[:200]}."
+        f"{request.method} is not answered at {_path(request)}."
     ).to_failure(),
 }
 

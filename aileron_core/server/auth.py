@@ -4,7 +4,6 @@ Plain ASGI, outermost: exact Host, no foreign Origin, bounded body, then the pri
 principal may do stands with the routes.
 """
 
-import contextlib
 import hashlib
 import hmac
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from aileron_core.server.problems import error_response
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
 
-__all__ = ["Guard", "Peer", "Principal", "principal_of", "proof"]
+__all__ = ["Guard", "Peer", "Principal", "bearer_of", "principal_of", "proof"]
 
 MAX_BODY = 1024 * 1024
 
@@ -45,6 +44,16 @@ def principal_of(scope: Scope) -> Principal:
     """Return what `Guard` found out."""
     found = scope.get("aileron.principal")
     return found if isinstance(found, Principal) else Principal(kind="nobody")
+
+
+def bearer_of(scope: Scope) -> str:
+    """Return the bearer token of a request, whatever it opens; empty without one."""
+    for name, value in scope["headers"]:
+        if name.lower() == b"authorization":
+            scheme, _, token = value.partition(b" ")
+            if scheme.lower() == b"bearer":
+                return str(token.strip().decode("latin-1"))
+    return ""
 
 
 def proof(token_hash: str, nonce: str, address: str) -> str:
@@ -88,25 +97,24 @@ class Guard:
             )
             await response(scope, receive, send)
             return
-        scope["aileron.principal"] = self._principal(headers, peer)
+        scope["aileron.principal"] = self._principal(scope, headers, peer)
         await self._app(scope, _Bounded(receive), send)
 
     def _check_address(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if scope.get("server") is None:
             return  # made in this process: every request that came over a socket has an address
         host = headers.get(b"host", b"").decode("latin-1")
-        if host not in self._hosts():
+        named = sum(name.lower() == b"host" for name, _ in scope["headers"])
+        if named != 1 or host not in self._hosts():
             raise Forbidden(
                 "This Host is not answered here; use the address that the console shows."
             )
 
-    def _principal(self, headers: dict[bytes, bytes], peer: Peer | None) -> Principal:
-        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() == b"bearer" and token:
-            with contextlib.suppress(UnicodeDecodeError):
-                session = self._sessions.authenticate(token.strip().decode("ascii"))
-                if session is not None:
-                    return Principal(kind="session", session=session, peer=peer)
+    def _principal(self, scope: Scope, headers: dict[bytes, bytes], peer: Peer | None) -> Principal:
+        if b"authorization" in headers:
+            session = self._sessions.authenticate(bearer_of(scope))
+            if session is not None:
+                return Principal(kind="session", session=session, peer=peer)
             # A wrong token is worse than none: it gets nothing that the socket alone would give.
             return Principal(kind="nobody")
         return Principal(kind="nobody", peer=peer)

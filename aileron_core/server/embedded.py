@@ -21,10 +21,33 @@ from aileron_core.server.listen import peer_of
 __all__ = ["EmbeddedServer"]
 
 _DRAIN_SECONDS = 2
+_MAX_HEAD = 64 * 1024
+"""Bytes of request line and headers, counted in whole reads: the parser itself has no bound."""
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with the kernel's word on who is at the other end of a Unix socket."""
+    """HTTP with the kernel's word on who is at the other end of a Unix socket, and a bounded head."""
+
+    _in_head = True
+    _head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Drop a connection whose request's head does not end."""
+        self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
+        if self._head_bytes - len(data) > _MAX_HEAD:
+            self.send_400_response("The request's head is too long.")
+            return
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        """Stop counting: what follows is the body, which the guard bounds."""
+        self._in_head, self._head_bytes = False, 0
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Count again: what follows is the next request's head."""
+        self._in_head = True
+        super().on_message_complete()
 
     def connection_made(self, transport: Any) -> None:
         """Refuse another user's process at once."""

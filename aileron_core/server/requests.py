@@ -17,6 +17,7 @@ __all__ = [
     "require_peer",
     "require_session",
     "text",
+    "whole_number",
 ]
 
 
@@ -72,7 +73,7 @@ async def json_object(request: Request, allowed: Collection[str]) -> dict[str, A
     if media != "application/json":
         raise InvalidRequest("Send the body as Content-Type: application/json.")
     try:
-        content: object = json.loads(body, parse_constant=_refuse_constant)
+        content: object = json.loads(body, object_pairs_hook=_once, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"The body is not JSON: {_reason(error)}.") from error
     if not isinstance(content, Mapping):
@@ -83,6 +84,14 @@ async def json_object(request: Request, allowed: Collection[str]) -> dict[str, A
             f"Unknown key {unknown[0]!r} in the body; known: {', '.join(sorted(allowed)) or 'none'}."
         )
     return dict(found)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that stands twice: two readers of one body must not see two bodies."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
 
 
 def _refuse_constant(name: str) -> None:
@@ -127,3 +136,17 @@ def number(
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise InvalidRequest(f"{key!r} must be a number from {least:g} to {most:g}.")
     return value
+
+
+def whole_number(
+    body: Mapping[str, Any], key: str, *, default: int | None, least: int, most: int
+) -> int | None:
+    """Return the integer under *key*; 5.0 is one, 5.5 is not.
+
+    Raises:
+        InvalidRequest: no whole number, or out of bounds.
+    """
+    found = number(body, key, default=default, least=least, most=most)
+    if found is not None and found != int(found):
+        raise InvalidRequest(f"{key!r} must be a whole number.")
+    return None if found is None else int(found)

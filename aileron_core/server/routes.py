@@ -14,7 +14,7 @@ from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound
 from aileron_core.gate import Call
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
-from aileron_core.server.auth import principal_of, proof
+from aileron_core.server.auth import bearer_of, principal_of, proof
 from aileron_core.server.bodies import (
     action_item,
     completed_body,
@@ -29,6 +29,7 @@ from aileron_core.server.requests import (
     require_peer,
     require_session,
     text,
+    whole_number,
 )
 
 __all__ = ["ROUTES", "Endpoint", "RouteSpec", "plane_of"]
@@ -89,12 +90,12 @@ async def open_session(request: Request) -> Response:
     peer = require_peer(request)
     body = await json_object(request, ("agent", "label", "cwd", "pid", "ttl_seconds"))
     ttl = number(body, "ttl_seconds", default=86400, least=1, most=30 * 86400)
-    pid = number(body, "pid", default=None, least=1, most=2**31)
+    pid = whole_number(body, "pid", default=None, least=1, most=2**31)
     opened = await plane_of(request).open_session(
         agent=text(body, "agent", most=64, least=1),
         label=text(body, "label", most=128, default=""),
         cwd=text(body, "cwd", most=4096),
-        claimed_pid=None if pid is None else int(pid),
+        claimed_pid=pid,
         peer_pid=peer.pid,
         ttl=float(ttl or 86400),
     )
@@ -128,11 +129,13 @@ def _own_session(request: Request) -> str:
 async def hold_session(request: Request) -> Response:
     """Keep a stream open; its loss for 5 s ends the session."""
     session_id = _own_session(request)
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
     plane, draining = plane_of(request), _draining(request)
 
     async def beats() -> AsyncIterator[bytes]:
-        plane.hold(session_id)
         try:
+            await plane.hold(session_id)
             yield b": held\n\n"
             while not draining.is_set():
                 try:
@@ -155,6 +158,8 @@ async def end_session(request: Request) -> Response:
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
+        if await plane_of(request).ended_by_token(session_id, bearer_of(request.scope)):
+            return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
             raise NotFound("That is no session id.")
@@ -203,10 +208,14 @@ async def run_action(request: Request) -> Response:
     key = text(body, "idempotency_key", most=128, default="") or None
     if "idempotency_key" in body and key is None:
         raise InvalidRequest("'idempotency_key' must be a string of 1 to 128 characters.")
+    if "args" not in body:
+        raise InvalidRequest(
+            "'args' is missing: an object with the action's arguments, {} for none."
+        )
     call = Call(
         session=session,
         action=request.path_params["name"],
-        args=body.get("args", {}),
+        args=body["args"],
         idempotency_key=key,
     )
     plane = plane_of(request)
@@ -234,7 +243,7 @@ async def approval_result(request: Request) -> Response:
     approval_id = _approval_id(request)
     wait = _wait(request.query_params.get("wait"))
     row = await _until_end_or_drain(request, session.session_id, approval_id, wait)
-    if row.state in FINAL:
+    if row.state in FINAL and request.method != "HEAD":  # HEAD tells the agent nothing of the end
         await plane_of(request).desk.deliver(approval_id)
     return JSONResponse(result_body(row), headers={"cache-control": "no-store"})
 
@@ -257,7 +266,7 @@ async def _until_end_or_drain(
 def _wait(raw: str | None) -> float:
     if raw is None:
         return 0.0
-    if not raw.isascii() or not raw.isdigit() or int(raw) > 60:
+    if not raw.isascii() or not raw.isdigit() or len(raw) > 2 or int(raw) > 60:
         raise InvalidRequest("'wait' must be whole seconds from 0 to 60.")
     return float(raw)
 

@@ -76,3 +76,27 @@ def attend(home: Path, mailbox: Mailbox) -> Iterator[Callable[..., Attended]]:
 def attended(attend: Callable[..., Attended]) -> Attended:
     """A console with a person in it."""
     return attend()
+
+
+@pytest.fixture(scope="session")
+def shared_mailbox() -> Iterator[Mailbox]:
+    """The mailbox behind `shared`."""
+    with Mailbox() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def shared(furnished: Path, shared_mailbox: Mailbox) -> Iterator[Console]:
+    """One `aileron serve` for the tests that leave no trace which another would mind."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        path = Path(folder) / "home"
+        shutil.copytree(furnished, path)
+        running = Console(path, shared_mailbox)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def token(shared: Console) -> str:
+    """A session's token at `shared`."""
+    return shared.session()["token"]
