@@ -13,6 +13,9 @@ from aileron_core.storage.home import Home, locked_by
 
 __all__ = ["Console", "Refused"]
 
+_LONGEST_RUN = 330.0
+"""Seconds: an action may run for 300 (WIRE.md, Defaults), and this waits for its answer."""
+
 
 class Refused(AileronError):
     """The console answered with an error; `failure` is what it said."""
@@ -27,7 +30,7 @@ class _Connection(http.client.HTTPConnection):
     """HTTP over the home's socket, once its other end is known to hold the home's lock."""
 
     def __init__(self, home: Home) -> None:
-        super().__init__("aileron", timeout=90)
+        super().__init__("aileron", timeout=_LONGEST_RUN)
         self._home = home
 
     def connect(self) -> None:
@@ -49,7 +52,7 @@ class _Connection(http.client.HTTPConnection):
             if folder >= 0:
                 os.close(folder)
         peer = peer_of(connection)
-        if peer is None or peer.pid != owner:
+        if peer is None or peer.pid != owner or peer.uid != os.getuid():
             connection.close()
             raise ConsoleAbsent(
                 f"{self._home.socket} is answered by a process that does not own {self._home.path}. "

@@ -111,7 +111,11 @@ def action_remove(context: Context, name: str) -> int:
 @click.option("--arg", "pairs", multiple=True, metavar="K=V", help="One argument; repeat for more.")
 @click.option("--args", "whole", metavar="JSON|@FILE|-", help="All arguments as a JSON object.")
 @click.option(
-    "--wait", default=0.0, metavar="SECONDS", help="How long to wait for a person's answer."
+    "--wait",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long to wait for a person's answer.",
 )
 @command_options
 def action_run(
@@ -153,7 +157,13 @@ def audit() -> None:
 
 
 @audit.command("list")
-@click.option("--limit", default=100, show_default=True, help="How many of the newest records.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000_000),
+    default=100,
+    show_default=True,
+    help="How many of the newest records.",
+)
 @command_options
 def audit_list(context: Context, limit: int) -> int:
     """List the newest records."""

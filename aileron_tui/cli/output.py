@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import sqlite3
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,9 +110,27 @@ def command_options(function: _F) -> _F:
             code = _told(context, error)
         except KeyboardInterrupt:
             code = EXIT.INTERRUPTED
+        except BrokenPipeError:
+            raise  # whoever read us has gone; click ends quietly
+        except (OSError, sqlite3.Error) as error:
+            code = _told(context, Fault(EXIT.FAILED, _outside(error)))
+        except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
+            kind = type(error).__name__
+            fault = (
+                f"A fault of Aileron's own ({kind}). Please report it with the command you gave."
+            )
+            code = _told(context, Fault(EXIT.OUR_BUG, fault))
         sys.exit(code or EXIT.DONE)
 
     return wrapped  # type: ignore[return-value]
+
+
+def _outside(error: OSError | sqlite3.Error) -> str:
+    """Say what the system refused, on what."""
+    if isinstance(error, sqlite3.Error):
+        return f"The home's database cannot be read: {error}. Restore it from a copy."
+    what = f"{error.filename}: " if error.filename else ""
+    return f"{what}{error.strerror or type(error).__name__}."
 
 
 def _told(context: Context, error: AileronError) -> int:

@@ -5,10 +5,12 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from aileron_core.canonical import Json
+from aileron_core.errors import AileronError
 from aileron_core.text import escape
 from aileron_tui.cli.client import Console, Refused
 from aileron_tui.cli.output import EXIT, Context, Fault, safe_json
@@ -45,7 +47,9 @@ def run_action(
     except Refused as refused:
         return _refused(context, refused)
     finally:
-        console.request("POST", f"/v1/sessions/{session}/end")
+        # How the run ended is what counts; a session that cannot be ended now ends by its time.
+        with suppress(AileronError):
+            console.request("POST", f"/v1/sessions/{session}/end")
 
 
 def _segment(name: str) -> str:
@@ -99,7 +103,7 @@ def _wait(console: Console, token: str, pending: dict[str, Any], wait: float) ->
     deadline = time.monotonic() + wait
     body = pending
     while body["status"] == "pending_approval" and (left := deadline - time.monotonic()) > 0:
-        seconds = max(1, min(int(left) + 1, int(_POLL)))
+        seconds = max(1, int(min(left + 1, _POLL)))
         path = f"/v1/action-approvals/{pending['approval_id']}/result?wait={seconds}"
         _, body = console.request("GET", path, token=token)
     return body if body["status"] != "pending_approval" else pending
