@@ -84,7 +84,11 @@ class Carrier:
     async def _recheck(self, held: Held) -> _Recheck:
         """Compare everything that the digest covers with what is there now."""
         assert held.loaded is not None
-        if edited := held.tampered.union(await self._journal.compare(held)):
+        async with (
+            held.turn
+        ):  # else a write of our own, on disk and not yet in memory, is taken for another's
+            edited = held.tampered.union(await self._journal.compare(held))
+        if edited:
             columns = ", ".join(sorted(edited))
             why = f"another program changed this run in the database ({columns})"
             return _Recheck(verdict="conflict", look=held.look, why=why)

@@ -34,7 +34,17 @@ if str(ROOT) not in sys.path:
 
 from examples.mailbox import Mailbox  # noqa: E402
 
-__all__ = ["DRAFT", "PATIENCE", "UPDATE_DRAFT", "Core", "Mailbox", "furnish", "run", "writes"]
+__all__ = [
+    "DRAFT",
+    "PATIENCE",
+    "UPDATE_DRAFT",
+    "Core",
+    "Mailbox",
+    "arrived",
+    "furnish",
+    "run",
+    "writes",
+]
 
 DRAFT = "r-8842190447"
 """The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
@@ -92,6 +102,17 @@ def writes(mailbox: Mailbox) -> list[str]:
     """Return what reached the mailbox, in order, as `METHOD last-part-of-path`."""
     seen = mailbox.state()["requests"]
     return [f"{each['method']} {each['path'].rpartition('/')[2]}" for each in seen]
+
+
+async def arrived(mailbox: Mailbox, request: str, times: int) -> None:
+    """Return once *request* (as `writes` has it) has reached the mailbox *times* times.
+
+    Raises:
+        TimeoutError: it has not.
+    """
+    async with asyncio.timeout(PATIENCE):
+        while (await asyncio.to_thread(writes, mailbox)).count(request) < times:
+            pass
 
 
 class Core:
