@@ -73,6 +73,8 @@ class Model:
         self.size: tuple[int, int] = (0, 0)
         self.small = False
         self.said: Said | None = None
+        self.laid_out: Token | None = None
+        """The content whose lines are known; nothing else can be read, so nothing else is offered."""
         self.key_at = 0.0
         """When the key that is being handled was pressed."""
         self._key_counted = False
@@ -155,6 +157,8 @@ class Model:
             return general
         if item.key in self._sent:
             return "sending"
+        if self.laid_out != item.version:
+            return "drawing"
         view = item.approval
         if view is None:
             return "none"

@@ -21,6 +21,7 @@ Block = Literal[
     "over",
     "fetching",
     "deadline",
+    "drawing",
 ]
 """Why nothing can be approved here at all, whoever rests for however long."""
 

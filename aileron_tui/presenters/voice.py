@@ -52,7 +52,7 @@ def _confirmed(now: Situation) -> Line:
 def _present(now: Situation) -> Line:
     view = now.approval
     match now.block:
-        case "empty" | "small":
+        case "empty" | "small" | "drawing":
             return (Piece(""),)
         case "sending":
             return (Piece(wording.SENDING, "muted"),)

@@ -139,6 +139,7 @@ class WaitingScreen(ConsoleScreen):
         document = self.query_one("#document", Document)
         width = document.size.width
         if not width:
+            self.model.laid_out = None
             return
         head: tuple[Line, ...] = ()
         if item is not None and item.approval is not None:
@@ -151,6 +152,7 @@ class WaitingScreen(ConsoleScreen):
         gutter = COMPACT_GUTTER if self._compact else GUTTER
         layout = self._pages.layout(item, width, gutter, now)
         self.model.reading.lay_out(layout.places)
+        self.model.laid_out = item.version if item is not None else None
         document.show(layout, self.model.reading.unseen_rows())
         content = item.version if item is not None else ()
         if content != self._shown_content:
@@ -189,6 +191,9 @@ class WaitingScreen(ConsoleScreen):
     def _stands(self, token: Token) -> None:
         """Everything drawn for *token* was painted: from here on it can be read and rested before."""
         at = self.clock.monotonic()
+        item = self.model.queue.current
+        if item is not None and self.model.laid_out != item.version:
+            return  # shown only now, its size not known yet: its lines come with the next drawing
         if not self.is_current or token != self.model.token:
             return
         self.model.arming.drawn(token, at)

@@ -106,6 +106,10 @@ def demo(home: Path) -> int:
     port = _prepare(home)
     log = home / "log" / "agent.log"
     with _mailbox(home / "log" / "mailbox.log") as mail, _agent(home, log) as where:
+        (home / "log" / "ports.json").write_text(
+            json.dumps({"console": f"http://127.0.0.1:{port}", "mail": f"http://127.0.0.1:{mail}"}),
+            encoding="utf-8",
+        )
         print(f"home          {home}")
         print(f"console       http://127.0.0.1:{port}")
         print(f"mail service  http://127.0.0.1:{mail}  (GET /_state tells what was sent)")

@@ -1,0 +1,71 @@
+"""A tmux server of a test's own: real panes, real keys, the screen as text."""
+
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PATIENCE = 40.0
+
+
+class Tmux:
+    """One session of 120 by 48 cells on a private socket."""
+
+    def __init__(self, socket: Path, command: str, environment: dict[str, str], cwd: Path) -> None:
+        if shutil.which("tmux") is None:
+            pytest.fail("these tests drive a real terminal: install tmux (.ci/run does)")
+        self._socket = socket
+        self._environment = {**environment, "TERM": "xterm-256color"}
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "48",
+                   "-c", str(cwd), f"{command}; echo ended with $?; sleep 600")  # fmt: skip
+
+    def _tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", str(self._socket), *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=self._environment,  # the server's: test runners pin a size of their own
+        )
+        return done.stdout
+
+    def pane(self, number: int = 0) -> str:
+        """Return what pane *number* shows."""
+        return self._tmux("capture-pane", "-p", "-J", "-t", f":.{number}")
+
+    def panes(self) -> int:
+        """Return how many panes there are."""
+        return len(self._tmux("list-panes").splitlines())
+
+    def press(self, *keys: str) -> None:
+        """Press *keys* in the first pane, each after a rest of the hand."""
+        for key in keys:
+            self._tmux("send-keys", "-t", ":.0", key)
+
+    def type(self, text: str) -> None:
+        """Type *text* into the first pane."""
+        self._tmux("send-keys", "-l", "-t", ":.0", text)
+
+    def until(self, text: str | Callable[[str], bool], pane: int = 0) -> str:
+        """Wait until *pane* shows *text* and return the screen."""
+        holds = (lambda shown: text in shown) if isinstance(text, str) else text
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            shown = self.pane(pane)
+            if holds(shown):
+                return shown
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.05)  # tmux has no way to wait for a screen
+
+    def close(self) -> None:
+        """End the server and everything in it."""
+        subprocess.run(["tmux", "-S", str(self._socket), "kill-server"], check=False)
+
+
+def shell(*words: str) -> str:
+    """Return *words* quoted for a shell."""
+    return shlex.join(words)

@@ -1,0 +1,24 @@
+"""What the keys say before an item's lines are known."""
+
+from aileron_core.control_plane.port import Approve
+from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.situation import availability
+from aileron_tui.presenters.voice import voice
+from aileron_tui.screens.fixtures import snapshot
+
+
+def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out() -> None:
+    """With no lines laid out none are unseen; that must not read as all of them seen (CONSOLE 7)."""
+    model = Model(snapshot(0.0), arm_seconds=0.4)
+    item = model.queue.current
+    assert item is not None
+    model.arming.drawn(model.token, 0.0)
+
+    before = model.situation(0.0, 10.0)
+    assert not availability("approve", before).shown
+    assert "".join(piece.text for piece in voice(before, None, 0.0)) == ""
+
+    model.laid_out = item.version
+    after = model.situation(0.0, 10.0)
+    assert availability("approve", after).filled
+    assert isinstance(model.intent("approve", ""), Approve)
