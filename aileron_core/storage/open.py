@@ -12,6 +12,13 @@ __all__ = ["GENESIS", "ChainHead", "open_reader", "open_writer"]
 
 GENESIS = bytes(32)
 """`prev` of the first record (WIRE.md, Audit)."""
+_STATISTICS = frozenset(
+    {
+        "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+        "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+    }
+)
+"""What ANALYZE puts into a schema, word for word as SQLite writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,18 +124,20 @@ def _tolerant(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _objects(connection: sqlite3.Connection) -> dict[str, str]:
-    rows = connection.execute(
-        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_stat%'"
-    )
-    return dict(rows.fetchall())
+def _objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return (name, statement) of everything in the schema but what ANALYZE adds.
+
+    By statement, never by name: names match patterns, and a trigger may bear a table's.
+    """
+    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return [(str(name), str(sql)) for name, sql in rows if sql not in _STATISTICS]
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     found = _objects(connection)
     version = (
         connection.execute("SELECT value FROM meta WHERE key='schema_version'").fetchone()
-        if "meta" in found
+        if any(name == "meta" for name, _ in found)
         else None
     )
     if version is not None and version[0].isdecimal() and int(version[0]) > SCHEMA_VERSION:
@@ -137,7 +146,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             f"{SCHEMA_VERSION}). Update Aileron; nothing was changed."
         )
     expected = set(SCHEMA)
-    if strange := sorted(name for name, sql in found.items() if sql not in expected):
+    if strange := sorted(name for name, sql in found if sql not in expected):
         raise HomeError(
             f"{path} holds what Aileron did not put there: {', '.join(strange[:5])}. "
             "Another program changed it. Nothing was started; look at it before you go on."
