@@ -37,7 +37,13 @@ class Lookout:
         async with held.turn:
             if held.row.state is not State.PENDING:
                 return
-            await self.adopt(held, look)
+            try:
+                await self.adopt(held, look)
+            except AileronError:
+                # Without a digest nobody can say yes to it; a refresh looks again.
+                held.look = self._unavailable("it could not be put on record. r asks again.")
+                self._journal.tell(held)
+                raise
 
     async def refresh(self, held: Held) -> None:
         """Fetch again on a person's word; what differs is shown, and disarms approve."""
@@ -76,8 +82,7 @@ class Lookout:
         try:
             await self._journal.amend(held, named, summary, digest=digest, words=words)
         except AileronError:
-            held.look = previous if previous.status != "fetching" else look
-            self._journal.tell(held)
+            held.look = previous
             raise
 
     async def fetch(self, held: Held) -> Look:
