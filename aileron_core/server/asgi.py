@@ -79,10 +79,14 @@ class _NeedsSession:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if principal_of(scope).session is None:
+        session = principal_of(scope).session
+        if session is None:
             error = Unauthorized("A session token is needed: Authorization: Bearer <token>.")
             await error_response(error)(scope, receive, send)
             return
+        # Ours to set: a client has no say in a scope's extensions.
+        known = {"aileron": {"session": session.session_id}}
+        scope["extensions"] = {**(scope.get("extensions") or {}), **known}
         await self._app(scope, receive, send)
 
 

@@ -37,12 +37,22 @@ def _close_memory() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
+class _Terse(logging.Formatter):
+    """Names an exception by its type: its text may quote arguments or a preview, which no log holds."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging names it
+        return f"({ei[0].__name__})" if ei and ei[0] else ""
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging names it
+        return ""
+
+
 def _log_to(home: Home) -> None:
     """Send every log line to Aileron's own file; nothing but the App writes to the terminal."""
     handler = logging.handlers.RotatingFileHandler(
         home.log / "aileron.log", maxBytes=_LOG_BYTES, backupCount=3, encoding="utf-8"
     )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(_Terse("%(asctime)s %(levelname)s %(name)s %(message)s"))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
@@ -107,7 +117,9 @@ async def _served(
     async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         await app(scope, receive, send)
 
-    mcp = LazyMcp(asgi_call(whole, state=state), hold_seconds=settings.hold_seconds)
+    mcp = LazyMcp(
+        asgi_call(whole, state=state), hold_seconds=settings.hold_seconds, version=plane.version
+    )
     app = create_app(plane, {"/mcp": mcp.app, "/mcp/": mcp.app})
     state["draining"] = app.state.draining
     forget = plane.facts.subscribe(_ToolsWatch(plane, mcp))
