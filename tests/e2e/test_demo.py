@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 REST = 0.6
 """Seconds of a hand at rest: a key counts 400 ms after the item was drawn and after the last key."""
-ARMED = re.compile(r"^ ✓ All seen\. a ", re.M)
+ARMED = re.compile(r"^ ✓ All seen\. a ", re.MULTILINE)
 
 
 def _environment(home: Path) -> dict[str, str]:
