@@ -152,8 +152,8 @@ def test_a_waiter_cancelled_in_the_moment_of_its_turn_ends_as_cancelled() -> Non
         waiter = User(locks, floor, 1, alone=True)
         third = User(locks, floor, 1, alone=False)
         await _settle()
+        holder.task.cancel()  # lets go first, and finds the waiter's turn cancelled
         waiter.task.cancel()
-        holder.task.cancel()
         results = await asyncio.gather(holder.task, waiter.task, return_exceptions=True)
         assert [type(each) for each in results] == [asyncio.CancelledError] * 2
         await _settle()
