@@ -112,7 +112,7 @@ for name in ("environ", "mem", "maps", "auxv", "io", "stack", "fd", "cwd", "exe"
         found[name] = type(error).__name__
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
-found["ptrace"] = "open" if libc.ptrace(16, int(pid), 0, 0) == 0 else "refused"
+found["ptrace"] = "open" if libc.ptrace(0x4206, int(pid), 0, 0) == 0 else "refused"
 print(json.dumps(found))
 """
 
