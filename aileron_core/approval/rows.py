@@ -6,7 +6,6 @@ from typing import Any
 
 from aileron_core.approval.model import COLUMNS, RunRow
 from aileron_core.approval.transitions import OPEN, State
-from aileron_core.errors import Conflict
 from aileron_core.storage.database import Tx
 
 __all__ = [
@@ -21,27 +20,24 @@ __all__ = [
 ]
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
-_INSERT = f"INSERT INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
-_UPDATE = f"UPDATE runs SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} WHERE run_id = ?"  # noqa: S608
+_VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
+_UPDATE = f"UPDATE OR REPLACE runs SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} WHERE run_id = ?"  # noqa: S608
 
 
 def insert(tx: Tx, row: RunRow) -> None:
     """Add a run."""
-    tx.execute(_INSERT, row.to_columns())
+    tx.execute(f"INSERT {_VALUES}", row.to_columns())
 
 
 def update(tx: Tx, row: RunRow) -> None:
-    """Write every column of *row*. What the row said before does not count: memory is the authority.
+    """Write every column of *row*. What the rows said before does not count: memory is the authority.
 
-    Raises:
-        Conflict: the row is gone.
+    A row that another program removed is put back, one that it put in the way of this one goes:
+    the end of an effect must not stay unwritten for it. `tampered` tells first.
     """
     columns = row.to_columns()
     if tx.execute(_UPDATE, (*columns[1:], columns[0])).rowcount != 1:
-        raise Conflict(
-            f"The row of run {row.run_id} is gone from the database: another program removed it.",
-            details={"outcome": "failed"},
-        )
+        tx.execute(f"INSERT OR REPLACE {_VALUES}", columns)
 
 
 def tampered(tx: Tx, row: RunRow) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -287,7 +288,7 @@ class ControlPlane:
                     await self._probe()
             except StorageUnavailable as error:
                 self._unwritable(error.message)
-            except (AileronError, OSError) as error:
+            except (AileronError, OSError, sqlite3.Error) as error:
                 _log.error("a tick failed with %s", type(error).__name__)
 
     async def _probe(self) -> None:

@@ -57,13 +57,23 @@ class Tx:
         return self.head.seq + 1
 
     def record(self, record: AuditRecord) -> int:
-        """Append *record* to the chain and return its number."""
+        """Append *record* to the chain and return its number.
+
+        Raises:
+            StorageUnavailable: another program put a record of its own into that place.
+        """
         seq = self.head.seq + 1
         body, digest = self._seal(seq, self.head.hash, record)
-        self._connection.execute(
-            "INSERT INTO audit(seq, at, event, run, prev, hash, body) VALUES(?,?,?,?,?,?,?)",
-            (seq, record.at, record.event, record.run, self.head.hash, digest, body),
-        )
+        try:
+            self._connection.execute(
+                "INSERT INTO audit(seq, at, event, run, prev, hash, body) VALUES(?,?,?,?,?,?,?)",
+                (seq, record.at, record.event, record.run, self.head.hash, digest, body),
+            )
+        except sqlite3.IntegrityError as error:
+            raise StorageUnavailable(
+                f"Another program put a record {seq} into the audit. Nothing runs until it is gone; "
+                "look at the database."
+            ) from error
         self.head = ChainHead(seq=seq, hash=digest, at=record.at)
         self.committed.append(CommittedRecord(seq=seq, hash=digest, record=record))
         return seq
@@ -226,7 +236,7 @@ class Database:
                 )
         except sqlite3.IntegrityError as error:
             job.error = error
-        except sqlite3.Error:
+        except (sqlite3.Error, StorageUnavailable):
             raise  # the file itself: the whole batch failed
         except Exception as error:  # noqa: BLE001 - belongs to the unit's caller
             job.error = error
