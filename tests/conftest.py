@@ -17,6 +17,18 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
+_SLOW = ("tests/e2e/", "tests/tui/")
+"""Real processes, and a real screen: `make check` leaves them to `make test`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what drives processes and screens as slow."""
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parents[1]).as_posix()
+        if path.startswith(_SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the person's own home, token or colours."""
