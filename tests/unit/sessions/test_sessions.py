@@ -1,0 +1,106 @@
+"""Sessions: who a token belongs to, and when it opens nothing any more."""
+
+import sqlite3
+from pathlib import Path
+
+from core_harness import Core, run
+
+from aileron_core.ids import token_hash
+from aileron_core.sessions.book import SessionBook
+from aileron_core.sessions.model import OpenedSession
+from aileron_core.testing import FrozenClock
+
+
+def opened(book: SessionBook, ttl: float = 3600.0) -> OpenedSession:
+    draft = book.draft(agent="a", label="", cwd="/", pid=1, executable="", ttl=ttl)
+    book.add(draft.session)
+    return draft
+
+
+def test_a_token_opens_its_session_until_its_time_is_over() -> None:
+    """WIRE, Tokens: until the session ends; kept as SHA-256 alone."""
+    clock = FrozenClock()
+    book = SessionBook(clock)
+    mine, other = opened(book), opened(book)
+    assert book.authenticate(mine.token) == mine.session
+    for wrong in ("", mine.token[:-1], mine.gateway_token, mine.session.token_hash, "\ud7ff"):
+        assert book.authenticate(wrong) is None
+    assert mine.token not in repr(mine) + repr(mine.session) + repr(vars(book))
+    clock.advance(3600)
+    assert book.authenticate(mine.token) is None
+    assert {session for session, _ in book.overdue()} == {mine.session, other.session}
+    book.remove(mine.session.session_id)
+    assert book.get(mine.session.session_id) is None
+
+
+def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
+    """WIRE: once opened, its loss for 5 s ends the session; one that comes back in time does not."""
+    clock = FrozenClock()
+    book = SessionBook(clock)
+    session = opened(book).session
+    clock.advance(100)
+    assert book.overdue() == ()  # it never opened one
+    book.hold(session.session_id)
+    book.hold(session.session_id)
+    book.release(session.session_id)
+    clock.advance(10)
+    assert book.connected(session.session_id)
+    assert book.overdue() == ()
+    book.release(session.session_id)
+    clock.advance(4.9)
+    assert book.overdue() == ()
+    book.hold(session.session_id)
+    book.release(session.session_id)
+    clock.advance(4.9)
+    clock.step(-86400)  # the wall clock does not count
+    assert book.overdue() == ()
+    clock.advance(0.1)
+    assert [session for session, _ in book.overdue()] == [session]
+    book.remove(session.session_id)
+    book.release(session.session_id)
+    assert not book.connected(session.session_id)
+
+
+def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
+    """H21: a row without the record of its opening is no session; nor is one with another token."""
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            assert core.plane.sessions.authenticate(core.token) == core.session
+        connection = sqlite3.connect(home / "aileron.db")
+        with connection:
+            connection.execute(
+                "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, "
+                "token_hash, gateway_hash, opened_at, expires_at, held, last_record) "
+                "SELECT 'ses-00000000000000000000000000', agent, label, cwd, executable, "
+                "opened_by, ?, 'g', opened_at, expires_at, 0, last_record FROM sessions",
+                (token_hash("forged"),),
+            )
+            connection.execute(
+                "UPDATE sessions SET token_hash = ? WHERE session_id = ?",
+                (token_hash("changed"), core.session.session_id),
+            )
+        connection.close()
+        async with Core.open(home) as again:
+            for token in ("forged", "changed", core.token):
+                assert again.plane.sessions.authenticate(token) is None
+
+    run(story())
+
+
+def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None:
+    """WIRE, Tokens: until the session ends."""
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            token, session_id = core.token, core.session.session_id
+        async with Core.open(home) as core:
+            assert core.plane.sessions.authenticate(token) is not None
+            await core.plane.end_session(session_id, "it was ended")
+            await core.plane.end_session(session_id, "it was ended")
+            assert len(await core.records("session.ended")) == 1
+        async with Core.open(home) as core:
+            assert core.plane.sessions.authenticate(token) is None
+            assert token not in str(await core.records())
+
+    run(story())
