@@ -17,7 +17,13 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
-_SLOW = ("tests/e2e/", "tests/tui/")
+_SLOW = (
+    "tests/e2e/",
+    "tests/tui/",
+    "tests/unit/mcp/test_clients.py",
+    "tests/unit/mcp/test_mount.py",
+    "tests/unit/mcp/test_relay.py",
+)
 """Real processes, and a real screen: `make check` leaves them to `make test`."""
 
 
