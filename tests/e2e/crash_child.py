@@ -2,6 +2,7 @@
 
 Each line of stdin is one intent, each line of stdout a fact. `--failpoint NAME` stops the process
 with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>").
+`--restart-grace` shortens WIRE.md's 30 seconds, which are the default.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from aileron_core.control_plane.port import (
     IntentRefused,
     Refresh,
 )
+from aileron_core.sessions import book
 from aileron_core.storage.home import Home
 from aileron_tui.cli.root import _log_to, core_thread
 
@@ -69,12 +71,14 @@ def main() -> None:
     parser.add_argument("--accept-installed", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--failpoint")
+    parser.add_argument("--restart-grace", type=float, default=book.RESTART_GRACE)
     options = parser.parse_args()
 
     def fail(name: str) -> None:
         if name == options.failpoint:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    book.RESTART_GRACE = options.restart_grace  # type: ignore[misc]
     home = Home(options.home)
     home.prepare()
     _log_to(home)
