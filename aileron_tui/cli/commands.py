@@ -4,13 +4,14 @@ from typing import Any
 
 import click
 
-from aileron_tui.cli.output import EXIT, Context, command_options
+from aileron_tui.cli.output import EXIT, Context, command_options, shared_options
 
 __all__ = ["aileron"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def aileron() -> None:
+@shared_options
+def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
     """The control plane and approval console for AI agents."""
 
 

@@ -25,7 +25,15 @@ from aileron_core.errors import (
 from aileron_core.storage.home import DEFAULT_HOME
 from aileron_core.text import escape
 
-__all__ = ["EXIT", "Context", "Fault", "command_options", "exit_code", "safe_json"]
+__all__ = [
+    "EXIT",
+    "Context",
+    "Fault",
+    "command_options",
+    "exit_code",
+    "safe_json",
+    "shared_options",
+]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -92,16 +100,29 @@ def _home(given: str | None) -> Path:
     return Path(chosen).expanduser().absolute()
 
 
+def shared_options(function: _F) -> _F:
+    """Give a command or group the options that stand everywhere (WIRE.md, Command line)."""
+    for option in (
+        click.option("--no-color", is_flag=True, help="Print without colour."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        click.option(
+            "--home", metavar="DIR", help="Aileron's home (default: $AILERON_HOME, ~/.aileron)."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 def command_options(function: _F) -> _F:
     """Give a command `--home`, `--json` and `--no-color`, and our way of ending."""
 
-    @click.option(
-        "--home", metavar="DIR", help="Aileron's home (default: $AILERON_HOME, ~/.aileron)."
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-    @click.option("--no-color", is_flag=True, help="Print without colour.")
+    @shared_options
     @functools.wraps(function)
     def wrapped(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
+        # The same options before the command's name count too.
+        root = click.get_current_context().find_root().params
+        home = home or root.get("home")
+        as_json, no_color = as_json or root["as_json"], no_color or root["no_color"]
         color = not no_color and "NO_COLOR" not in os.environ and sys.stdout.isatty()
         context = Context(home=_home(home), json=as_json, color=color)
         try:
