@@ -6,6 +6,7 @@ STYLE 4 and its appendix B tell what was tried.
 import asyncio
 import contextlib
 import os
+import resource
 import socket
 from collections.abc import Callable, Generator
 from typing import Any, Self, cast
@@ -16,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from aileron_core import tasks
 from aileron_core.errors import ServerStartError
+from aileron_core.server.auth import Peer
 from aileron_core.server.listen import peer_of
 
 __all__ = ["EmbeddedServer"]
@@ -23,16 +25,34 @@ __all__ = ["EmbeddedServer"]
 _DRAIN_SECONDS = 2
 _MAX_HEAD = 64 * 1024
 """Bytes of request line and headers, counted in whole reads: the parser itself has no bound."""
+_HEAD_SECONDS = 10.0
+"""From the first byte that may begin a head (or the connection itself) to the head's end."""
+_MOST_CONNECTIONS = 1024
+"""Over TCP. Where the process may open fewer than twice as many files, half of those."""
+
+
+def _most_connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_CONNECTIONS if soft < 0 else min(_MOST_CONNECTIONS, soft // 2)
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with the kernel's word on who is at the other end of a Unix socket, and a bounded head."""
+    """HTTP with the kernel's word on who is at the other end of a Unix socket, and bounded heads.
+
+    Whoever reaches the port may open connections and say nothing: they may not use up the files
+    that the rest of the process needs, nor keep others from being heard.
+    """
 
     _in_head = True
     _head_bytes = 0
+    began = 0.0
+    _deadline: asyncio.TimerHandle | None = None
+    peer: Peer | None = None
 
     def data_received(self, data: bytes) -> None:
         """Drop a connection whose request's head does not end."""
+        if self._in_head and self._deadline is None:
+            self._expect_head()
         self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
         if self._head_bytes - len(data) > _MAX_HEAD:
             self.send_400_response("The request's head is too long.")
@@ -42,6 +62,7 @@ class _Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Stop counting: what follows is the body, which the guard bounds."""
         self._in_head, self._head_bytes = False, 0
+        self._heard()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -49,24 +70,65 @@ class _Protocol(HttpToolsProtocol):
         self._in_head = True
         super().on_message_complete()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of the deadline too."""
+        self._heard()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self.began = self.loop.time()
+        self._deadline = self.loop.call_later(_HEAD_SECONDS, self._late)
+
+    def _heard(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self) -> None:
+        if self.silent:
+            self.drop()
+        else:  # the head of a request that waits behind another
+            self._expect_head()
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        # Not `close`, which would wait for what the other end does not read.
+        self.transport.abort()
+
+    @property
+    def silent(self) -> bool:
+        """Whether no request of it is being heard or answered."""
+        return self._in_head and (not self.cycle or self.cycle.response_complete)
+
+    def _make_room(self) -> None:
+        """Over the limit the connection goes that has been silent longest, or else the new one."""
+        connections = cast("set[object]", self.connections)
+        others = [each for each in connections if isinstance(each, _Protocol) and each.peer is None]
+        if len(others) > _most_connections():
+            silent = [each for each in others if each.silent]
+            min(silent, key=lambda each: each.began, default=self).drop()
+
     def connection_made(self, transport: Any) -> None:
-        """Refuse another user's process at once."""
+        """Refuse another user's process at once, and more connections than can be served."""
         super().connection_made(transport)
+        self._expect_head()
         raw: socket.socket | None = transport.get_extra_info("socket")
-        self._aileron_peer = None
+        self.peer = None
         if raw is not None and raw.family == socket.AF_UNIX:
             # uvloop hands out a stand-in; the descriptor is the socket's own.
             with socket.socket(fileno=os.dup(raw.fileno())) as own:
-                self._aileron_peer = peer_of(own)
-            if self._aileron_peer is None or self._aileron_peer.uid != os.getuid():
+                self.peer = peer_of(own)
+            if self.peer is None or self.peer.uid != os.getuid():
                 transport.abort()
+        else:
+            self._make_room()
 
     def on_message_begin(self) -> None:
         """Put the peer where the guard finds it."""
         super().on_message_begin()
-        if self._aileron_peer is not None:
+        if self.peer is not None:
             scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
-            scope["extensions"] = {"aileron.peer": self._aileron_peer}
+            scope["extensions"] = {"aileron.peer": self.peer}
 
 
 class _Server(uvicorn.Server):
