@@ -1,0 +1,47 @@
+"""What commands print and how they end."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core import errors
+from aileron_tui.cli.output import EXIT, Fault, exit_code, safe_json
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
+    """A terminal obeys nothing in it, and a program reads it back unchanged."""
+    printed = safe_json(value)
+    assert printed.isascii()
+    assert printed.isprintable()
+    assert json.loads(printed) == value
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.ConsoleAbsent("x"), 69),
+        (errors.Unauthorized("x"), 77),
+        (errors.Forbidden("x"), 77),
+        (errors.InvalidArguments("x"), 2),
+        (errors.InvalidRequest("x"), 2),
+        (errors.InternalError("x"), 70),
+        (errors.IllegalTransition("x"), 70),
+        (errors.HomeError("x"), 1),
+        (errors.Conflict("x"), 1),
+        (errors.StorageUnavailable("x"), 1),
+        (Fault(EXIT.PENDING, "x"), 75),
+    ],
+)
+def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:
+    """WIRE.md, Command line."""
+    assert exit_code(error) == code
