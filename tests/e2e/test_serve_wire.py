@@ -180,6 +180,31 @@ def test_a_chunked_body_over_the_limit_is_refused(shared: Console, token: str) -
     connection.close()
 
 
+@pytest.mark.parametrize("size", [MIB + 1, 3 * MIB])
+@pytest.mark.parametrize("stated", [True, False])
+def test_what_is_mounted_has_the_same_limit(
+    shared: Console, token: str, size: int, stated: bool
+) -> None:
+    """`/mcp` answers 413 too, in the one error body."""
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    connection = shared.connection()
+    body = b'{"x": "' + b"x" * size
+    pieces = (body[at : at + 65536] for at in range(0, len(body), 65536))
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        if stated:
+            connection.request("POST", "/mcp", body, headers)
+        else:
+            connection.request("POST", "/mcp", pieces, headers, encode_chunked=True)
+    response = connection.getresponse()
+    assert response.status == 413
+    assert json.loads(response.read())["error"]["class"] == "payload_too_large"
+    connection.close()
+
+
 def test_a_chunked_body_within_the_limit_is_read(shared: Console, token: str) -> None:
     """Chunked is not refused for its own sake."""
     connection = shared.connection()
