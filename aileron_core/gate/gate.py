@@ -1,7 +1,7 @@
 """The gate: the only caller of the executor, and the one path of every call (DESIGN 2)."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from aileron_core import tasks
 from aileron_core.actions.validate import check_arguments
@@ -15,7 +15,7 @@ from aileron_core.execution.executor import Executor, RunPlan
 from aileron_core.gate.carrying import finish
 from aileron_core.gate.held import Held, Look, RunBook
 from aileron_core.gate.journal import Journal, Naming
-from aileron_core.gate.locks import ConnectorLocks
+from aileron_core.gate.locks import ConnectorLocks, SessionLanes
 from aileron_core.gate.looking import Lookout
 from aileron_core.gate.ports import GateSettings, Library, Loaded
 from aileron_core.ids import new_approval_id, new_run_id
@@ -57,6 +57,7 @@ class Gate:
     database: Database
     clock: Clock
     settings: GateSettings
+    lanes: SessionLanes = field(default_factory=SessionLanes)
 
     async def run(self, call: Call) -> RunAnswer:
         """Run an ungated action to its end, or put a gated one before a person and return at once.
@@ -212,7 +213,10 @@ class Gate:
         assert held.loaded is not None
         assert held.row.args is not None
         action = held.loaded.action
-        async with self.locks.using(held.lock_keys(), alone=False):
+        async with (
+            self.lanes.using(held.row.session_id),
+            self.locks.using(held.lock_keys(), alone=False),
+        ):
             await self._admit(held, Event.START, Naming.STARTED, f"Started {action.name}")
             plan = RunPlan(action=action, args=held.row.args, connectors=held.loaded.connectors)
             ending = await self.executor.run(plan)

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-__all__ = ["ConnectorLocks"]
+__all__ = ["ConnectorLocks", "SessionLanes"]
 
 
 @dataclass(slots=True)
@@ -80,3 +80,34 @@ class ConnectorLocks:
                 await lock.acquire(alone=alone)
                 stack.callback(lock.release, alone=alone)
             yield
+
+
+@dataclass(slots=True)
+class _Lane:
+    turns: asyncio.Semaphore
+    users: int = 0
+
+
+class SessionLanes:
+    """At most *width* ungated runs of a session at once; its others wait, and no other session's.
+
+    Every guest takes a thread of one pool. Without this a session whose calls are slow would take
+    all of them, and then neither another agent nor a person's look is served.
+    """
+
+    def __init__(self, width: int = 8) -> None:
+        self._width = width
+        self._lanes: dict[str, _Lane] = {}
+
+    @asynccontextmanager
+    async def using(self, session_id: str) -> AsyncGenerator[None, None]:
+        """Hold one of the session's turns for as long as the context is open."""
+        lane = self._lanes.setdefault(session_id, _Lane(asyncio.Semaphore(self._width)))
+        lane.users += 1
+        try:
+            async with lane.turns:
+                yield
+        finally:
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[session_id]
