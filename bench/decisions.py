@@ -34,7 +34,7 @@ def _floor(folder: Path) -> float:
 async def _ask(plane: ControlPlane) -> list[str]:
     waiting: list[str] = []
     for _ in range(DECISIONS // PER_SESSION):
-        opened = await plane.open_session(
+        opened = await plane.session_desk.open(
             agent="bench", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=3600
         )
         for number in range(PER_SESSION):

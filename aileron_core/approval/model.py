@@ -53,7 +53,7 @@ class RunRow:
         Raises:
             IllegalTransition: the table has no such edge from this state.
         """
-        return replace(self, state=advance(self.state, event), **changes)
+        return replace(self, state=advance(self.state, event, gated=self.gated), **changes)
 
     def to_columns(self) -> tuple[Any, ...]:
         """Return the values in the order of `COLUMNS`."""

@@ -123,12 +123,15 @@ OPEN = frozenset(State) - FINAL - {State.NEW}
 """States of a run that is not over."""
 
 
-def advance(state: State, event: Event) -> State:
+def advance(state: State, event: Event, *, gated: bool = False) -> State:
     """Return the state after *event*.
 
     Raises:
-        IllegalTransition: the table has no such edge.
+        IllegalTransition: the table has no such edge, or a *gated* run would start without a
+            person's yes (from the vault, say).
     """
+    if gated and event is Event.START and state is not State.APPROVED:
+        raise IllegalTransition(f"a gated run that is {state} cannot start; it stays {state}")
     try:
         return TRANSITIONS[state, event]
     except KeyError:

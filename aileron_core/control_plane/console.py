@@ -126,7 +126,7 @@ class CoreThread:
                 await library.take_in(intent.kind, intent.name, intent.digest, by="person")
         except AileronError as error:
             if isinstance(error, StorageUnavailable):
-                self._plane.note_unwritable(error)
+                self._plane.news.unwritable(error.message)
             about = getattr(intent, "approval_id", "")
             self._plane.facts.publish(IntentRefused(approval_id=about, message=error.message))
 

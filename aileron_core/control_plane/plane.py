@@ -5,9 +5,9 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
@@ -27,24 +27,10 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.control_plane.library import HomeLibrary
-from aileron_core.control_plane.port import (
-    ApprovalUpdated,
-    ApprovalView,
-    Fact,
-    LibraryUpdated,
-    Recorded,
-    SessionsUpdated,
-    SessionView,
-    Snapshot,
-    StorageHealth,
-)
-from aileron_core.control_plane.processes import executable_of, is_ancestor
-from aileron_core.control_plane.views import (
-    approval_view,
-    record_view,
-    records_from,
-    session_view,
-)
+from aileron_core.control_plane.news import News
+from aileron_core.control_plane.port import Fact, Snapshot
+from aileron_core.control_plane.session_desk import SessionDesk, nobody
+from aileron_core.control_plane.views import records_from
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.execution.executor import Executor
@@ -56,15 +42,12 @@ from aileron_core.gate.locks import ConnectorLocks
 from aileron_core.gate.looking import Lookout
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.gate.recovery import Recovery
-from aileron_core.ids import token_hash
-from aileron_core.sessions import rows as session_rows
 from aileron_core.sessions.book import SessionBook
-from aileron_core.sessions.model import OpenedSession, Session
+from aileron_core.sessions.model import Session
 from aileron_core.settings import Settings
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.home import Home, HomeLock
-from aileron_core.storage.open import ChainHead
-from aileron_core.storage.record import AuditRecord, CommittedRecord
+from aileron_core.storage.record import AuditRecord
 from aileron_core.words import two_words
 
 __all__ = ["ControlPlane", "PlaneOptions"]
@@ -95,9 +78,8 @@ class ControlPlane:
         self.facts: EventBus[Fact] = EventBus()
         self.sessions = SessionBook(self.clock)
         self.url = ""
-        self._health = StorageHealth(writable=True)
         self._lock = HomeLock(home)
-        self._news: EventBus[Held] = EventBus()
+        self._moved: EventBus[Held] = EventBus()
         self._book = RunBook()
         self._tick: asyncio.Task[None] | None = None
         self._forgot_at = 0.0
@@ -121,7 +103,10 @@ class ControlPlane:
         return self
 
     async def _open(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        settings = GateSettings(expires_seconds=self.options.settings.expires_seconds)
+        self.news = News(
+            self.facts, self._book, self.sessions, preview_seconds=settings.preview_seconds
+        )
         self.database = Database(self.home.database, seal)
         # Before the first record of this life overwrites what the last one left.
         found = await self.database.read(lambda c: head_contradiction(c, self.home.path))
@@ -130,8 +115,8 @@ class ControlPlane:
         self._journald = SystemJournal(self.home.path) if JOURNAL.exists() else None
         if self._journald is not None:
             self.database.on_commit(self._journald)
-        self.database.on_commit(self._committed)
-        self.database.on_failure(self._commit_failed)
+        self.database.on_commit(self.news.committed)
+        self.database.on_failure(self.news.commit_failed)
         self._store = ConnectorStore(self.home.path)
         self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
@@ -144,23 +129,27 @@ class ControlPlane:
             database=self.database,
             clock=self.clock,
             routes=self.options.routes,
-            changed=self._library_changed,
+            changed=lambda: self.news.library_changed(self.library),
         )
-        self._compose()
+        self._compose(settings)
+        self.session_desk = SessionDesk(
+            book=self.sessions,
+            database=self.database,
+            clock=self.clock,
+            changed=self.news.sessions_changed,
+            gone=self._requester_gone,
+        )
         await self._note_start(found)
         await self.library.load()
         if self.options.accept_installed:
             await self.library.accept_all()
-        now = self.clock.now()
-        self.sessions.load(await self.database.read(lambda c: session_rows.living(c, now)))
-        await self._recover()
-        self._news.subscribe(self._run_changed)
+        await self._recover(await self.session_desk.load())
+        self._moved.subscribe(self.news.run_changed)
         self._tick = tasks.spawn(self._ticking(), name="tick")
 
-    def _compose(self) -> None:
-        settings = GateSettings(expires_seconds=self.options.settings.expires_seconds)
+    def _compose(self, settings: GateSettings) -> None:
         self._gate_settings = settings
-        journal = Journal(self.database, self.clock, self._news, self.options.failpoint)
+        journal = Journal(self.database, self.clock, self._moved, self.options.failpoint)
         executor = Executor(self.clock)
         locks = ConnectorLocks()
         lookout = Lookout(executor, journal, self.clock, settings)
@@ -208,10 +197,7 @@ class ControlPlane:
 
         await self.database.write(unit)
 
-    async def _recover(self) -> None:
-        known = {session.session_id: session for session in self.sessions.all()}
-        stored = await self.database.read(session_rows.everyone)
-        known = {**{session.session_id: session for session in stored}, **known}
+    async def _recover(self, known: Mapping[str, Session]) -> None:
         recovery = Recovery(
             book=self._book,
             journal=self._journal,
@@ -219,7 +205,7 @@ class ControlPlane:
             library=self.library,
             database=self.database,
             clock=self.clock,
-            session_of=lambda session_id: known.get(session_id) or _nobody(session_id),
+            session_of=lambda session_id: known.get(session_id) or nobody(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
         await self._forget_old()
@@ -280,31 +266,27 @@ class ControlPlane:
             try:
                 await self.library.poll()
                 await self.desk.sweep()
-                for session, why in self.sessions.overdue():
-                    await self.end_session(session.session_id, why)
+                await self.session_desk.sweep()
                 if self.clock.now() - self._forgot_at > _FORGET_EVERY:
                     await self._forget_old()
-                if not self._health.writable:
+                if not self.news.health.writable:
                     await self._probe()
             except StorageUnavailable as error:
-                self._unwritable(error.message)
+                self.news.unwritable(error.message)
             except (AileronError, OSError, sqlite3.Error) as error:
                 _log.error("a tick failed with %s", type(error).__name__)
 
     async def _probe(self) -> None:
         """See whether the database can be written again, by recording that it could not."""
-        await self.database.write(
-            lambda tx: tx.record(
-                self._record("storage.mended", "aileron", "The audit can be written again", {})
-            )
-        )
-        self._health = StorageHealth(writable=True)
-        self.facts.publish(self._health)
+        record = self._record("storage.mended", "aileron", "The audit can be written again", {})
+        await self.database.write(lambda tx: tx.record(record))
+        self.news.mended()
 
-    def _unwritable(self, message: str) -> None:
-        if self._health.writable:
-            self._health = StorageHealth(writable=False, message=message)
-            self.facts.publish(self._health)
+    def _requester_gone(self, session_id: str) -> None:
+        """Its approvals stay; what is shown of them differs."""
+        for held in self._book:
+            if held.row.session_id == session_id and held.row.gated and not held.is_final:
+                self._journal.tell(held)
 
     # Addresses
 
@@ -363,90 +345,8 @@ class ControlPlane:
         """Return RFC 3339."""
         return rfc3339(seconds)
 
-    # Sessions
-
-    async def open_session(
-        self,
-        *,
-        agent: str,
-        label: str,
-        cwd: str,
-        claimed_pid: int | None,
-        peer_pid: int,
-        ttl: float,
-    ) -> OpenedSession:
-        """Open a session for the process at the other end of the home's socket.
-
-        A pid that it claims counts only if that is the process itself or one of its parents.
-        """
-        pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
-        draft = self.sessions.draft(
-            agent=agent, label=label, cwd=cwd, pid=pid, executable=executable_of(pid), ttl=ttl
-        )
-
-        def unit(tx: Tx) -> Session:
-            session = replace(draft.session, last_record=tx.next_seq())
-            session_rows.insert(tx, session)
-            extra = {"token_hash": session.token_hash, "pid": pid, "opened_by": session.opened_by}
-            record = self._record("session.opened", "agent", "A session was opened", extra)
-            tx.record(replace(record, session=session.session_id))
-            return session
-
-        session = await self.database.write(unit)
-        self.sessions.add(session)
-        self._sessions_changed()
-        return replace(draft, session=session)
-
-    async def end_session(self, session_id: str, why: str) -> None:
-        """End a session; the second time nothing happens. Its open approvals stay, marked."""
-        if self.sessions.get(session_id) is None:
-            return
-        self.sessions.remove(session_id)
-
-        def unit(tx: Tx) -> None:
-            session_rows.end(tx, session_id, self.clock.now())
-            record = self._record("session.ended", "aileron", f"A session ended: {why}", {})
-            tx.record(replace(record, session=session_id))
-
-        await self.database.write(unit)
-        self._sessions_changed()
-        for held in self._book:
-            if held.row.session_id == session_id and held.row.gated and not held.is_final:
-                self._journal.tell(held)
-
-    async def ended_by_token(self, session_id: str, token: str) -> bool:
-        """Return whether *token* was this session's own and the session has ended."""
-        offered = token_hash(token)
-        return await self.database.read(lambda c: session_rows.ended(c, session_id, offered))
-
-    async def hold(self, session_id: str) -> None:
-        """Note that the session's hold stream is open; the first time, durably, for the next life."""
-        session = self.sessions.get(session_id)
-        self.sessions.hold(session_id)
-        self._sessions_changed()
-        if session is not None and not session.held:
-            self.sessions.add(replace(session, held=True))
-            await self._note_hold(session_id)
-
-    async def _note_hold(self, session_id: str) -> None:
-        def unit(tx: Tx) -> None:
-            session_rows.mark_held(tx, session_id)
-            record = self._record("session.held", "agent", "A session is held open", {})
-            tx.record(replace(record, session=session_id))
-
-        with suppress(AileronError):  # then it ends with its time, not with its agent
-            await self.database.write(unit)
-
-    def release(self, session_id: str, *, draining: bool) -> None:
-        """Note that the session's hold stream was lost, by its agent unless the console stops."""
-        if not draining:
-            self.sessions.release(session_id)
-            self._sessions_changed()
-
-    # Facts
-
     async def snapshot(self, records: int = 500) -> Snapshot:
-        """Return everything that a front end draws first. Facts published after it are later than it."""
+        """Return everything that a front end draws first; facts published after it are later than it."""
         found = await self.database.read(lambda connection: records_from(connection, records))
         return Snapshot(
             version=self.version,
@@ -454,85 +354,20 @@ class ControlPlane:
             url=self.url,
             routes=self.routes,
             accepted_installed=self.options.accept_installed,
-            approvals=tuple(self._view(held) for held in self._shown()),
-            sessions=self._session_views(),
+            approvals=self.news.approvals(),
+            sessions=self.news.sessions(),
             held_back=self.library.held_back(),
             problems=self.library.problems(),
             actions_ready=len(self.library.ready()),
             records=found,
             head_words=two_words(self.database.head.hash),
-            health=self._health,
+            health=self.news.health,
         )
-
-    def _shown(self) -> Sequence[Held]:
-        return sorted(
-            (held for held in self._book if held.row.gated),
-            key=lambda held: (held.row.requested_at, held.row.run_id),
-        )
-
-    def _view(self, held: Held) -> ApprovalView:
-        return approval_view(held, self.sessions, self._gate_settings.preview_seconds)
-
-    def _session_views(self) -> tuple[SessionView, ...]:
-        return tuple(session_view(session, self.sessions) for session in self.sessions.all())
-
-    def _run_changed(self, held: Held) -> None:
-        if held.row.gated:
-            self.facts.publish(ApprovalUpdated(view=self._view(held)))
-
-    def _sessions_changed(self) -> None:
-        self.facts.publish(SessionsUpdated(sessions=self._session_views()))
-
-    def _library_changed(self) -> None:
-        self.facts.publish(
-            LibraryUpdated(
-                held_back=self.library.held_back(),
-                problems=self.library.problems(),
-                actions_ready=len(self.library.ready()),
-            )
-        )
-
-    def _committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
-        """Called on the writer's thread."""
-        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
-            self._loop.call_soon_threadsafe(self._publish_records, head, tuple(committed))
-
-    def _commit_failed(self, error: AileronError) -> None:
-        """Called on the writer's thread: whoever's write it was, the person has to know."""
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._unwritable, error.message)
-
-    def _publish_records(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
-        words = two_words(head.hash)
-        for each in committed:
-            session = self.sessions.get(each.record.session or "")
-            agent = session.agent if session else ""
-            self.facts.publish(Recorded(record=record_view(each, agent), head_words=words))
-
-    def note_unwritable(self, error: StorageUnavailable) -> None:
-        """Tell front ends that nothing can be decided."""
-        self._unwritable(error.message)
 
     def _record(self, event: str, actor: str, summary: str, extra: dict[str, Any]) -> AuditRecord:
         return AuditRecord(
             at=rfc3339(self.clock.now()), event=event, actor=actor, summary=summary, extra=extra
         )
-
-
-def _nobody(session_id: str) -> Session:
-    return Session(
-        session_id=session_id,
-        agent="unknown",
-        label="",
-        cwd="",
-        pid=None,
-        executable="",
-        opened_by="relay",
-        token_hash="",
-        gateway_hash="",
-        opened_at=0.0,
-        expires_at=0.0,
-    )
 
 
 def _write_private(path: Path, text: str) -> None:

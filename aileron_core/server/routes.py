@@ -91,7 +91,7 @@ async def open_session(request: Request) -> Response:
     body = await json_object(request, ("agent", "label", "cwd", "pid", "ttl_seconds"))
     ttl = number(body, "ttl_seconds", default=86400, least=1, most=30 * 86400)
     pid = whole_number(body, "pid", default=None, least=1, most=2**31)
-    opened = await plane_of(request).open_session(
+    opened = await plane_of(request).session_desk.open(
         agent=text(body, "agent", most=64, least=1),
         label=text(body, "label", most=128, default=""),
         cwd=text(body, "cwd", most=4096),
@@ -135,7 +135,7 @@ async def hold_session(request: Request) -> Response:
 
     async def beats() -> AsyncIterator[bytes]:
         try:
-            await plane.hold(session_id)
+            await plane.session_desk.hold(session_id)
             yield b": held\n\n"
             while not draining.is_set():
                 try:
@@ -146,7 +146,7 @@ async def hold_session(request: Request) -> Response:
                 if plane.sessions.get(session_id) is None:
                     return
         finally:
-            plane.release(session_id, draining=draining.is_set())
+            plane.session_desk.release(session_id, draining=draining.is_set())
 
     return StreamingResponse(beats(), media_type="text/event-stream")
 
@@ -158,12 +158,14 @@ async def end_session(request: Request) -> Response:
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
-        if await plane_of(request).ended_by_token(session_id, bearer_of(request.scope)):
+        if await plane_of(request).session_desk.ended_by_token(
+            session_id, bearer_of(request.scope)
+        ):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
             raise NotFound("That is no session id.")
-    await plane_of(request).end_session(session_id, "it was ended")
+    await plane_of(request).session_desk.end(session_id, "it was ended")
     return Response(status_code=204)
 
 

@@ -135,3 +135,13 @@ _SEARCH = settings(
     suppress_health_check=list(HealthCheck),
     print_blob=False,
 )
+
+
+def test_a_gated_run_starts_from_a_persons_yes_and_from_nowhere_else() -> None:
+    """The table lets an ungated run start anew or from the vault; a gated one only once approved."""
+    for state in State:
+        if state is State.APPROVED:
+            assert advance(state, Event.START, gated=True) is State.EXECUTING
+            continue
+        with pytest.raises(IllegalTransition):
+            advance(state, Event.START, gated=True)

@@ -250,7 +250,7 @@ async def open_session(plane: ControlPlane) -> tuple[Session, str]:
     """Open a session as the home's socket does, for this very process."""
     import os
 
-    opened = await plane.open_session(
+    opened = await plane.session_desk.open(
         agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=86400.0
     )
     return opened.session, opened.token

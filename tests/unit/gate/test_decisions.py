@@ -339,7 +339,7 @@ def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> No
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             assert not view.requester_gone
-            await core.plane.end_session(core.session.session_id, "it was ended")
+            await core.plane.session_desk.end(core.session.session_id, "it was ended")
             gone = core.views(view.approval_id)[-1]
             assert (gone.state, gone.requester_gone) == ("pending", True)
             assert core.plane.sessions.authenticate(core.token) is None

@@ -96,8 +96,8 @@ def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None
             token, session_id = core.token, core.session.session_id
         async with Core.open(home) as core:
             assert core.plane.sessions.authenticate(token) is not None
-            await core.plane.end_session(session_id, "it was ended")
-            await core.plane.end_session(session_id, "it was ended")
+            await core.plane.session_desk.end(session_id, "it was ended")
+            await core.plane.session_desk.end(session_id, "it was ended")
             assert len(await core.records("session.ended")) == 1
         async with Core.open(home) as core:
             assert core.plane.sessions.authenticate(token) is None

@@ -1,0 +1,118 @@
+"""What front ends are told while the core lives: every change as a fact, in order."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from aileron_core.control_plane.library import HomeLibrary
+from aileron_core.control_plane.port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Fact,
+    LibraryUpdated,
+    Recorded,
+    SessionsUpdated,
+    SessionView,
+    StorageHealth,
+)
+from aileron_core.control_plane.views import approval_view, record_view, session_view
+from aileron_core.errors import AileronError
+from aileron_core.events import EventBus
+from aileron_core.gate import Held
+from aileron_core.gate.held import RunBook
+from aileron_core.sessions.book import SessionBook
+from aileron_core.storage.open import ChainHead
+from aileron_core.storage.record import CommittedRecord
+from aileron_core.words import two_words
+
+__all__ = ["News"]
+
+
+class News:
+    """Turns what happens in the rooms into facts.
+
+    Args:
+        facts: where they are published, on the core's loop.
+        book: the runs.
+        sessions: the sessions.
+        preview_seconds: how long a preview may take, for the screen.
+    """
+
+    def __init__(
+        self,
+        facts: EventBus[Fact],
+        book: RunBook,
+        sessions: SessionBook,
+        *,
+        preview_seconds: float,
+    ) -> None:
+        self._facts = facts
+        self._book = book
+        self._sessions = sessions
+        self._preview_seconds = preview_seconds
+        self._loop = asyncio.get_running_loop()
+        self.health = StorageHealth(writable=True)
+
+    def approvals(self) -> tuple[ApprovalView, ...]:
+        """Return every approval in memory, in order of arrival."""
+        shown = (held for held in self._book if held.row.gated)
+        ordered = sorted(shown, key=lambda held: (held.row.requested_at, held.row.run_id))
+        return tuple(self._view(held) for held in ordered)
+
+    def sessions(self) -> tuple[SessionView, ...]:
+        """Return the open sessions."""
+        return tuple(session_view(session, self._sessions) for session in self._sessions.all())
+
+    def _view(self, held: Held) -> ApprovalView:
+        return approval_view(held, self._sessions, self._preview_seconds)
+
+    # What has changed
+
+    def run_changed(self, held: Held) -> None:
+        """A run is new or differs."""
+        if held.row.gated:
+            self._facts.publish(ApprovalUpdated(view=self._view(held)))
+
+    def sessions_changed(self) -> None:
+        """A session came, went, or is held or not."""
+        self._facts.publish(SessionsUpdated(sessions=self.sessions()))
+
+    def library_changed(self, library: HomeLibrary) -> None:
+        """Files came, went or differ."""
+        self._facts.publish(
+            LibraryUpdated(
+                held_back=library.held_back(),
+                problems=library.problems(),
+                actions_ready=len(library.ready()),
+            )
+        )
+
+    # Storage; the first two on the writer's thread
+
+    def committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
+        """Records are on disk."""
+        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+            self._loop.call_soon_threadsafe(self._publish_records, head, tuple(committed))
+
+    def commit_failed(self, error: AileronError) -> None:
+        """A write failed: whoever's it was, the person has to know."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.unwritable, error.message)
+
+    def _publish_records(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
+        words = two_words(head.hash)
+        for each in committed:
+            session = self._sessions.get(each.record.session or "")
+            agent = session.agent if session else ""
+            self._facts.publish(Recorded(record=record_view(each, agent), head_words=words))
+
+    def unwritable(self, message: str) -> None:
+        """Nothing can run or be decided until the database can be written."""
+        if self.health.writable:
+            self.health = StorageHealth(writable=False, message=message)
+            self._facts.publish(self.health)
+
+    def mended(self) -> None:
+        """It can be written again."""
+        self.health = StorageHealth(writable=True)
+        self._facts.publish(self.health)
