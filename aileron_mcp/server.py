@@ -32,6 +32,7 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import AileronError, NotFound, Unauthorized, Unavailable
 from aileron_core.tasks import spawn
 from aileron_mcp.mount import AsgiApp, Call, Message, Receive, Send, send_json
+from aileron_mcp.opened import OpenSessions
 from aileron_mcp.translate import (
     CHECK_ACTION_STATUS,
     INSTRUCTIONS,
@@ -108,6 +109,7 @@ class McpMount:
         self._actions: dict[str, str] = {}
         self._handshaken: dict[str, _Subscriber] = {}
         self._closing = asyncio.Event()
+        self._opened = OpenSessions()
         server = _ToolServer(
             "aileron",
             version=version,
@@ -170,8 +172,13 @@ class McpMount:
         user = AuthenticatedUser(AccessToken(token="", client_id=principal, scopes=[]))
         inner = {**scope, "user": user, "aileron.caller": caller}
         session_id = headers.get("mcp-session-id")
-        if scope["method"] == "DELETE" and session_id is not None:
+        if session_id is None:
+            send = self._counted(inner, principal, send)
+        elif scope["method"] == "DELETE":
             self._handshaken.pop(session_id, None)
+            self._opened.closed(principal, session_id)
+        else:
+            self._opened.used(principal, session_id)
         standing = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
         inbound = _ended_by(receive, self._closing) if standing else receive
         try:
@@ -179,6 +186,26 @@ class McpMount:
         finally:
             # Answered, or the client hung up: in the old era only this tells a held call.
             gone.set()
+
+    def _counted(self, scope: MutableMapping[str, Any], principal: str, send: Send) -> Send:
+        """Wrap *send*: a session that this request opens may make its principal's oldest close."""
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                opened = _headers(message).get("mcp-session-id")
+                oldest = self._opened.opened(principal, opened) if opened else None
+                if oldest is not None:
+                    self._handshaken.pop(oldest, None)
+                    spawn(self._close(scope, oldest), name="mcp close the oldest session")
+            await send(message)
+
+        return counted
+
+    async def _close(self, scope: MutableMapping[str, Any], session_id: str) -> None:
+        """End an MCP session as its client would, in the same principal's name."""
+        headers = [(b"mcp-session-id", session_id.encode())]
+        request = {**scope, "method": "DELETE", "headers": headers}
+        await self._manager.handle_request(request, _nothing, _unheard)
 
     async def _initialized(self, ctx: Context, params: types.NotificationParams | None) -> None:
         """Remember an old-era session; its standing stream carries list changes."""
@@ -367,6 +394,14 @@ def _ended_by(receive: Receive, closing: asyncio.Event) -> Receive:
     return inbound
 
 
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(_message: Message) -> None:
+    """Take an answer that nobody waits for."""
+
+
 async def _message(receive: Receive) -> Message:
     return await receive()
 
@@ -377,7 +412,10 @@ def _caller(ctx: Context) -> _Caller:
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    return {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in scope.get("headers") or ()
+    }
 
 
 def _bearer(headers: Mapping[str, str]) -> str | None:
