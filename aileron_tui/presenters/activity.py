@@ -16,6 +16,11 @@ _ROLES: dict[str, Role] = {
     "denied": "danger",
     "failed": "danger",
     "unknown": "attn",
+    "differed": "attn",
+    "unavailable": "attn",
+    "conflict": "danger",
+    "refused": "danger",
+    "cut": "danger",
     "expired": "muted",
     "withdrawn": "muted",
 }

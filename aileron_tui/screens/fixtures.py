@@ -205,22 +205,38 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
     )  # fmt: skip
 
 
+_RECORDS = (
+    ("run.requested", "agent", "send-draft waits for a person"),
+    ("preview.fetched", "aileron", "Fetched what send-draft would do"),
+    ("approval.denied", "person", "A person denied send-draft"),
+    ("run.requested", "agent", "send-draft waits for a person"),
+    ("preview.fetched", "aileron", "Fetched what send-draft would do"),
+    ("approval.approved", "person", "A person approved send-draft"),
+    ("recheck.differed", "aileron", "Nothing ran: what would happen is not what was seen"),
+    ("approval.approved", "person", "A person approved send-draft"),
+    ("recheck.held", "aileron", "What the person saw still holds"),
+    ("run.started", "aileron", "Started send-draft"),
+    ("run.completed", "aileron", "send-draft completed"),
+    ("run.unknown", "aileron", "send-draft: outcome unknown"),
+)
+"""Events as the gate names them, in the order in which they come."""
+
+
 def snapshot(now: float) -> Snapshot:
     """Return the state that the demo starts from."""
-    events = ("run.pending", "preview.fetched", "run.denied", "run.unknown", "run.completed")
     records = tuple(
         RecordView(
             seq=seq,
             at=now - 200 + seq * 10,
-            event=events[seq % len(events)],
+            event=event,
             run_id=f"run-{seq:026d}",
             session_id="ses-00000000000000000000000001",
             action="send-draft",
-            actor=("agent", "aileron", "person")[seq % 3],
+            actor=actor,
             agent="codex",
-            summary="gmail.send_draft, gated" if seq % 2 else "amber · canoe · violet",
+            summary=summary,
         )
-        for seq in range(1, 20)
+        for seq, (event, actor, summary) in enumerate(_RECORDS * 2, start=1)
     )
     session = SessionView(
         session_id="ses-00000000000000000000000001",
