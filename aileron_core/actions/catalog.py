@@ -17,7 +17,7 @@ from aileron_core.actions.model import Action
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["MAX_FILE", "Catalog", "Entry", "Scan", "ScannedFile", "State", "scan"]
+__all__ = ["MAX_FILE", "Catalog", "Entry", "Scan", "ScannedFile", "State", "read_file", "scan"]
 
 MAX_FILE = 4 * 1024 * 1024
 """Bytes of one action file."""
@@ -86,6 +86,19 @@ def scan(folder: Path, previous: Scan | None = None) -> Scan:
     finally:
         os.close(handle)
     return Scan(files=tuple(files))
+
+
+def read_file(folder: Path, name: str) -> bytes:
+    """Return the bytes of one file of *folder* as `scan` would read it: no device, pipe or far link.
+
+    Raises:
+        OSError: it cannot be read, or is no such file.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return _read(name, handle, folder)
+    finally:
+        os.close(handle)
 
 
 def _scan_file(

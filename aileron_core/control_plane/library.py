@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aileron_core import tasks
-from aileron_core.actions.catalog import Catalog, Entry, Scan, scan
+from aileron_core.actions.catalog import Catalog, Entry, Scan, read_file, scan
 from aileron_core.actions.interpolate import references
 from aileron_core.actions.model import Action
 from aileron_core.canonical import sha256_hex
@@ -78,11 +78,10 @@ class HomeLibrary:
         return await asyncio.to_thread(self._compare, loaded)
 
     def _compare(self, loaded: Loaded) -> str:
-        path = self._folder / loaded.action.file
         try:
-            digest = sha256_hex(path.read_bytes())
+            digest = sha256_hex(read_file(self._folder, loaded.action.file))
         except OSError:
-            return f"the action file {loaded.action.file} was removed"
+            return f"the action file {loaded.action.file} was removed or cannot be read"
         if digest != loaded.action.sha256:
             return f"the action file {loaded.action.file} was changed"
         for connector in loaded.connectors.values():
