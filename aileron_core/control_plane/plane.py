@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
@@ -309,7 +310,8 @@ class ControlPlane:
         """Return the TCP port that was given to the first console of this home, 0 if none was."""
         query = "SELECT value FROM meta WHERE key = 'port'"
         found = await self.database.read(lambda c: c.execute(query).fetchone())
-        return int(found[0]) if found else 0
+        # Another program may have written there; any free port will do then.
+        return int(found[0]) if found and re.fullmatch(r"\d{1,5}", str(found[0])) else 0
 
     async def announce(self, port: int) -> None:
         """Write down where this console listens."""

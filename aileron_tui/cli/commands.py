@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from aileron_tui.cli.output import EXIT, Context, command_options, shared_options
+from aileron_tui.cli.process import close_memory
 
 __all__ = ["aileron"]
 
@@ -35,6 +36,7 @@ def _console_options(function: Any) -> Any:
 @command_options
 def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
     """Open the console, with the server inside."""
+    close_memory()
     from aileron_tui.cli.root import run_console
 
     return run_console(context, routes, accept_installed=accept_installed)
@@ -45,6 +47,7 @@ def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -
 @command_options
 def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
     """Run the server without the console (nobody can approve; calls wait)."""
+    close_memory()
     from aileron_tui.cli.root import run_serve
 
     return run_serve(context, routes, accept_installed=accept_installed)

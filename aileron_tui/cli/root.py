@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import logging
 import logging.handlers
 import signal
@@ -27,14 +26,7 @@ from aileron_tui.cli.output import EXIT, Context
 
 __all__ = ["core_thread", "run_console", "run_serve"]
 
-_PR_SET_DUMPABLE = 4
 _LOG_BYTES = 2 * 1024 * 1024
-
-
-def _close_memory() -> None:
-    """Close our memory and environment to other programs of this user (Linux; DESIGN 3)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 class _Terse(logging.Formatter):
@@ -168,7 +160,6 @@ class _ToolsWatch:
 
 
 def _prepare(context: Context) -> Home:
-    _close_memory()
     home = Home(context.home)
     home.prepare()
     _log_to(home)
