@@ -39,13 +39,26 @@ def _blob(value: object) -> bytes:
 
 
 def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
-    for run_id, last, state, content, args in connection.execute(
-        "SELECT run_id, last_record, state, args_sha256, args FROM runs"
-    ):
-        content = content if args is None else _content(args)
-        yield Naming(what="run", key=run_id, last_record=last, state=state, content=content)
-    for session_id, last in connection.execute("SELECT session_id, last_record FROM sessions"):
-        yield Naming(what="session", key=session_id, last_record=last)
+    runs = connection.execute(
+        "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "
+        "digest FROM runs"
+    )
+    for run_id, last, state, content, args, session, action, approval, digest in runs:
+        yield Naming(
+            what="run",
+            key=run_id,
+            last_record=last,
+            state=state,
+            content=content if args is None else _content(args),
+            told={"session": session, "action": action, "approval": approval, "digest": digest},
+        )
+    sessions = connection.execute(
+        "SELECT session_id, last_record, token_hash, opened_by, ended_at FROM sessions"
+    )
+    for session_id, last, token_hash, opened_by, ended_at in sessions:
+        # Only the record of its opening says these, and it is the last one until the end.
+        told = {} if ended_at is not None else {"token_hash": token_hash, "opened_by": opened_by}
+        yield Naming(what="session", key=session_id, last_record=last, told=told)
     pins = connection.execute("SELECT kind, name, last_record, digest FROM pins")
     for kind, name, last, digest in pins:
         yield Naming(what=f"taken-in {kind}", key=name, last_record=last, digest=digest)

@@ -5,8 +5,8 @@ that rewrites everything (WIRE.md, Audit).
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 from aileron_core.audit.link import StoredHead, link
@@ -18,6 +18,8 @@ CUT_FOUND = "audit.cut"
 """The event by which a console records what `audit.head` knew and the table did not have."""
 Kind = Literal["edited", "missing", "reordered", "cut", "orphan"]
 _GENESIS = bytes(32)
+_NAMED_BY = {"run": "run", "session": "session"}
+"""Which member of a record names the row of each kind; a pin's is its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class Naming:
     """For a run: the SHA-256 of its arguments, which that record must state too."""
     digest: str | None = None
     """For a pin: the digest that was taken in, which that record must state too."""
+    told: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What else the row says that the record must say too, by the record's member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +179,7 @@ def _orphans(namings: Iterable[Naming], bodies: dict[int, dict[str, Any]]) -> li
     problems: list[ChainProblem] = []
     for naming in namings:
         body = bodies.get(naming.last_record)
-        if body is None or naming.key not in (
-            body.get("run"),
-            body.get("session"),
-            body.get("name"),
-        ):
+        if body is None or naming.key != body.get(_NAMED_BY.get(naming.what, "name")):
             message = f"{naming.what} {naming.key} has no record of how it got there"
         elif naming.state is not None and body.get("state") != naming.state:
             message = (
@@ -190,6 +190,8 @@ def _orphans(namings: Iterable[Naming], bodies: dict[int, dict[str, Any]]) -> li
             message = f"{naming.what} {naming.key} has other arguments than its record states"
         elif naming.digest is not None and body.get("digest") != naming.digest:
             message = f"{naming.what} {naming.key} has another digest than its record states"
+        elif other := sorted(k for k, said in naming.told.items() if body.get(k) != said):
+            message = f"{naming.what} {naming.key}: another {other[0]} than its record states"
         else:
             continue
         problems.append(ChainProblem(seq=naming.last_record, kind="orphan", message=message))

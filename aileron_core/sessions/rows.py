@@ -51,6 +51,7 @@ def living(connection: sqlite3.Connection, now: float) -> list[Session]:
         f"SELECT {', '.join(_COLUMNS)} FROM sessions AS s WHERE ended_at IS NULL AND expires_at > ? "  # noqa: S608
         "AND EXISTS (SELECT 1 FROM audit WHERE seq = s.last_record AND event = 'session.opened' "
         "AND CASE WHEN json_valid(body) THEN json_extract(body, '$.session') = s.session_id "
+        "AND json_extract(body, '$.opened_by') = s.opened_by "
         "AND json_extract(body, '$.token_hash') = s.token_hash END)",
         (now,),
     )

@@ -30,7 +30,9 @@ def record(number: int) -> AuditRecord:
         actor="aileron",
         summary=f"number {number} – ä",
         run=RUN if number in (5, 10) else None,
-        extra={"state": "completed", "args_sha256": ARGS_HASH}
+        session="ses-1" if number == 10 else None,
+        action="send" if number == 10 else None,
+        extra={"state": "completed", "args_sha256": ARGS_HASH, "approval": "act-1"}
         if number == 10
         else {"name": "send.md", "digest": "x"},
     )
