@@ -22,6 +22,7 @@ class SessionBook:
         self._clock = clock
         self._by_id: dict[str, Session] = {}
         self._by_token: dict[str, str] = {}
+        self._by_key_id: dict[str, str] = {}
         self._holds: dict[str, int] = {}
         self._lost_at: dict[str, float] = {}
 
@@ -58,12 +59,14 @@ class SessionBook:
         """Put a session whose opening is durable into the book."""
         self._by_id[session.session_id] = session
         self._by_token[session.token_hash] = session.session_id
+        self._by_key_id[_key_id(session)] = session.session_id
 
     def remove(self, session_id: str) -> None:
         """Take a session out; its tokens open nothing from now on."""
         session = self._by_id.pop(session_id, None)
         if session is not None:
             del self._by_token[session.token_hash]
+            self._by_key_id.pop(_key_id(session), None)
         self._lost_at.pop(session_id, None)
         self._holds.pop(session_id, None)
 
@@ -83,10 +86,7 @@ class SessionBook:
 
     def by_key_id(self, key_id: str) -> Session | None:
         """Return the session whose token's hash has this short name, for the address proof."""
-        for session in self._by_id.values():
-            if token_hash(session.token_hash)[:16] == key_id:
-                return session
-        return None
+        return self._by_id.get(self._by_key_id.get(key_id, ""))
 
     def all(self) -> tuple[Session, ...]:
         """Return the open sessions in order of opening."""
@@ -121,3 +121,8 @@ class SessionBook:
             elif lost is not None and tick - lost >= HOLD_GRACE:
                 ended.append((session, "its agent was gone"))
         return tuple(ended)
+
+
+def _key_id(session: Session) -> str:
+    # Anybody may ask with any name, so it has to be found without going through all sessions.
+    return token_hash(session.token_hash)[:16]
