@@ -116,6 +116,7 @@ _FORMAT = {
     0xFEFF: "BOM",
     0xFFA0: "HWHF",
     0xFFFC: "OBJ",
+    0x16FE4: "KFILL",
     0x1D159: "BLNOTE",  # a note head that draws nothing
     0xE0001: "TAG LANG",
     0xE0020: "TAG SP",
