@@ -20,8 +20,8 @@ setup:  ## make .venv with everything that tests and checks need
 test: setup  ## run the whole suite (under 15 minutes on 2 cores)
 	HYPOTHESIS_PROFILE=full $(PYTEST)
 
-test-all: test  ## what takes longer as well
-	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) -m "slow or property"
+test-all: setup  ## the whole suite with many more examples and kills (about an hour)
+	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
 
 check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
 	$(BIN)/ruff format --check .
