@@ -6,13 +6,14 @@ principal may do stands with the routes.
 
 import hashlib
 import hmac
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aileron_core.errors import AileronError, Forbidden, PayloadTooLarge
+from aileron_core.errors import AileronError, Forbidden, PayloadTooLarge, RateLimited
 from aileron_core.server.problems import error_response
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
@@ -20,6 +21,8 @@ from aileron_core.sessions.model import Session
 __all__ = ["Guard", "Peer", "Principal", "bearer_of", "principal_of", "proof"]
 
 MAX_BODY = 1024 * 1024
+_MOST_REQUESTS = 128
+"""Of one session at once, over sockets. The relay needs two standing ones and one for each call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,7 @@ class Guard:
         self._app = app
         self._sessions = sessions
         self._hosts = hosts
+        self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -97,8 +101,29 @@ class Guard:
             )
             await response(scope, receive, send)
             return
-        scope["aileron.principal"] = self._principal(scope, headers, peer)
-        await self._app(scope, _Bounded(receive), send)
+        principal = self._principal(scope, headers, peer)
+        scope["aileron.principal"] = principal
+        if principal.session is None or scope.get("server") is None:
+            await self._app(scope, _Bounded(receive), send)
+        else:
+            await self._counted(principal.session, scope, receive, send)
+
+    async def _counted(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a session's request, unless it has so many open that others would find no room."""
+        key = session.session_id
+        if self._open[key] >= _MOST_REQUESTS:
+            refusal = RateLimited(
+                f"{_MOST_REQUESTS} requests of this session are open already. Let some end first."
+            )
+            await error_response(refusal)(scope, receive, send)
+            return
+        self._open[key] += 1
+        try:
+            await self._app(scope, _Bounded(receive), send)
+        finally:
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]
 
     def _check_address(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if scope.get("server") is None:

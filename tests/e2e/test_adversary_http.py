@@ -53,3 +53,29 @@ def test_a_head_that_does_not_end_is_dropped_in_time(shared: Console) -> None:
         second.sendall(b"G")
         assert first.recv(1) == b""
         assert second.recv(1) == b""
+
+
+def test_the_open_streams_of_one_session_lock_no_other_out(
+    serve: Callable[..., Console], mailbox: Mailbox
+) -> None:
+    """THREATS T5: beyond 128 requests at once a session is told to wait, and others are served."""
+    console = serve(mailbox)
+    greedy, other = console.session(), console.session()
+    path = f"/v1/sessions/{greedy['session_id']}/hold"
+    head = (
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{console.port}\r\n"
+        f"Authorization: Bearer {greedy['token']}\r\n\r\n"
+    )
+    connections: list[socket.socket] = []
+    statuses: list[bytes] = []
+    try:
+        for _ in range(200):
+            connection = socket.create_connection(("127.0.0.1", console.port), timeout=30)
+            connection.sendall(head.encode())
+            statuses.append(connection.recv(12))
+            connections.append(connection)
+        assert statuses == [b"HTTP/1.1 200"] * 128 + [b"HTTP/1.1 429"] * 72
+        assert console.run("list-drafts", {}, other["token"]).status == 200
+    finally:
+        for connection in connections:
+            connection.close()
