@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from aileron_core.actions.model import Action
 from aileron_core.approval.transitions import Event, State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
@@ -95,8 +96,6 @@ class Carrier:
         if changed := await self._library.changed_since(held.loaded):
             return _Recheck(verdict="conflict", look=held.look, why=changed)
         look = await self._lookout.fetch(held)
-        if look.status == "none" and held.look.status == "none":
-            look = held.look
         digest, _ = held.consent(look)
         if digest != held.row.digest:
             return _Recheck(verdict="differs", look=look)
@@ -132,8 +131,10 @@ class Carrier:
         digest, new_words = held.consent(look)
         held.drift = Drift(before=before, after=look, words_before=words)
         held.look = look
+        # Once it has begun, only what is written leads on.
+        write = self._journal.insist if event is Event.ASK_AGAIN else self._journal.move
         try:
-            await self._journal.move(
+            await write(
                 held,
                 event,
                 Naming.DRIFTED,
@@ -155,7 +156,12 @@ class Carrier:
         latest: list[_Recheck] = []
 
         async def still_holds() -> bool:
-            found = await self._recheck(held)
+            try:
+                found = await self._recheck(held)
+            except AileronError as error:
+                # It has begun: from here there is no way back, only an end on record.
+                why = f"it could not be checked again ({error.class_})"
+                found = _Recheck(verdict="conflict", look=held.look, why=why)
             latest.append(found)
             return found.verdict == "holds"
 
@@ -166,11 +172,10 @@ class Carrier:
         async with held.turn:
             if ending.kind != "differs":
                 await finish(self._journal, held, ending, self._clock.now())
-            elif latest[-1].verdict == "differs":
+            elif latest[-1].verdict == "differs" and _may_begin_anew(plan.action, ending):
                 await self._differs(held, latest[-1].look, Event.ASK_AGAIN)
             else:
-                failure = Conflict(latest[-1].why).to_failure(held.row.run_id)
-                again = Ending(kind="failed", failure=failure, steps=ending.steps)
+                again = _not_repeated(latest[-1].why, ending, held.row.run_id)
                 await finish(self._journal, held, again, self._clock.now())
 
     async def _back(self, held: Held, note: str) -> None:
@@ -181,6 +186,21 @@ class Carrier:
                 await self._journal.insist(
                     held, event, Naming.UNDONE, note, note=note, decided_at=None, decided_by=None
                 )
+
+
+def _may_begin_anew(action: Action, ending: Ending) -> bool:
+    """Whether a second yes, which runs every step from the first, repeats only what may be repeated."""
+    return all(step.idempotent is True for step in action.steps if step.id in ending.steps)
+
+
+def _not_repeated(why: str, ending: Ending, run_id: str) -> Ending:
+    """Return the end of a run whose step failed and could not be tried again."""
+    reason = why or "what it would do differs now, and a step that must not run twice has run"
+    failure = Conflict(
+        f"A step failed and was not repeated: {reason}. Look at the service before you ask again.",
+        details={"outcome": "failed", "completed_steps": list(ending.steps)},
+    ).to_failure(run_id)
+    return replace(ending, kind="failed", failure=failure)
 
 
 async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> None:

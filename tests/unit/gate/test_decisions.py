@@ -424,6 +424,37 @@ def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path)
         run(story(mailbox))
 
 
+def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> None:
+    """DESIGN 5; regression: asked again after its first step, a run began anew with that step."""
+    furnish(home)
+    _idempotent(home)
+    path = home / "actions" / "send-draft.md"
+    first = (
+        '[[execute]]\nid = "change"\nconnector = "local://aileron/mail-drafts"\n'
+        'op = "update_draft"\nidempotent = false\n'
+        'inputs = { id = "${args.draft_id}", bcc = "archive@example.com" }\n\n'
+    )
+    text = path.read_text(encoding="utf-8")
+    text = text.replace('["send_draft"]', '["send_draft", "update_draft"]')
+    path.write_text(text.replace("[[execute]]", first + "[[execute]]", 1), encoding="utf-8")
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+            await core.approve(view)
+            over = await core.ended(view)
+            assert over.state == "failed"
+            assert "must not run twice" in over.outcome
+            last = (await core.records("run.failed"))[-1]
+            assert last["steps"] == ["change"]
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert sum(each.startswith("PUT") for each in writes(mailbox)) == 1
+        assert mailbox.state()["sent"] == []
+
+
 def test_a_step_that_is_not_idempotent_is_never_repeated(home: Path) -> None:
     """DESIGN 5: only a step declared idempotent is repeated."""
     furnish(home)

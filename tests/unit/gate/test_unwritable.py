@@ -164,6 +164,48 @@ def test_the_screen_never_shows_other_content_than_its_digest_covers(home: Path,
         run(story(mailbox))
 
 
+@pytest.mark.parametrize("step", ["after run.started", "before recheck.differed"])
+def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_executing(
+    home: Path, step: str
+) -> None:
+    """DESIGN 5; regression: the run stayed `executing` for good, neither on record nor decidable."""
+    furnish(home)
+    path = home / "actions" / "send-draft.md"
+    text = path.read_text(encoding="utf-8").replace("idempotent = false", "idempotent = true")
+    path.write_text(text, encoding="utf-8")
+    cores: list[Core] = []
+    reached: list[str] = []
+
+    def fail(name: str) -> None:
+        if cores:
+            reached.append(name)
+            stopped = name == step and reached.count(step) == 1
+            cores[0].plane.database._stopped = StorageUnavailable("full") if stopped else None
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox, failpoint=fail) as core:
+            view = await core.ask()
+            cores.append(core)
+            mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+            await core.approve(view)
+            await core.view(view.approval_id, lambda v: v.state == "executing")
+            mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
+            over = await core.view(
+                view.approval_id,
+                lambda v: v.state in ("failed", "pending"),
+                after=view.version + 3,
+            )
+            expected = {"after run.started": "failed", "before recheck.differed": "pending"}
+            assert over.state == expected[step]
+
+    with Mailbox() as mailbox:
+        # The change must come before the retry's look, a second after the failure.
+        mailbox.control(delay_seconds={"send": 0.1})
+        run(story(mailbox))
+        assert writes(mailbox).count("POST send") == 1
+        assert mailbox.state()["sent"] == []
+
+
 CHILD = """
 import asyncio, json, resource, sys
 from pathlib import Path
