@@ -126,6 +126,8 @@ class RunBook:
     """The runs of this process's life that still matter: open, undelivered, or shown as recent."""
 
     _RECENT = 200
+    _UNHEARD = 2000
+    """Finished runs at most, where agents have not asked after their ends."""
 
     def __init__(self) -> None:
         self._by_run: OrderedDict[str, Held] = OrderedDict()
@@ -175,11 +177,23 @@ class RunBook:
             self.discard(held)
             return
         self._over[held.row.run_id] = None
-        while len(self._over) > self._RECENT:
-            run_id, _ = self._over.popitem(last=False)
-            old = self._by_run.get(run_id)
+        while (leaving := self._leaving()) is not None:
+            del self._over[leaving]
+            old = self._by_run.get(leaving)
             if old is not None:
                 self.discard(old)
+
+    def _leaving(self) -> str | None:
+        """Return the finished run that has to leave now: the oldest whose end its agent has heard."""
+        if len(self._over) <= self._RECENT:
+            return None
+        heard = (run_id for run_id in self._over if self._is_heard(run_id))
+        oldest = next(iter(self._over))
+        return next(heard, oldest if len(self._over) > self._UNHEARD else None)
+
+    def _is_heard(self, run_id: str) -> bool:
+        held = self._by_run.get(run_id)
+        return held is None or held.row.delivered
 
     def approval(self, approval_id: str) -> Held | None:
         """Return the run with this approval."""

@@ -28,3 +28,26 @@ def test_a_session_whose_calls_hang_keeps_no_other_from_running(home: Path) -> N
 
     with Mailbox() as mailbox:
         run(story(mailbox))
+
+
+def test_a_session_cannot_push_out_an_end_that_another_has_not_heard_of(home: Path) -> None:
+    """WIRE.md: an equal call is attached while its end is undelivered, however busy others are."""
+    furnish(home)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            other = await core.another_session()
+            view = await core.ask(session=other)
+            await core.approve(view)
+            await core.ended(view)
+            for number in range(210):
+                answer = await core.call(key=f"key {number}")
+                assert answer.row.approval_id is not None
+                session, approval = core.session.session_id, answer.row.approval_id
+                await core.plane.desk.withdraw(session, approval, "")
+            again = await core.call(session=other)
+            assert (again.attached, again.row.state) == (True, "completed")
+        assert len(mailbox.state()["sent"]) == 1
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
