@@ -149,27 +149,43 @@ def locked_by(home: Home) -> int | None:
     pid in `daemon.json` if the lock is taken (WIRE.md, Addresses).
     """
     try:
-        info = home.path.stat()
+        handle = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return None
-    locks = Path("/proc/locks")
-    if locks.exists():
-        wanted = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
-        for line in locks.read_text().splitlines():
-            words = line.split()
-            # Only the exclusive lock makes an owner; anybody who may read can hold a shared one.
-            if words[1:2] == ["FLOCK"] and words[3:4] == ["WRITE"] and words[5:6] == [wanted]:
-                return int(words[4])
-        return None
-    handle = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        if Path("/proc/locks").exists():
+            return _flock_holder(handle)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return int(daemon_file(home).get("pid") or 0) or None
     else:
         return None
     finally:
         os.close(handle)
+
+
+def _flock_holder(handle: int) -> int | None:
+    info = os.fstat(handle)
+    device = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}"
+    places = {f"{each}:{info.st_ino}" for each in (device, _mounted_device(handle))}
+    for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+        words = line.split()
+        # Only the exclusive lock makes an owner; anybody who may read can hold a shared one.
+        if words[1:2] == ["FLOCK"] and words[3:4] == ["WRITE"] and words[5] in places:
+            return int(words[4])
+    return None
+
+
+def _mounted_device(handle: int) -> str:
+    """Return `major:minor` as `/proc/locks` has them: on btrfs `st_dev` is another number."""
+    facts = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii")
+    mount = next((line.split()[1] for line in facts.splitlines() if line[:7] == "mnt_id:"), "")
+    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+        fields = line.split(" ", 3)
+        if fields[0] == mount:
+            major, _, minor = fields[2].partition(":")
+            return f"{int(major):02x}:{int(minor):02x}"
+    return ""
 
 
 def daemon_file(home: Home) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import HomeError
+from aileron_core.storage import home as home_module
 from aileron_core.storage.home import Home, HomeLock, daemon_file, locked_by
 
 
@@ -58,6 +59,27 @@ def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> N
     first.release()
     second.acquire()
     second.release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the pid in daemon.json counts")
+def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: on btrfs every command said that no console runs."""
+    home = Home(tmp_path / "home")
+    home.prepare()
+    lock = HomeLock(home)
+    lock.acquire()
+    whole = os.fstat
+
+    def other_device(handle: int) -> os.stat_result:
+        found = list(whole(handle))
+        found[2] = os.makedev(0, 4095)
+        return os.stat_result(found)
+
+    monkeypatch.setattr(home_module.os, "fstat", other_device)
+    assert locked_by(home) == os.getpid()
+    lock.release()
 
 
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
