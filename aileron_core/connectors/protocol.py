@@ -22,6 +22,11 @@ class ConnectorIdentity:
     hash: str
     """`sha256:` and the hex SHA-256 of binary and manifest bytes, joined (FACTS B.4)."""
 
+    @property
+    def ref(self) -> str:
+        """Return `fqn@version`."""
+        return f"{self.fqn}@{self.version}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -34,6 +39,8 @@ class Limits:
     response_bytes: int = 16 * MIB
     http_seconds: float = 20.0
     redirects: int = 5
+    requests: int = 1000
+    """How often a guest may ask the host for a request, refused ones included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +51,12 @@ class OpResult:
     failure: Failure | None = None
     requests_sent: int = 0
     """Requests of any method of which at least one byte may have reached the service."""
+    writes_sent: int = 0
+    """Those among them that may change something: any method but GET and HEAD."""
+    writes_lost: int = 0
+    """Those among the writes of which no whole answer came back."""
+    own_word: bool = False
+    """The failure is what the connector itself said, and not what the host saw of its end."""
     last_status: int | None = None
     """The last HTTP status that the host saw in this call."""
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, Entry, Scan, read_file, scan
-from aileron_core.actions.interpolate import references
 from aileron_core.actions.model import Action
 from aileron_core.canonical import sha256_hex
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.registry import ConnectorRegistry
+from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.control_plane.port import HeldBackView
@@ -55,6 +55,7 @@ class HomeLibrary:
         self._pins: dict[tuple[str, str], str] = {}
         self._catalog = Catalog(self._scan, {})
         self._seen: object = None
+        self._reading = asyncio.Lock()
 
     # What the gate asks
 
@@ -131,7 +132,7 @@ class HomeLibrary:
         """Return what lies there and was not taken in, or not in this form."""
         views = [self._held_action(entry) for entry in self._catalog.held_back()]
         for installed in self._installed.values():
-            name = _ref(installed)
+            name = installed.identity.ref
             pinned = self._pins.get(("connector", name))
             if pinned == installed.identity.hash:
                 continue
@@ -197,26 +198,28 @@ class HomeLibrary:
         return tuple(stamps)
 
     async def _rescan(self) -> None:
-        self._seen = await asyncio.to_thread(self._signature)
-        self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
-        found, self._store_problems = await self._registry.installed()
-        self._installed = {connector.identity.hash: connector for connector in found}
-        self._judge()
+        async with self._reading:  # one that began earlier must not end later, with older files
+            self._seen = await asyncio.to_thread(self._signature)
+            self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
+            found, self._store_problems = await self._registry.installed()
+            self._installed = {connector.identity.hash: connector for connector in found}
+            self._judge()
 
     def _judge(self) -> None:
-        accepted = {name: digest for (kind, name), digest in self._pins.items() if kind == "action"}
+        taken_in = {
+            name: digest for (kind, name), digest in self._pins.items() if kind == "connector"
+        }
+        installed = {digest: each.identity for digest, each in self._installed.items()}
         usable = {
-            digest
-            for digest, installed in self._installed.items()
-            if self._pins.get(("connector", _ref(installed))) == digest
+            digest for digest, found in installed.items() if taken_in.get(found.ref) == digest
         }
         for digest in usable - self._warmed:
             self._warmed.add(digest)
             tasks.spawn(_warm(self._installed[digest]), name="compile a connector")
         self._catalog = Catalog(
             self._scan,
-            accepted,
-            extra_problems=lambda action: _connector_problems(action, self._installed, usable),
+            {name: digest for (kind, name), digest in self._pins.items() if kind == "action"},
+            extra_problems=lambda action: offer_problems(action, installed, taken_in),
         )
         self._changed()
 
@@ -280,44 +283,3 @@ async def _warm(connector: WasmConnector) -> None:
 def _pin_of(view: HeldBackView) -> tuple[str, str, str]:
     """Return what a pin says: an action counts by its file's name, a connector by its reference."""
     return view.kind, view.file if view.kind == "action" else view.name, view.digest
-
-
-def _ref(installed: Connector) -> str:
-    return f"{installed.identity.fqn}@{installed.identity.version}"
-
-
-def _connector_problems(
-    action: Action, installed: Mapping[str, Connector], usable: set[str]
-) -> list[Problem]:
-    problems: list[Problem] = []
-    for index, requirement in enumerate(action.requires):
-        found = installed.get(requirement.hash)
-        ref = f"{requirement.fqn}@{requirement.version}"
-        if found is None:
-            message = f"{ref} with this hash is not installed; `aileron connector install` it"
-        elif (found.identity.fqn, found.identity.version) != (requirement.fqn, requirement.version):
-            message = f"the connector with this hash is {_ref(found)}, not {ref}"
-        elif requirement.hash not in usable:
-            message = f"{ref} is held back: take it in, in the console"
-        else:
-            continue
-        key = f"requires.connectors[{index}].hash"
-        problems.append(Problem(file=action.file, key=key, message=message))
-    if _needs_asking_again(action):
-        message = (
-            "a step of this gated action uses an earlier step's output and is not idempotent; "
-            "this version cannot ask again in between, so it is not offered"
-        )
-        problems.append(Problem(file=action.file, key="execute", message=message))
-    return problems
-
-
-def _needs_asking_again(action: Action) -> bool:
-    """Whether a person's yes would cover arguments that are not known yet (DESIGN 5, THREATS H13)."""
-    if not action.gated:
-        return False
-    return any(
-        step.idempotent is not True
-        and any(not reference.of_argument for reference in references(dict(step.inputs or {})))
-        for step in action.steps[1:]
-    )

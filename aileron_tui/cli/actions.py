@@ -9,7 +9,7 @@ from typing import Any
 
 from aileron_core.actions.catalog import Catalog, Entry, scan
 from aileron_core.actions.load import load_action
-from aileron_core.actions.model import Action
+from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import FileProblems, HomeError, NotFound, Problem
 from aileron_core.pins import rows as pins
@@ -38,32 +38,14 @@ def _pinned(home: Home) -> dict[tuple[str, str], str]:
 def list_actions(context: Context) -> int:
     """Print every action file with its state; 1 if one of them is in error."""
     home = Home(context.home)
-    taken_in = _pinned(home)
-    installed = {each.identity.hash: each for each in ConnectorStore(home.path).list()}
-    usable = {
-        digest
-        for digest, each in installed.items()
-        if taken_in.get(("connector", f"{each.identity.fqn}@{each.identity.version}")) == digest
-    }
-
-    def connectors(action: Action) -> Sequence[Problem]:
-        missing = (requirement for requirement in action.requires if requirement.hash not in usable)
-        return [
-            Problem(
-                file=action.file,
-                key="requires.connectors",
-                message=f"{each.fqn}@{each.version} is "
-                + (
-                    "held back: take it in, in the console"
-                    if each.hash in installed
-                    else "not installed"
-                ),
-            )
-            for each in missing
-        ]
-
-    accepted = {name: digest for (kind, name), digest in taken_in.items() if kind == "action"}
-    catalog = Catalog(scan(home.actions), accepted, extra_problems=connectors)
+    pinned = _pinned(home)
+    taken_in = {name: digest for (kind, name), digest in pinned.items() if kind == "connector"}
+    installed = {each.identity.hash: each.identity for each in ConnectorStore(home.path).list()}
+    catalog = Catalog(
+        scan(home.actions),
+        {name: digest for (kind, name), digest in pinned.items() if kind == "action"},
+        extra_problems=lambda action: offer_problems(action, installed, taken_in),
+    )
     if context.json:
         context.show({"items": [_item(entry) for entry in catalog.entries]})
     else:

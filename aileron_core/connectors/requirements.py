@@ -1,0 +1,58 @@
+"""Why an action that was taken in is not offered: its connectors, and what cannot be asked of a person."""
+
+from collections.abc import Mapping
+
+from aileron_core.actions.interpolate import references
+from aileron_core.actions.model import Action, ConnectorRequirement
+from aileron_core.connectors.protocol import ConnectorIdentity
+from aileron_core.errors import Problem
+
+__all__ = ["offer_problems"]
+
+
+def offer_problems(
+    action: Action, installed: Mapping[str, ConnectorIdentity], taken_in: Mapping[str, str]
+) -> list[Problem]:
+    """Return what keeps *action* from being offered.
+
+    Args:
+        action: an action whose file was taken in.
+        installed: what lies in the store, by hash.
+        taken_in: the hash that a person took in, by `fqn@version`.
+    """
+    problems: list[Problem] = []
+    for index, requirement in enumerate(action.requires):
+        if message := _unusable(requirement, installed.get(requirement.hash), taken_in):
+            key = f"requires.connectors[{index}].hash"
+            problems.append(Problem(file=action.file, key=key, message=message))
+    if _needs_asking_again(action):
+        message = (
+            "a step of this gated action uses an earlier step's output and is not idempotent; "
+            "this version cannot ask again in between, so it is not offered"
+        )
+        problems.append(Problem(file=action.file, key="execute", message=message))
+    return problems
+
+
+def _unusable(
+    requirement: ConnectorRequirement, found: ConnectorIdentity | None, taken_in: Mapping[str, str]
+) -> str | None:
+    ref = f"{requirement.fqn}@{requirement.version}"
+    if found is None:
+        return f"{ref} with this hash is not installed; `aileron connector install` it"
+    if found.ref != ref:
+        return f"the connector with this hash is {found.ref}, not {ref}"
+    if taken_in.get(ref) != requirement.hash:
+        return f"{ref} is held back: take it in, in the console"
+    return None
+
+
+def _needs_asking_again(action: Action) -> bool:
+    """Whether a person's yes would cover arguments that are not known yet (DESIGN 5, THREATS H13)."""
+    if not action.gated:
+        return False
+    return any(
+        step.idempotent is not True
+        and any(not reference.of_argument for reference in references(dict(step.inputs or {})))
+        for step in action.steps[1:]
+    )
