@@ -7,23 +7,15 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from aileron_core.errors import AileronError, ConsoleAbsent, Failure
+from aileron_core.errors import ConsoleAbsent, Failure
 from aileron_core.server.listen import peer_of
 from aileron_core.storage.home import Home, locked_by
+from aileron_tui.cli.output import Refused
 
-__all__ = ["Console", "Refused"]
+__all__ = ["Console"]
 
 _LONGEST_RUN = 330.0
 """Seconds: an action may run for 300 (WIRE.md, Defaults), and this waits for its answer."""
-
-
-class Refused(AileronError):
-    """The console answered with an error; `failure` is what it said."""
-
-    def __init__(self, status: int, failure: Failure) -> None:
-        super().__init__(failure.message, details=failure.details)
-        self.status = status
-        self.failure = failure
 
 
 class _Connection(http.client.HTTPConnection):
@@ -98,5 +90,5 @@ class Console:
             connection.close()
         content: Any = json.loads(text) if text else None
         if response.status >= 400:
-            raise Refused(response.status, Failure.from_json(content["error"]))
+            raise Refused(Failure.from_json(content["error"]))
         return response.status, content

@@ -15,12 +15,9 @@ import click
 from aileron_core.errors import (
     AileronError,
     ConsoleAbsent,
+    Failure,
     FileProblems,
-    Forbidden,
     InternalError,
-    InvalidArguments,
-    InvalidRequest,
-    Unauthorized,
 )
 from aileron_core.storage.home import DEFAULT_HOME
 from aileron_core.text import escape
@@ -29,6 +26,7 @@ __all__ = [
     "EXIT",
     "Context",
     "Fault",
+    "Refused",
     "command_options",
     "exit_code",
     "safe_json",
@@ -50,6 +48,14 @@ class EXIT:
     DENIED = 76
     NOT_ALLOWED = 77
     INTERRUPTED = 130
+
+
+class Refused(AileronError):
+    """The console answered with an error; `failure` is what it said."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message, details=failure.details)
+        self.failure = failure
 
 
 class Fault(AileronError):
@@ -82,17 +88,27 @@ def safe_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(value, ensure_ascii=True, indent=indent).replace("\x7f", "\\u007f")
 
 
+_BY_CLASS = {
+    "unauthorized": EXIT.NOT_ALLOWED,
+    "forbidden": EXIT.NOT_ALLOWED,
+    "capability_denied": EXIT.NOT_ALLOWED,
+    "invalid_arguments": EXIT.USAGE,
+    "invalid_request": EXIT.USAGE,
+}
+
+
 def exit_code(error: AileronError) -> int:
-    """Return the exit code that *error* ends a command with."""
+    """Return the exit code that *error*, or the failure that the console answered with, ends a command with."""
     if isinstance(error, Fault):
         return error.code
     if isinstance(error, ConsoleAbsent):
         return EXIT.NO_CONSOLE
-    if isinstance(error, Unauthorized | Forbidden):
-        return EXIT.NOT_ALLOWED
-    if isinstance(error, InvalidArguments | InvalidRequest):
-        return EXIT.USAGE
-    return EXIT.OUR_BUG if isinstance(error, InternalError) else EXIT.FAILED
+    if isinstance(error, Refused):
+        bug = error.failure.class_ == InternalError.class_
+        return EXIT.OUR_BUG if bug else _BY_CLASS.get(error.failure.class_, EXIT.FAILED)
+    if isinstance(error, InternalError):
+        return EXIT.OUR_BUG
+    return _BY_CLASS.get(error.class_, EXIT.FAILED)
 
 
 def _home(given: str | None) -> Path:
@@ -157,7 +173,7 @@ def _outside(error: OSError | sqlite3.Error) -> str:
 def _told(context: Context, error: AileronError) -> int:
     """Say what failed, as a sentence on stderr or as the one error body on stdout."""
     if context.json:
-        failure = getattr(error, "failure", None) or error.to_failure()
+        failure = error.failure if isinstance(error, Refused) else error.to_failure()
         body: dict[str, Any] = {"error": failure.to_json()}
         if isinstance(error, FileProblems):
             body["problems"] = [problem.to_json() for problem in error.problems]

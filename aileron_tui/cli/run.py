@@ -12,7 +12,7 @@ from typing import Any, cast
 from aileron_core.canonical import Json
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
-from aileron_tui.cli.client import Console, Refused
+from aileron_tui.cli.client import Console
 from aileron_tui.cli.output import EXIT, Context, Fault, safe_json
 
 __all__ = ["run_action"]
@@ -44,8 +44,6 @@ def run_action(
         if status == 202:
             body = _wait(console, token, body, wait)
         return _report(context, body)
-    except Refused as refused:
-        return _refused(context, refused)
     finally:
         # How the run ended is what counts; a session that cannot be ended now ends by its time.
         with suppress(AileronError):
@@ -137,15 +135,3 @@ def _report(context: Context, body: dict[str, Any]) -> int:
     else:
         context.say(f"{status}.")
     return code
-
-
-def _refused(context: Context, refused: Refused) -> int:
-    """A failed op is the op's failure (1); wrong arguments are usage (2)."""
-    if context.json:
-        context.show({"error": refused.failure.to_json()})
-    else:
-        sys.stderr.write(f"aileron: {escape(refused.failure.message)}\n")
-    codes = {400: EXIT.USAGE, 401: EXIT.NOT_ALLOWED, 403: EXIT.NOT_ALLOWED}
-    if refused.failure.class_ == "capability_denied":
-        return EXIT.NOT_ALLOWED
-    return codes.get(refused.status, EXIT.FAILED)

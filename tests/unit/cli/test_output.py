@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core import errors
-from aileron_tui.cli.output import EXIT, Fault, exit_code, safe_json
+from aileron_tui.cli.output import EXIT, Fault, Refused, exit_code, safe_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -39,7 +39,14 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
         (errors.HomeError("x"), 1),
         (errors.Conflict("x"), 1),
         (errors.StorageUnavailable("x"), 1),
+        (errors.CapabilityDenied("x"), 77),
         (Fault(EXIT.PENDING, "x"), 75),
+        (Refused(errors.Forbidden("x").to_failure()), 77),
+        (Refused(errors.CapabilityDenied("x").to_failure()), 77),
+        (Refused(errors.InvalidArguments("x").to_failure()), 2),
+        (Refused(errors.InternalError("x").to_failure()), 70),
+        (Refused(errors.ExternalApiError("x", status=500).to_failure()), 1),
+        (Refused(errors.NotFound("x").to_failure()), 1),
     ],
 )
 def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:
