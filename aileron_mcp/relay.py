@@ -761,13 +761,17 @@ class _Relay:
 
     def run(self) -> int:
         """Serve until stdin ends, a signal comes or the console stays away; return the exit code."""
+        # The kernel may hand a signal to any thread; only this descriptor wakes this one then.
+        os.set_blocking(self._wake_write, False)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
         lines = _Lines()
         while self._code is None:
             ready, _, _ = select.select([0, self._wake_read], [], [])
             if self._wake_read in ready:
-                break
+                os.read(self._wake_read, 64)
+                continue
             try:
                 data = os.read(0, 1 << 16)
             except BlockingIOError:

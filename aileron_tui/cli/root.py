@@ -180,7 +180,10 @@ def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool
     plane = core.start()
     _say_start(context, plane)
     threading.Thread(target=lambda: (core.wait(), ended.set()), daemon=True).start()
-    ended.wait()
+    # Not one endless wait: the kernel may hand the signal to another thread, and nothing would
+    # wake this one, which alone runs the handler.
+    while not ended.wait(0.2):
+        pass
     core.stop()
     return EXIT.OUR_BUG if core.failure is not None else EXIT.DONE
 

@@ -19,7 +19,8 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     with Mailbox(port=port) as mailbox:
         print(json.dumps({"url": mailbox.url, "port": mailbox.port}), flush=True)
-        stop.wait()
+        while not stop.wait(0.2):  # a signal may wake another thread than this one
+            pass
     return 0
 
 
