@@ -36,14 +36,23 @@ class Exchange:
     Args:
         clock: what the deadline is read on.
         deadline: monotonic seconds by which the answer has to be there, whole.
-        on_send: called for each hop, just before its first byte may leave.
+        on_send: called for each hop with its method, just before its first byte may leave.
+        on_answer: called for each hop with its method, once its answer is there, whole.
     """
 
-    def __init__(self, clock: Clock, deadline: float, on_send: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        deadline: float,
+        on_send: Callable[[str], None],
+        on_answer: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._clock = clock
         self._deadline = deadline
         self._on_send = on_send
+        self._on_answer = on_answer
         self._announced = False
+        self._method = ""
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
@@ -83,15 +92,20 @@ class Exchange:
         if sock is not None and self.stopped:
             self.stop()
 
-    def begin_hop(self) -> None:
-        """Start the request, or go on to where it was redirected."""
+    def begin_hop(self, method: str) -> None:
+        """Start the request, or go on to where it was redirected, with *method*."""
         self._announced = False
+        self._method = method
+
+    def answered(self) -> None:
+        """Take note that the hop's answer is there, whole."""
+        self._on_answer(self._method)
 
     def before_write(self) -> None:
         """Say, once for each hop, that the first byte is about to leave."""
         if not self._announced:
             self._announced = True
-            self._on_send()
+            self._on_send(self._method)
 
 
 class GuardedBackend(httpcore.NetworkBackend):

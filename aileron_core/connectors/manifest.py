@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from aileron_core.connectors.hosts import normal_host_port
 from aileron_core.connectors.manifest_rules import (
     any_text,
     credential_kind,
@@ -135,7 +136,7 @@ class Manifest:
     publisher: str = ""
     provenance_hash: str = ""
     hosts: tuple[str, ...] = ()
-    """`host:port`, lower case, sorted, each once."""
+    """`host:port` in the one spelling of `hosts.normal_host_port`, sorted, each once."""
     imports: tuple[str, ...] = ()
     intents: tuple[str, ...] = ()
     credential: CredentialNeed | None = None
@@ -255,7 +256,7 @@ def _to_manifest(document: Mapping[str, Any]) -> Manifest:
         version=connector["version"],
         publisher=connector.get("publisher", ""),
         provenance_hash=connector.get("provenance_hash", ""),
-        hosts=tuple(sorted({host.lower() for host in hosts})),
+        hosts=tuple(sorted({normal_host_port(host) for host in hosts})),
         imports=tuple(_table(document, "capabilities.runtime").get("imports", ())),
         intents=tuple(_table(document, "provides").get("intents", ())),
         credential=_to_credential(_table(document, "capabilities.credential")),

@@ -1,10 +1,10 @@
 """The rules for single values of a connector's manifest: what is wrong with one, or None (FACTS B.1)."""
 
-import ipaddress
 import re
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from aileron_core.connectors.hosts import normal_host_port
 from aileron_core.connectors.names import Fqn, is_semver
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
 ]
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
-_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _OPERATION = re.compile(r"[a-z][a-z0-9_-]*")
 _MAX_OUTPUT = 64 * 1024 * 1024
 
@@ -125,19 +124,11 @@ def _host_problem(entry: str) -> str | None:
         return "must be host:port alone, without scheme or path"
     if "*" in entry:
         return "holds a wildcard; each host is listed by name"
-    host, separator, port = entry.rpartition(":")
-    if not separator:
-        return "needs a port, such as :443"
-    if not (port.isascii() and port.isdigit() and 1 <= int(port[:6]) <= 65535):
-        return "has no port from 1 to 65535"
-    if host.startswith("[") and host.endswith("]"):
-        try:
-            ipaddress.IPv6Address(host[1:-1])
-        except ValueError:
-            return "is no IPv6 address in brackets"
-        return None
-    named = len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.split("."))
-    return None if named else "has no valid host name"
+    try:
+        normal_host_port(entry)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def positive_output_limit(value: Any) -> str | None:

@@ -71,8 +71,9 @@ class OutgoingClient:
         # Its debug lines quote whole headers.
         for name in ("httpcore.connection", "httpcore.http11", "httpcore.proxy"):
             logging.getLogger(name).setLevel(logging.INFO)
-        self._routes = {route.host.lower(): route for route in routes}
-        by_place = {(t.host, t.port): r for r in self._routes.values() for t in (_place(r),)}
+        places = [(_place(route), route) for route in routes]
+        self._routes = {target.host_port: route for target, route in places}
+        by_place = {(target.host, target.port): route for target, route in places}
         self._backend = GuardedBackend(resolver or SystemResolver(), guard or AddressGuard(), by_place)  # fmt: skip
         self._pool = httpcore.ConnectionPool(
             ssl_context=ssl_context or httpx.create_ssl_context(trust_env=False),
@@ -122,8 +123,9 @@ class OutgoingClient:
         for _ in range(max_redirects + 1):
             self.check_host(target, allowed)
             with self._backend.serving(exchange), _translated(target, exchange):
-                exchange.begin_hop()
+                exchange.begin_hop(request.method)
                 status, location, body = self._hop(request, target, headers, max_body)
+            exchange.answered()
             if status not in _REDIRECTS or location is None:
                 return OutgoingResponse(status=status, body=body)
             following = _redirected(target, location)

@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from aileron_core.connectors.hosts import normal_host
+
 __all__ = ["Target", "allowed_headers", "parse_target"]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL = 32 * 1024
 _MAX_HEADERS = 64 * 1024
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]")
-_PLACE = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{0,5}))?")
+_PLACE = re.compile(r"([^:\[\]%]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{0,5}))?")
 _IN_PATH = "/%:@!$&'()*+,;=~-._"
 _IN_QUERY = _IN_PATH + "?[]{}|^"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
@@ -29,7 +31,7 @@ class Target:
 
     scheme: str
     host: str
-    """Lower case; an IPv6 address in brackets."""
+    """In the one spelling of `hosts.normal_host`."""
     port: int
     path: str
     """Path and query as they stand in the request line."""
@@ -69,15 +71,19 @@ def parse_target(url: str) -> Target:
         raise ValueError("the URL must begin with https:// or http://")
     if "@" in parts.netloc:
         raise ValueError("the URL holds user information, which belongs in a credential")
-    place = _PLACE.fullmatch(parts.netloc.lower())
+    place = _PLACE.fullmatch(parts.netloc)
     if place is None:
-        raise ValueError("the URL names no host (international names are written in ASCII)")
+        raise ValueError("the URL names no host")
+    try:
+        host = normal_host(place[1])
+    except ValueError as error:
+        raise ValueError(f"the URL's host {error}") from error
     port = int(place[2]) if place[2] else _DEFAULT_PORTS[scheme]
     if not 1 <= port <= 65535:
         raise ValueError("the URL's port is not from 1 to 65535")
     query = f"?{quote(parts.query, safe=_IN_QUERY)}" if parts.query else ""
     path = quote(parts.path or "/", safe=_IN_PATH) + query
-    return Target(scheme=scheme, host=place[1], port=port, path=path)
+    return Target(scheme=scheme, host=host, port=port, path=path)
 
 
 def allowed_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -26,8 +26,6 @@ __all__ = ["Ending", "Executor", "RunPlan"]
 _log = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 4.0)
 """Seconds before each of at most three retries (DESIGN 7)."""
-_LOST = frozenset({"resource_limit_exceeded", "network_error", "unavailable", "internal_error"})
-"""Classes after which nobody knows whether the service did it; `unavailable`: the call was stopped."""
 _MAX_DEPTH = 200
 """Levels of an output. Deeper ones pass one JSON reader and break the next (the row's, the digest's)."""
 
@@ -54,10 +52,18 @@ class Ending:
 
 
 class Executor:
-    """Calls connectors, within the limits of the action."""
+    """Calls connectors, within the limits of the action.
 
-    def __init__(self, clock: Clock) -> None:
+    Args:
+        clock: what the wall limit is read on.
+        sleep: waits the given seconds before a retry.
+    """
+
+    def __init__(
+        self, clock: Clock, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
         self._clock = clock
+        self._sleep = sleep
 
     async def look(
         self, connector: Connector, op: str, args: JsonObject, *, limits: Limits
@@ -117,8 +123,8 @@ class Executor:
             if wait is None or not _may_repeat(
                 step, result, deadline - self._clock.monotonic(), wait
             ):
-                return _with_retries(result, retried)
-            await asyncio.sleep(wait)
+                return _with_whole_wall(_with_retries(result, retried), plan.action)
+            await self._sleep(wait)
             if before_retry is not None and not await before_retry():
                 return None
             retried += 1
@@ -134,7 +140,7 @@ async def _call(
     except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known
         _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
         fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
-        return OpResult(failure=fault.to_failure(), requests_sent=1)
+        return OpResult(failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_lost=1)
     if result.failure is None and _too_deep(result.output):
         message = f"The output of {op} is nested more than {_MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
@@ -193,12 +199,30 @@ def _with_retries(result: OpResult, retried: int) -> OpResult:
     return replace(result, failure=replace(result.failure, details=details))
 
 
+def _with_whole_wall(result: OpResult, action: Action) -> OpResult:
+    """Name the action's own limit where a call used up what was left of it."""
+    failure = result.failure
+    if failure is None or failure.details.get("limit") != "wall_time":
+        return result
+    told = _no_time(action).to_failure()
+    details = {**failure.details, **told.details}
+    return replace(result, failure=replace(told, details=details))
+
+
+def _effect_unknown(result: OpResult) -> bool:
+    """Tell whether nobody knows what a failed call did at the service.
+
+    So it is once a request that may change something had gone out, unless every one was answered
+    and the connector itself then said that the op failed. Requests that only read did nothing.
+    """
+    return result.writes_sent > 0 and (result.writes_lost > 0 or not result.own_word)
+
+
 def _ended(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> Ending:
     assert result.failure is not None
     details = {**result.failure.details, "step": step.id, "completed_steps": list(outputs)}
     failure = replace(result.failure, details=details)
-    lost = failure.class_ in _LOST and result.requests_sent > 0 and step.idempotent is not True
-    if not lost:
+    if step.idempotent is True or not _effect_unknown(result):
         return Ending(kind="failed", steps=outputs, failure=failure, last_status=result.last_status)
     message = (
         f"A request had gone out when the step {step.id} ended ({failure.message}). Whether it "

@@ -119,7 +119,12 @@ class WasmConnector:
             invocation.deadline += invocation.clock.monotonic() - began
             end = self._engine.run(pre, invocation, stdin)
         except AileronError as error:
-            return OpResult(failure=error.to_failure(), requests_sent=invocation.requests_sent)
+            return OpResult(
+                failure=error.to_failure(),
+                requests_sent=invocation.requests_sent,
+                writes_sent=invocation.writes_sent,
+                writes_lost=invocation.writes_sent - invocation.writes_answered,
+            )
         return conclude(end, invocation)
 
 

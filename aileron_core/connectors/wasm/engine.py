@@ -35,6 +35,7 @@ __all__ = ["WasmEngine"]
 
 _THREADS = 32
 _SLICE_SECONDS = 0.05
+_MAX_TABLES = 4
 _MAX_TABLE_ELEMENTS = 1_000_000
 _CONTINUE = 0  # WASMTIME_UPDATE_DEADLINE_CONTINUE
 
@@ -67,6 +68,8 @@ class WasmEngine:
         config.wasm_threads = False
         config.wasm_multi_memory = False
         config.wasm_memory64 = False
+        # A garbage-collected heap would be a second memory beside it; no compiler's WASI target needs one.
+        config.wasm_gc = False
         self._engine = wasmtime.Engine(config)
         self._linker = wasmtime.Linker(self._engine)
         self._linker.define_wasi()
@@ -179,6 +182,7 @@ class WasmEngine:
             memory_size=invocation.limits.memory_mib * MIB,
             table_elements=_MAX_TABLE_ELEMENTS,
             instances=1,
+            tables=_MAX_TABLES,
             memories=1,
         )
         store.set_wasi(wasi)

@@ -12,6 +12,7 @@ import wasmtime
 
 from aileron_core.connectors.module_shape import HOST_MODULE
 from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
+from aileron_core.connectors.permission import check_credential, check_method, check_target
 from aileron_core.connectors.target import parse_target
 from aileron_core.connectors.wasm.envelope import Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import Invocation
@@ -21,7 +22,7 @@ from aileron_core.connectors.wasm.wasi import (
     SUBSCRIPTION_BYTES,
     poll,
 )
-from aileron_core.errors import BindingRequired, CapabilityDenied, ConnectorRuntimeError, OpFailed
+from aileron_core.errors import ConnectorRuntimeError, OpFailed
 
 __all__ = ["define_host"]
 
@@ -139,6 +140,8 @@ class _HostFunctions:
     ) -> int:
         invocation.response = None
         invocation.response_status = -1
+        if not invocation.count_request():
+            return _FAILED
         data = _read(caller, pointer, length, _MAX_ENVELOPE)
         try:
             if data is None or len(data) != _unsigned(length):
@@ -161,31 +164,11 @@ class _HostFunctions:
     def _check(self, invocation: Invocation, envelope: Envelope) -> None:
         """Hold the request against what the connector was given: host, kind of request, credential."""
         target = parse_target(envelope.url)
-        self._outgoing.check_host(target, invocation.manifest.hosts)
-        if invocation.read_only and envelope.method not in {"GET", "HEAD"}:
-            raise CapabilityDenied(
-                f"a preview only reads: the connector tried {envelope.method[:16]} on "
-                f"{target.host_port}",
-                details={
-                    "requested": f"network:{target.host_port}",
-                    "method": envelope.method[:16],
-                },
-            )
-        if envelope.credential is None or self._outgoing.is_routed(target.host_port):
-            return
-        name, kind = invocation.manifest.name, invocation.manifest.credential_kind
-        if envelope.credential != kind:
-            raise CapabilityDenied(
-                f"the connector asked for a credential of kind {envelope.credential[:64]!r}; its "
-                f"manifest declares {kind or 'none'}",
-                details={"boundary_detail": "connector_manifest", "connector": name},
-                boundary="connector_manifest",
-            )
-        raise BindingRequired(
-            f"{name} needs a credential ({kind}) for {target.host_port} and none is bound; this "
-            "version cannot bind one yet, it can only reach hosts given with --route",
-            details={"boundary_detail": "action", "connector": name, "capability_kind": kind},
-        )
+        manifest = invocation.manifest
+        check_target(manifest, target)
+        check_method(envelope.method, target, read_only=invocation.read_only)
+        routed = self._outgoing.is_routed(target.host_port)
+        check_credential(manifest, target, envelope.credential, routed=routed)
 
     def _send(self, invocation: Invocation, envelope: Envelope) -> None:
         exchange = invocation.open_exchange()

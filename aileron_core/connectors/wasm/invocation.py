@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from aileron_core.clock import Clock
 from aileron_core.connectors.exchange import Exchange
 from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.permission import READING
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
@@ -16,7 +17,7 @@ from aileron_core.errors import OpFailed
 
 __all__ = ["Ending", "Invocation", "RunEnd", "StopReason"]
 
-StopReason: TypeAlias = Literal["wall", "cancelled", "closing", "fault"]
+StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "fault"]
 Ending: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
 
@@ -84,7 +85,10 @@ class Invocation:
         self.response: bytes | None = None
         self.response_status = -1
         self.last_status: int | None = None
+        self.requests_asked = 0
         self.requests_sent = 0
+        self.writes_sent = 0
+        self.writes_answered = 0
         self.host_error: OpFailed | None = None
         """The true cause of the last failed host call; a later success clears it (FACTS C.6)."""
 
@@ -140,7 +144,7 @@ class Invocation:
         """Return the exchange for one host request, bounded by its own time and the run's."""
         now = self.clock.monotonic()
         until = min(now + self.limits.http_seconds, self.deadline)
-        exchange = Exchange(self.clock, until, self._sending)
+        exchange = Exchange(self.clock, until, self._sending, self._answered)
         with self._lock:
             self._exchange = exchange
         if self._stop_reason is not None:
@@ -151,6 +155,13 @@ class Invocation:
         """Forget the exchange: it is over."""
         with self._lock:
             self._exchange = None
+
+    def count_request(self) -> bool:
+        """Take note that the guest asks for a request; False, and it has to end, past the limit."""
+        self.requests_asked += 1
+        if self.requests_asked > self.limits.requests:
+            self.stop("requests")
+        return self.requests_asked <= self.limits.requests
 
     def take_stdout(self, data: bytes) -> int | None:
         """Keep output of the guest; a negative errno once there is too much."""
@@ -172,8 +183,12 @@ class Invocation:
             text = text.replace(secret, "[argument]")
         return text
 
-    def _sending(self) -> None:
+    def _answered(self, method: str) -> None:
+        self.writes_answered += method not in READING
+
+    def _sending(self, method: str) -> None:
         # Counted first: whatever the listener does, the request counts as possibly sent.
         self.requests_sent += 1
+        self.writes_sent += method not in READING
         if self._on_request is not None:
             self._on_request()

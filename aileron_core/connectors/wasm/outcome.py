@@ -27,13 +27,24 @@ _OUT_OF_MEMORY = re.compile(
 )
 
 
+class _Told(Exception):
+    """The guest printed an error of its own."""
+
+    def __init__(self, failure: AileronError) -> None:
+        super().__init__()
+        self.failure = failure
+
+
 def conclude(end: RunEnd, invocation: Invocation) -> OpResult:
     """Return what the op came to. The strongest cause wins: a limit, the host's own, the guest's."""
     output: Json = None
     failure: AileronError | None = None
+    own_word = False
     if end.how in {"returned", "exited"} and not _host_has_the_word(invocation):
         try:
             output = _read_stdout(end, invocation)
+        except _Told as told:
+            failure, own_word = told.failure, True
         except AileronError as error:
             failure = error
     else:
@@ -42,6 +53,9 @@ def conclude(end: RunEnd, invocation: Invocation) -> OpResult:
         output=output if failure is None else None,
         failure=None if failure is None else failure.to_failure(),
         requests_sent=invocation.requests_sent,
+        writes_sent=invocation.writes_sent,
+        writes_lost=invocation.writes_sent - invocation.writes_answered,
+        own_word=own_word,
         last_status=invocation.last_status,
     )
 
@@ -58,6 +72,12 @@ def _host_failure(invocation: Invocation) -> AileronError | None:
         return ResourceLimitExceeded(
             f"the connector ran longer than {configured} and was stopped",
             details={"limit": "wall_time", "configured": configured},
+        )
+    if invocation.stop_reason == "requests":
+        configured = f"{limits.requests} requests"
+        return ResourceLimitExceeded(
+            f"the connector asked for more than {configured} and was stopped",
+            details={"limit": "requests", "configured": configured},
         )
     if invocation.stop_reason in {"cancelled", "closing"}:
         return Unavailable("the call was stopped because the console is closing or gave it up")
@@ -122,7 +142,7 @@ def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
             f"the connector printed something that is not one JSON object: {error}"
         ) from error
     if (told := parsed.get("error")) is not None:
-        raise _own_failure(told, invocation)
+        raise _Told(_own_failure(told, invocation))
     if failed:
         raise _exit_failure(end, invocation)
     return cast("Json", parsed.get("output", {}))

@@ -34,7 +34,7 @@ class Sender:
         self.sent = 0
         self.exchange: Exchange | None = None
 
-    def count(self) -> None:
+    def count(self, _method: str) -> None:
         self.sent += 1
 
     def send(

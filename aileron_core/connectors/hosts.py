@@ -1,0 +1,97 @@
+"""Host names in one spelling, so that a list of exact `host:port` entries can be held against URLs.
+
+One place for manifests, routes and the URLs of guests: two spellings of one host compare equal, and
+what was compared is what is connected to.
+"""
+
+import ipaddress
+import re
+
+import httpx
+
+__all__ = ["normal_host", "normal_host_port"]
+
+_MAX_HOST = 253
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+_OTHER_DOTS = frozenset("\u3002\uff0e\uff61")
+
+
+def normal_host(host: str) -> str:
+    """Return *host* in lower case and ASCII, without a final dot, IP addresses in their shortest form.
+
+    International names become A-labels (IDNA 2008). A host whose last label is a number is an IPv4
+    address in one of the spellings that resolvers take: decimal, octal, hexadecimal, fewer parts
+    (WHATWG URL, "IPv4 parser"). IPv6 stands in brackets.
+
+    Raises:
+        ValueError: it names no host.
+    """
+    if host.startswith("["):
+        return _ipv6(host)
+    text = (host if host.isascii() else _to_ascii(host)).lower()
+    text = text.removesuffix(".")
+    labels = text.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _ipv4(labels)
+    if len(text) > _MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
+        raise ValueError("is no host name")
+    return text
+
+
+def normal_host_port(entry: str) -> str:
+    """Return a `host:port` entry with its host in the one spelling and its port without zeros.
+
+    Raises:
+        ValueError: it is no such entry; the message says what is wrong, for a person to read.
+    """
+    host, separator, port = entry.rpartition(":")
+    if not separator:
+        raise ValueError("needs a port, such as :443")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
+        raise ValueError("has no port from 1 to 65535")
+    return f"{normal_host(host)}:{int(port)}"
+
+
+def _ipv6(host: str) -> str:
+    if not host.endswith("]") or "%" in host:
+        raise ValueError("is no IPv6 address in brackets")
+    try:
+        return f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
+    except ValueError as error:
+        raise ValueError("is no IPv6 address in brackets") from error
+
+
+def _to_ascii(host: str) -> str:
+    # httpx encodes strictly: look-alikes and full-width letters are not folded. Other full stops are.
+    if set(host) & _OTHER_DOTS:
+        raise ValueError("holds a full stop that is not a dot")
+    try:
+        return httpx.URL(scheme="http", host=host).raw_host.decode("ascii")
+    except (httpx.InvalidURL, ValueError) as error:
+        raise ValueError("is no international name that can be written in ASCII") from error
+
+
+def _ipv4(labels: list[str]) -> str:
+    """Return the address that *labels* spell: all but the last are bytes, the last fills the rest."""
+    if len(labels) > 4 or not all(_NUMBER.fullmatch(label) for label in labels):
+        raise ValueError("is no host name: its last part is a number, but it is no IPv4 address")
+    numbers = [_number(label) for label in labels]
+    *front, last = numbers
+    if any(number > 255 for number in front) or last >= 256 ** (5 - len(numbers)):
+        raise ValueError("is no IPv4 address: a part of it is too large")
+    packed = bytes(front) + last.to_bytes(5 - len(numbers), "big")
+    return str(ipaddress.IPv4Address(packed))
+
+
+def _number(label: str) -> int:
+    if len(label) > 40:
+        raise ValueError("is no IPv4 address: a part of it is too large")
+    if label.startswith("0x"):
+        return int(label[2:] or "0", 16)
+    if len(label) > 1 and label.startswith("0"):
+        if not set(label) <= set("01234567"):
+            raise ValueError("is no IPv4 address: a part of it is no octal number")
+        return int(label, 8)
+    return int(label)
