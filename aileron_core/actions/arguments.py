@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from aileron_core.actions.findings import quoted
-from aileron_core.actions.model import MAX_DEPTH, MAX_INTEGER, Action, Input
+from aileron_core.actions.model import ANY, MAX_DEPTH, MAX_INTEGER, Action, Input, InputType
 from aileron_core.actions.paths import is_array
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import InvalidArguments
@@ -20,6 +20,7 @@ _EXPECTED = {
     "boolean": "true or false",
     "array": "an array",
     "object": "an object",
+    ANY: "any JSON",
 }
 
 
@@ -52,23 +53,53 @@ def check_arguments(action: Action, args: Json) -> dict[str, Json]:
     taken: dict[str, Json] = {}
     for entry in action.inputs:
         value = args.get(entry.name)
-        if value is None:
+        if value is None and not (entry.required and entry.name in args and _takes_null(entry)):
             if entry.required:
                 problems.append(_problem(entry.name, "is required"))
             continue
-        check = _Check()
-        taken[entry.name] = check.value(value, entry.type, "", entry.items_type)
-        problems += (_problem(entry.name, text) for text in check.problems)
+        taken[entry.name], found = _taken(value, entry.types)
+        problems += (_problem(entry.name, text) for text in found)
     if problems:
         raise _invalid(action, problems)
     return taken
 
 
 def _property(entry: Input) -> dict[str, Json]:
-    described: dict[str, Json] = {"type": entry.type, "description": entry.description}
-    if entry.type == "array":
-        described["items"] = {"type": entry.items_type} if entry.items_type else {}
+    if not entry.declarations:
+        return _alternative(entry.types[0])
+    return {
+        "description": entry.description,
+        "anyOf": [_alternative(each) for each in entry.declarations],
+    }
+
+
+def _alternative(stated: InputType) -> dict[str, Json]:
+    described: dict[str, Json] = {"description": stated.description}
+    if stated.type != ANY:  # a schema without a type accepts everything
+        described["type"] = stated.type
+    if stated.type == "array":
+        described["items"] = {"type": stated.items_type} if stated.items_type else {}
     return described
+
+
+def _takes_null(entry: Input) -> bool:
+    return any(each.type == ANY for each in entry.types)
+
+
+def _taken(value: Json, types: tuple[InputType, ...]) -> tuple[Json, list[str]]:
+    """Return *value* as the first of *types* that it fits, else why it fits none."""
+    closest: list[str] | None = None
+    for stated in types:
+        check = _Check()
+        taken = check.value(value, stated.type, "", stated.items_type)
+        if not check.problems:
+            return taken, []
+        if closest is None and (check.fits or len(types) == 1):
+            closest = check.problems
+    if closest is None:
+        expected = dict.fromkeys(_EXPECTED[each.type] for each in types)
+        closest = [f"must be {' or '.join(expected)}, not {_kind(value)}"]
+    return None, closest
 
 
 class _Check:
@@ -76,12 +107,14 @@ class _Check:
 
     def __init__(self) -> None:
         self.problems: list[str] = []
+        self.fits = True
+        """Whether the argument itself is of the type, whatever is wrong inside it."""
 
     def value(self, value: Json, type_: str, where: str, items_type: str | None = None) -> Json:
         """Return *value* as *type_*; what does not fit is noted and becomes null."""
-        if type_ == "integer" and isinstance(value, float) and value.is_integer():
-            value = int(value)
+        value = _as_integer(value) if type_ == "integer" else value
         if not _fits(value, type_):
+            self.fits = self.fits and bool(where)
             self._note(where, f"must be {_EXPECTED[type_]}, not {_kind(value)}")
             return None
         if items_type is not None and is_array(value):
@@ -132,6 +165,11 @@ class _Check:
         self.problems.append(f"at {quoted(where)}: {text}" if where else text)
 
 
+def _as_integer(value: Json) -> Json:
+    """Return 5.0 as 5: to JSON Schema both are the integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _fits(value: Json, type_: str) -> bool:
     match type_:
         case "string":
@@ -144,6 +182,8 @@ def _fits(value: Json, type_: str) -> bool:
             return isinstance(value, int | float) and not isinstance(value, bool)
         case "array":
             return is_array(value)
+        case "any":
+            return True
         case _:
             return isinstance(value, Mapping)
 

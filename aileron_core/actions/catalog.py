@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal
 
 from aileron_core.actions.findings import Finding
-from aileron_core.actions.load import load_action, place_findings
-from aileron_core.actions.model import Action
+from aileron_core.actions.load import place_findings, read_action
+from aileron_core.actions.model import UNBOUND_HASH, Action
 from aileron_core.canonical import sha256_hex
-from aileron_core.errors import FileProblems, Problem
+from aileron_core.errors import Problem
 
 __all__ = ["MAX_FILE", "Catalog", "Entry", "Scan", "ScannedFile", "State", "read_file", "scan"]
 
@@ -36,6 +36,9 @@ class ScannedFile:
     """Lower-case hex of the bytes; empty where they could not be read."""
     action: Action | None = None
     problems: tuple[Problem, ...] = ()
+    """Why it is no action."""
+    warnings: tuple[Finding, ...] = ()
+    """What was taken leniently; its places are looked up when somebody asks (`Entry.problems`)."""
     data: bytes = field(default=b"", repr=False)
 
 
@@ -54,7 +57,15 @@ class Entry:
     sha256: str
     state: State
     action: Action | None = None
-    problems: tuple[Problem, ...] = ()
+    errors: tuple[Problem, ...] = ()
+    """What was found of the set, of its connectors, or why the file is no action."""
+    scanned: ScannedFile = field(repr=False)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything to tell a person of the file: what keeps it from being offered, then warnings."""
+        warnings = place_findings(self.scanned.warnings, self.scanned.data, self.file)
+        return tuple(sorted((*self.errors, *warnings), key=lambda each: each.severity == "warning"))
 
     @property
     def name(self) -> str:
@@ -120,11 +131,12 @@ def _scan_file(
     before = known.get(shown)
     if before is not None and before.sha256 == sha256:
         return before
-    try:
-        action = load_action(data, shown)
-    except FileProblems as error:
-        return ScannedFile(file=shown, sha256=sha256, problems=error.problems, data=data)
-    return ScannedFile(file=shown, sha256=sha256, action=action, data=data)
+    reading = read_action(data, shown)
+    if reading.action is None:
+        return ScannedFile(file=shown, sha256=sha256, problems=reading.problems, data=data)
+    return ScannedFile(
+        file=shown, sha256=sha256, action=reading.action, warnings=reading.findings, data=data
+    )
 
 
 def _read(name: str, folder_handle: int, folder: Path) -> bytes:
@@ -168,7 +180,6 @@ class Catalog:
             extra_problems: what else is wrong with an action that was taken in, a connector that
                 is not installed for example; an error among them keeps it from being offered.
         """
-        self._files = {file.file: file for file in found.files}
         self._entries = {file.file: _judge(file, accepted, extra_problems) for file in found.files}
         self._refuse_duplicates(lambda action: action.name, "action name")
         self._refuse_duplicates(lambda action: action.tool_name, "tool name")
@@ -190,9 +201,11 @@ class Catalog:
         return tuple(entry for entry in self.entries if entry.state == "held_back")
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return every problem of every file that is in error (the wire's `load_errors`)."""
+        """Return the errors of every file that is in error (the wire's `load_errors`)."""
         failed = (entry for entry in self.entries if entry.state == "error")
-        return tuple(problem for entry in failed for problem in entry.problems)
+        return tuple(
+            problem for entry in failed for problem in entry.errors if problem.severity == "error"
+        )
 
     def _ready(self) -> list[Entry]:
         return [entry for entry in self._entries.values() if entry.state == "ready"]
@@ -232,8 +245,8 @@ class Catalog:
     def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:
         entry = self._entries[file]
         finding = Finding(path=path, message=message)
-        problems = (*entry.problems, *place_findings([finding], self._files[file].data, file))
-        self._entries[file] = replace(entry, state="error", problems=problems)
+        errors = (*entry.errors, *place_findings([finding], entry.scanned.data, file))
+        self._entries[file] = replace(entry, state="error", errors=errors)
 
 
 def _judge(
@@ -246,16 +259,36 @@ def _judge(
         sha256=file.sha256,
         state="error",
         action=file.action,
-        problems=file.problems,
+        errors=file.problems,
+        scanned=file,
     )
     if file.action is None:
         return entry
+    unbound = _unbound(file.action)
+    if unbound:
+        entry = replace(entry, errors=place_findings(unbound, file.data, file.file))
     recorded = (accepted.get(file.file), accepted.get(file.action.name))
     if not any(digest and digest.removeprefix("sha256:") == file.sha256 for digest in recorded):
         return replace(entry, state="held_back")
-    extra = tuple(extra_problems(file.action))
-    failed = any(problem.severity == "error" for problem in extra)
-    return replace(entry, state="error" if failed else "ready", problems=extra)
+    # No connector is installed under the placeholder: "not installed" would mislead.
+    bound = tuple(each for each in file.action.requires if each.hash != UNBOUND_HASH)
+    asked = replace(file.action, requires=bound) if unbound else file.action
+    errors = (*entry.errors, *extra_problems(asked))
+    failed = any(problem.severity == "error" for problem in errors)
+    return replace(entry, state="error" if failed else "ready", errors=errors)
+
+
+def _unbound(action: Action) -> list[Finding]:
+    """Return what is to do about each connector whose hash is still the placeholder."""
+    return [
+        Finding(
+            path=("requires", "connectors", index, "hash"),
+            message=f"{UNBOUND_HASH} names no bytes; `aileron action add` with the published file "
+            f"binds it to the installed {each.fqn}@{each.version}",
+        )
+        for index, each in enumerate(action.requires)
+        if each.hash == UNBOUND_HASH
+    ]
 
 
 def _ops(actions: Iterable[Action], counts: Callable[[Action, int], bool]) -> set[tuple[str, str]]:

@@ -67,6 +67,8 @@ def _requirement(table: "_Table") -> ConnectorRequirement:
 
 
 def _input(table: "_Table") -> Input:
+    if not table.has("description"):  # a blank one is taken leniently
+        table.note("description", "is required: this is what the agent reads", validation=True)
     entry = Input(
         name=table.text("name"),
         type=table.text("type"),

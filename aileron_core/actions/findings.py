@@ -15,11 +15,16 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing wrong; `class_` is `parse_error` for the file's form, else `validation_error`."""
+    """One thing wrong, or one thing that was taken leniently."""
 
     path: KeyPath
     message: str
-    class_: Literal["parse_error", "validation_error"] = "validation_error"
+    class_: Literal["parse_error", "validation_error", "leniency", "portability"] = (
+        "validation_error"
+    )
+    """`parse_error` for the file's form, `validation_error` for its rules, `leniency` for what is
+    taken though the strict rules have another spelling, `portability` for what upstream refuses."""
+    severity: Literal["error", "warning"] = "error"
 
 
 def key_text(path: KeyPath) -> str:

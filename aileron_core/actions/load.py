@@ -3,17 +3,19 @@
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aileron_core.actions.document import read_document
 from aileron_core.actions.findings import Finding, KeyPath, key_text
+from aileron_core.actions.lenient import join_declarations, soften
 from aileron_core.actions.model import Action
+from aileron_core.actions.portable import portability
 from aileron_core.actions.positions import locate
 from aileron_core.actions.validate import validate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["MAX_LINE", "load_action", "place_findings"]
+__all__ = ["MAX_LINE", "Reading", "load_action", "place_findings", "read_action"]
 
 MAX_LINE = 1024 * 1024
 """Bytes of one line (FACTS A.1)."""
@@ -38,28 +40,90 @@ def load_action(data: bytes, file: str) -> Action:
     Raises:
         FileProblems: with every problem found, those of the file's form first.
     """
+    reading = read_action(data, file)
+    if reading.action is None:
+        raise FileProblems([each for each in reading.problems if each.severity == "error"])
+    return reading.action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the bytes of an action file came to.
+
+    Places are looked up when `problems` is asked for: that takes as long as the parsing, and most
+    files of a generated suite are only ever offered, warnings and all.
+    """
+
+    file: str
+    data: bytes = field(repr=False)
+    action: Action | None = None
+    """The action, where nothing is an error."""
+    findings: tuple[Finding, ...] = ()
+    """What is wrong with it or was taken leniently; errors first."""
+    form: tuple[Problem, ...] = ()
+    """Why it is no action file at all."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Every problem with its place; errors first, of them those of the file's form."""
+        problems = place_findings(self.findings[:MAX_PROBLEMS], self.data, self.file)
+        if more := len(self.findings) - len(problems):
+            message = f"and {more} more problems"
+            severity = self.findings[MAX_PROBLEMS].severity
+            problems += (Problem(file=self.file, message=message, severity=severity),)
+        return self.form + problems
+
+
+def read_action(data: bytes, file: str, *, portable: bool = False) -> Reading:
+    """Return the action that *data* states, or what is wrong with it, with every warning.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for problems.
+        portable: report also what upstream would refuse, each as an error; the action is there
+            all the same if it runs here.
+    """
+    try:
+        document, frame = _parse(data, file)
+    except FileProblems as error:
+        return Reading(file=file, data=data, form=error.problems)
+    raw, form = read_document(document, body=frame.body, sha256=sha256_hex(data), file=file)
+    action, found = soften(raw)
+    errors = form + _not_covered([*_errors(found), *validate(action)], form)
+    warnings = [finding for finding in found if finding.severity == "warning"]
+    upstream = list(portability(document, raw)) if portable else []
+    shown = [*errors, *_not_covered([*upstream, *warnings], form)]
+    if len(shown) > 1:
+        shown.sort(key=lambda each: (each.severity == "warning", each.class_ != "parse_error"))
+    return Reading(
+        file=file,
+        data=data,
+        action=None if errors else join_declarations(action),
+        findings=tuple(shown),
+    )
+
+
+def _errors(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.severity == "error"]
+
+
+def _parse(data: bytes, file: str) -> "tuple[dict[str, object], _Frame]":
     frame = _split(data, file)
     _refuse_long_keys(frame, file)
     try:
-        document = tomllib.loads(frame.front)
+        return tomllib.loads(frame.front), frame
     except RecursionError as error:
         message = "invalid TOML frontmatter: nested too deeply"
         raise FileProblems([_parse_problem(file, message, frame.first_line - 1)]) from error
     except ValueError as error:  # TOMLDecodeError, and what int() says of thousands of digits
         raise FileProblems([_toml_problem(error, frame, file)]) from error
-    action, findings = read_document(document, body=frame.body, sha256=sha256_hex(data), file=file)
-    findings += _not_covered(validate(action), findings)
-    if findings:
-        findings.sort(key=lambda finding: finding.class_ != "parse_error")
-        problems = place_findings(findings[:MAX_PROBLEMS], data, file)
-        if more := len(findings) - len(problems):
-            problems += (Problem(file=file, message=f"and {more} more problems"),)
-        raise FileProblems(problems)
-    return action
 
 
 def place_findings(findings: Iterable[Finding], data: bytes, file: str) -> tuple[Problem, ...]:
     """Return *findings* as problems of *file*, with line and column where *data* shows them."""
+    findings = tuple(findings)
+    if not findings:
+        return ()
     frame = _split(data, file)
     places = locate(frame.front)
     return tuple(
@@ -67,6 +131,7 @@ def place_findings(findings: Iterable[Finding], data: bytes, file: str) -> tuple
             file=file,
             message=finding.message,
             class_=finding.class_,
+            severity=finding.severity,
             line=line,
             column=column,
             key=key_text(finding.path),

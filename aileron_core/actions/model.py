@@ -7,22 +7,31 @@ from dataclasses import dataclass, field
 from aileron_core.canonical import Json, JsonObject
 
 __all__ = [
+    "ANY",
     "EFFECTS",
     "INPUT_TYPES",
     "ITEM_TYPES",
     "MAX_DEPTH",
     "MAX_INTEGER",
+    "UNBOUND_HASH",
     "Action",
     "ActionLimits",
     "Approval",
     "ConnectorRequirement",
     "Input",
+    "InputType",
     "Preview",
     "Step",
 ]
 
 INPUT_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 ITEM_TYPES = ("string", "integer", "number", "boolean", "object")
+ANY = "any"
+"""The type of an input that takes any JSON; no file can write it (see `actions.lenient`)."""
+
+UNBOUND_HASH = "sha256:bound-at-release"
+"""What published suites write in place of a connector's hash; `action add` binds it."""
+
 EFFECTS = ("read", "create", "change", "delete", "send", "pay", "run")
 
 MAX_INTEGER = 2**53 - 1
@@ -53,6 +62,15 @@ class ConnectorRequirement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputType:
+    """One type that an argument may have, with what its own declaration says of it."""
+
+    type: str
+    items_type: str | None = None
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
     """An `[[inputs]]` entry; `items_type` is the type of an array's items where it is stated."""
 
@@ -63,6 +81,14 @@ class Input:
     label: str | None = None
     multiline: bool = False
     items_type: str | None = None
+    declarations: tuple[InputType, ...] = ()
+    """Of an input that is declared more than once, every declaration: any of them may fit."""
+
+    @property
+    def types(self) -> tuple[InputType, ...]:
+        """The types that an argument may have, at least one."""
+        own = InputType(type=self.type, items_type=self.items_type, description=self.description)
+        return self.declarations or (own,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

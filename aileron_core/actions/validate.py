@@ -7,6 +7,7 @@ from aileron_core.actions.arguments import check_arguments, input_schema
 from aileron_core.actions.findings import Finding, KeyPath, quoted
 from aileron_core.actions.interpolate import template_problems
 from aileron_core.actions.model import (
+    ANY,
     EFFECTS,
     INPUT_TYPES,
     ITEM_TYPES,
@@ -26,13 +27,16 @@ MAX_WALL_SECONDS = 300
 MAX_MEMORY_MIB = 1024
 
 _ACTION_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_INPUT_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_INPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _SEMVER_RULE = "must be strict SemVer (e.g. 1.2.3)"
 
 
 def validate(action: Action) -> tuple[Finding, ...]:
-    """Return everything that is wrong with *action*, in the order of FACTS A.3."""
+    """Return everything that is wrong with *action*, in the order of FACTS A.3.
+
+    *action* went through `lenient.soften`: spellings that are taken leniently are no fault here.
+    """
     return tuple(Finding(path=path, message=message) for path, message in _all_problems(action))
 
 
@@ -103,19 +107,14 @@ def _requirements(requires: tuple[ConnectorRequirement, ...]) -> _Problems:
 
 
 def _inputs(inputs: tuple[Input, ...]) -> _Problems:
-    seen: set[str] = set()
     for index, entry in enumerate(inputs):
         path = ("inputs", index)
         if not entry.name:
             yield (*path, "name"), "is required"
         elif not _INPUT_NAME.fullmatch(entry.name):
             yield (*path, "name"), f"{quoted(entry.name)} must match {_INPUT_NAME.pattern}"
-        elif entry.name in seen:
-            yield (*path, "name"), f"{quoted(entry.name)} is duplicated"
-        seen.add(entry.name)
-        yield from _input_type(entry, path)
-        if not entry.description.strip():
-            yield (*path, "description"), "is required: this is what the agent reads"
+        if entry.type not in INPUT_TYPES or entry.items_type is not None:
+            yield from _input_type(entry, path)
         if entry.label is not None and not entry.label.strip():
             yield (*path, "label"), "must not be blank"
         if entry.multiline and entry.type != "string":
@@ -125,7 +124,7 @@ def _inputs(inputs: tuple[Input, ...]) -> _Problems:
 def _input_type(entry: Input, path: KeyPath) -> _Problems:
     if not entry.type:
         yield (*path, "type"), "is required"
-    elif entry.type not in INPUT_TYPES:
+    elif entry.type not in INPUT_TYPES and entry.type != ANY:
         yield (*path, "type"), f"{quoted(entry.type)} must be one of {'|'.join(INPUT_TYPES)}"
     if entry.items_type is None:
         return

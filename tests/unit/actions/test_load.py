@@ -135,7 +135,7 @@ def test_a_file_of_another_form_is_a_parse_error_with_its_line(
 def test_every_problem_of_a_file_is_reported_together(manifest: Build) -> None:
     """One look at the list is enough to mend a file; those of the form come first."""
     data = manifest(
-        'retry = 3\n\n[[inputs]]\nname = "Bad"\ntype = "String"\ndescription = " "\n'
+        'retry = 3\n\n[[inputs]]\nname = "bad-name"\ntype = "text"\nlabel = " "\n'
         "\n[limits]\nwall_seconds = true\nmemory_mib = 0\n",
         old='version = "1.2.3"\nsource',
         new='version = "v1"\nsource',
@@ -146,10 +146,11 @@ def test_every_problem_of_a_file_is_reported_together(manifest: Build) -> None:
     assert found == [
         ("parse_error", 20, 1, "execute[0].retry"),
         ("parse_error", 28, 1, "limits.wall_seconds"),
+        ("validation_error", 22, 1, "inputs[0].description"),
         ("validation_error", 3, 1, "version"),
         ("validation_error", 23, 1, "inputs[0].name"),
         ("validation_error", 24, 1, "inputs[0].type"),
-        ("validation_error", 25, 1, "inputs[0].description"),
+        ("validation_error", 25, 1, "inputs[0].label"),
         ("validation_error", 29, 1, "limits.memory_mib"),
     ]
 

@@ -1,0 +1,74 @@
+"""What upstream would refuse of a file that is taken here (FACTS A.2 and A.3, read strictly)."""
+
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from aileron_core.actions.findings import Finding, KeyPath, quoted
+from aileron_core.actions.interpolate import references
+from aileron_core.actions.lenient import STRICT_NAME, is_lenient_type
+from aileron_core.actions.model import INPUT_TYPES, Action
+
+__all__ = ["portability"]
+
+# Keys of WIRE.md, "Beyond FACTS A.2": upstream's schema is closed and does not know them.
+_OUR_KEYS: tuple[tuple[str, ...], ...] = (
+    ("limits",),
+    ("approval", "effect"),
+    ("approval", "preview", "gist"),
+    ("approval", "preview", "recheck"),
+)
+
+
+def portability(document: Mapping[str, object], action: Action) -> Iterator[Finding]:
+    """Yield what upstream refuses (errors) or runs otherwise (warnings).
+
+    Args:
+        document: the front matter as parsed.
+        action: what it states, as written, without any leniency.
+    """
+    for path in _OUR_KEYS:
+        if _states(document, path):
+            yield _refused(path, "is a key of Aileron's own; upstream's schema does not know it")
+    yield from _inputs(action)
+    for index, step in enumerate(action.steps):
+        for reference in references(step.inputs or {}):
+            if not reference.of_argument:
+                yield Finding(
+                    path=("execute", index, "inputs"),
+                    message=f"{quoted(str(reference))} reaches the op as this literal text upstream",
+                    class_="portability",
+                    severity="warning",
+                )
+
+
+def _inputs(action: Action) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, entry in enumerate(action.inputs):
+        path = ("inputs", index)
+        if entry.name and not STRICT_NAME.fullmatch(entry.name):
+            yield _refused(
+                (*path, "name"), f"{quoted(entry.name)} must match {STRICT_NAME.pattern}"
+            )
+        if entry.name and entry.name in seen:
+            yield _refused((*path, "name"), f"{quoted(entry.name)} is duplicated")
+        seen.add(entry.name)
+        if is_lenient_type(entry.type):
+            yield _refused(
+                (*path, "type"), f"{quoted(entry.type)} must be one of {'|'.join(INPUT_TYPES)}"
+            )
+        if not entry.description.strip():
+            yield _refused((*path, "description"), "must not be blank: it is what the agent reads")
+
+
+def _states(document: Mapping[str, object], path: tuple[str, ...]) -> bool:
+    first, *rest = path
+    value = document.get(first)
+    if not rest:
+        return value is not None
+    return isinstance(value, dict) and _states(cast("dict[str, object]", value), tuple(rest))
+
+
+def _refused(path: KeyPath, message: str) -> Finding:
+    return Finding(
+        path=path, message=f"{message} (upstream refuses the file)", class_="portability"
+    )
