@@ -56,7 +56,7 @@ def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any])
     for values in connection.execute(f"{_SELECT} {where}", parameters):
         try:
             rows.append(RunRow.from_columns(dict(zip(COLUMNS, values, strict=True))))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             continue  # a row that Aileron did not write; `audit verify` names it as an orphan
     return rows
 

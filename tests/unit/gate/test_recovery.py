@@ -154,6 +154,7 @@ def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) ->
         "action='get-draft'",
         "approval_id='act-20260101T000000-0000000000000000'",
         "args=CAST(x'7bff' AS TEXT)",
+        pytest.param(f"args='{'[' * 100_000}'", id="args nested too deeply"),
     ],
 )
 def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, edit: str) -> None:
