@@ -41,25 +41,31 @@ def completed_body(row: RunRow) -> dict[str, Any]:
 
 def pending_body(row: RunRow, url: str, *, attached: bool) -> dict[str, Any]:
     """Return the 202 body: who must decide, where, and what to do meanwhile."""
-    again = (
-        "This is the approval that was asked for before with the same arguments. "
-        if attached
-        else ""
-    )
     review = f"{url}/review/{row.approval_id}"
     return {
         "status": "pending_approval",
         "approval_id": row.approval_id,
         "review_url": review,
-        "message": (
-            f"{again}A person must approve {row.action} in the Aileron console before it runs. "
-            f"Tell the user: it waits there as {row.approval_id} ({review}, or run "
-            f"`aileron open approval {row.approval_id}`). Then call check_action_status with this "
-            "approval_id until it has ended."
-        ),
+        "message": _pending_message(row, review, attached=attached),
         "audit_id": row.run_id,
         "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
     }
+
+
+def _pending_message(row: RunRow, review: str, *, attached: bool) -> str:
+    again = (
+        "This is the approval that was asked for before with the same arguments. "
+        if attached
+        else ""
+    )
+    if row.state in FINAL:
+        return f"{again}It has ended: check_action_status with this approval_id says how."
+    return (
+        f"{again}A person must approve {row.action} in the Aileron console before it runs. "
+        f"Tell the user: it waits there as {row.approval_id} ({review}, or run "
+        f"`aileron open approval {row.approval_id}`). Then call check_action_status with this "
+        "approval_id until it has ended."
+    )
 
 
 def result_body(row: RunRow) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, InvalidArguments, NotFound, RateLimited
+from aileron_core.server.bodies import pending_body
 from aileron_core.testing import FrozenClock
 
 SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842188204"]
@@ -64,7 +65,16 @@ def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Pa
             await core.plane.desk.deliver(view.approval_id)
             await core.plane.desk.deliver(view.approval_id)
             assert len(await core.records("run.delivered")) == 1
-            assert not (await core.call()).attached
+            denied = (await core.call()).row
+            assert denied.approval_id is not None
+            assert denied.approval_id != view.approval_id
+            await core.plane.desk.deny(denied.approval_id, "no")
+            # Whoever asks once more is not told to wait for an answer that was given.
+            row = (await core.call()).row
+            message = pending_body(row, core.plane.url, attached=True)["message"]
+            assert (row.approval_id, row.state) == (denied.approval_id, "denied")
+            assert "It has ended" in message
+            assert "must approve" not in message
 
     with Mailbox() as mailbox:
         run(story(mailbox))
