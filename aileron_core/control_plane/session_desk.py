@@ -90,10 +90,14 @@ class SessionDesk:
         return replace(draft, session=session)
 
     async def end(self, session_id: str, why: str) -> None:
-        """End a session; the second time nothing happens. Its open approvals stay, marked."""
+        """End a session; the second time nothing happens. Its open approvals stay, marked.
+
+        Raises:
+            StorageUnavailable: it could not be written, and so goes on: else it would live again
+                after a restart.
+        """
         if self.book.get(session_id) is None:
             return
-        self.book.remove(session_id)
 
         def unit(tx: Tx) -> None:
             session_rows.end(tx, session_id, self._clock.now())
@@ -101,6 +105,7 @@ class SessionDesk:
             tx.record(replace(record, session=session_id))
 
         await self._database.write(unit)
+        self.book.remove(session_id)
         self._changed()
         self._gone(session_id)
 

@@ -3,8 +3,10 @@
 import sqlite3
 from pathlib import Path
 
+import pytest
 from core_harness import Core, run
 
+from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import OpenedSession
@@ -102,5 +104,22 @@ def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None
         async with Core.open(home) as core:
             assert core.plane.sessions.authenticate(token) is None
             assert token not in str(await core.records())
+
+    run(story())
+
+
+def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Path) -> None:
+    """DESIGN 2; regression: gone from memory alone, the session's token worked again in the next life."""
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            session_id = core.session.session_id
+            core.plane.database._stopped = StorageUnavailable("full")
+            with pytest.raises(StorageUnavailable):
+                await core.plane.session_desk.end(session_id, "it was ended")
+            core.plane.database._stopped = None
+            await core.plane.session_desk.end(session_id, "it was ended")
+        async with Core.open(home) as again:
+            assert again.plane.sessions.authenticate(core.token) is None
 
     run(story())
