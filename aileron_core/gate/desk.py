@@ -185,11 +185,11 @@ class Desk:
     async def sweep(self) -> None:
         """End what is past its deadline. Called every second; holds over restarts and suspends."""
         for held in self.book:
-            if held.is_final or not self._is_late(held):
+            # While it is checked, the carrier looks at the deadline itself, before the effect.
+            if not held.waits or not self._is_late(held):
                 continue
             async with held.turn:
-                # While it is checked, the carrier looks at the deadline itself, before the effect.
-                if held.row.state in (State.PENDING, State.AWAITING_VAULT):
+                if held.waits:
                     await self._expire(held)
 
     def forget(self, before: float) -> None:
