@@ -229,7 +229,7 @@ class Database:
         before = connection.total_changes
         try:
             job.result = job.unit(tx)
-            changed = connection.total_changes - before - len(tx.committed)
+            changed = connection.total_changes - before
             if changed and not tx.committed:
                 raise UnrecordedChange(
                     f"a unit changed {changed} rows and recorded nothing; it was rolled back"
