@@ -2,9 +2,14 @@
 
 import sys
 
-from bench import calls, decisions, relay_start
+from bench import calls, decisions, load_manifests, relay_start
 
-ALL = {"relay_start": relay_start.main, "calls": calls.main, "decisions": decisions.main}
+ALL = {
+    "relay_start": relay_start.main,
+    "calls": calls.main,
+    "decisions": decisions.main,
+    "load_manifests": load_manifests.main,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

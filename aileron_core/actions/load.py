@@ -151,7 +151,8 @@ class _Frame:
 
 def _split(data: bytes, file: str) -> _Frame:
     """Return the parts before and after the closing delimiter (FACTS A.1)."""
-    for number, line in enumerate(data.split(b"\n"), 1):
+    lines = data.split(b"\n") if len(data) > MAX_LINE else ()
+    for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:
             raise FileProblems([_parse_problem(file, "has a line over 1 MiB", number)])
     try:
@@ -159,7 +160,9 @@ def _split(data: bytes, file: str) -> _Frame:
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
         raise FileProblems([_parse_problem(file, "is not UTF-8 text", number)]) from error
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    lines = text.split("\n")
+    if "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
     opening = next((index for index, line in enumerate(lines) if line.strip()), len(lines))
     if opening == len(lines):
         raise FileProblems([_parse_problem(file, 'missing "+++" opening delimiter', 1)])
@@ -178,6 +181,8 @@ def _split(data: bytes, file: str) -> _Frame:
 
 def _refuse_long_keys(frame: _Frame, file: str) -> None:
     """Refuse what tomllib takes time and memory for that grow with the square of a key's parts."""
+    if frame.front.count(".") < MAX_KEY_PARTS:
+        return
     for number, line in enumerate(frame.front.split("\n"), frame.first_line):
         if line.count(".") >= MAX_KEY_PARTS and _LONG_KEY.search(line):
             message = f"has a dotted key of more than {MAX_KEY_PARTS} parts"
