@@ -1,20 +1,12 @@
-"""Connector names: fully qualified names, references and versions (FACTS B.3)."""
+"""Connector names: fully qualified names and versions (FACTS B.3)."""
 
 import re
 from dataclasses import dataclass
-from typing import Final
 
-__all__ = ["SCHEMES", "Fqn", "is_semver", "split_ref"]
+from aileron_core.actions import names
 
-SCHEMES: Final = ("github", "gitlab", "hub", "local")
+__all__ = ["Fqn", "is_semver"]
 
-# semver.org's own expression, without a leading v.
-_SEMVER = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
-    r"(-((0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
-    r"(\+([0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*))?",
-    re.ASCII,
-)
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
 _MAX_LENGTH = 256
 
@@ -42,8 +34,8 @@ class Fqn:
         scheme, separator, rest = text.partition("://")
         if not separator:
             raise ValueError("must look like local://owner/name")
-        if scheme not in SCHEMES:
-            raise ValueError(f"scheme must be one of {', '.join(SCHEMES)}")
+        if scheme not in names.SCHEMES:
+            raise ValueError(f"scheme must be one of {', '.join(names.SCHEMES)}")
         if "@" in rest:
             raise ValueError("must not contain '@': the version stands in a field of its own")
         owner, _, path = rest.partition("/")
@@ -58,19 +50,5 @@ class Fqn:
 
 
 def is_semver(text: str) -> bool:
-    """Tell whether *text* is a strict semantic version (2.0.0), without a leading v."""
-    return len(text) <= _MAX_LENGTH and _SEMVER.fullmatch(text) is not None
-
-
-def split_ref(ref: str) -> tuple[Fqn, str]:
-    """Split `fqn@version` at its last `@`.
-
-    Raises:
-        ValueError: the version is missing or none, or the name is wrong.
-    """
-    name, separator, version = ref.rpartition("@")
-    if not separator:
-        raise ValueError("must end in @<version>")
-    if not is_semver(version):
-        raise ValueError("version must be strict SemVer, such as 1.2.3")
-    return Fqn.parse(name), version
+    """Tell whether *text* is a strict Semantic Version of a bearable length."""
+    return len(text) <= _MAX_LENGTH and names.is_semver(text)

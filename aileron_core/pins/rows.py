@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aileron_core.storage.database import Tx
 
-__all__ = ["Pin", "all_pins", "put", "remove"]
+__all__ = ["Pin", "all_pins", "put"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,6 @@ def put(tx: Tx, pin: Pin) -> None:
         "last_record = excluded.last_record",
         (pin.kind, pin.name, pin.digest, pin.taken_at, pin.taken_by, tx.next_seq()),
     )
-
-
-def remove(tx: Tx, kind: str, name: str) -> None:
-    """Forget a pin."""
-    tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
 
 
 def all_pins(connection: sqlite3.Connection) -> list[Pin]:

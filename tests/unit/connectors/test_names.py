@@ -2,7 +2,7 @@
 
 import pytest
 
-from aileron_core.connectors.names import Fqn, is_semver, split_ref
+from aileron_core.connectors.names import Fqn, is_semver
 
 
 @pytest.mark.parametrize(
@@ -37,19 +37,6 @@ def test_what_is_no_name_is_refused(text: str) -> None:
     """Nothing but scheme, owner and path in plain letters is a name."""
     with pytest.raises(ValueError, match=r"."):
         Fqn.parse(text)
-
-
-def test_a_reference_is_split_at_its_last_at_sign() -> None:
-    """The version follows the name."""
-    fqn, version = split_ref("github://o/r/sub@1.2.3-rc.1+b.5")
-    assert (str(fqn), version) == ("github://o/r/sub", "1.2.3-rc.1+b.5")
-
-
-@pytest.mark.parametrize("ref", ["local://a/b", "local://a/b@", "local://a/b@v1.0.0", "@1.0.0"])
-def test_a_reference_without_name_or_version_is_refused(ref: str) -> None:
-    """Both parts are needed, and the version is strict."""
-    with pytest.raises(ValueError, match=r"."):
-        split_ref(ref)
 
 
 @pytest.mark.parametrize(
