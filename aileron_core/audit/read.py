@@ -165,14 +165,9 @@ def verify_home(connection: sqlite3.Connection, home: Path) -> Report:
         report = verify(_rows(connection), _namings(connection), heads)
     finally:
         connection.execute("ROLLBACK")
-    if stored_missing(home, report):
+    if report.records and not (home / "audit.head").exists():
         message = "audit.head is gone, so records cut from the end would not be seen"
         unreadable.append(ChainProblem(seq=report.records, kind="cut", message=message))
     return Report(
         records=report.records, head=report.head, problems=(*unreadable, *report.problems)
     )
-
-
-def stored_missing(home: Path, report: Report) -> bool:
-    """Return whether there are records but no `audit.head` at all."""
-    return report.records > 0 and not (home / "audit.head").exists()
