@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from aileron_core import tasks
@@ -163,9 +163,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
-
-
-@contextlib.asynccontextmanager
-async def nothing_served(_plane: ControlPlane) -> AsyncGenerator[None, None]:
-    """Serve nothing (tests of the port alone)."""
-    yield

@@ -2,13 +2,15 @@
 
 import asyncio
 import queue
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from core_harness import DRAFT, Mailbox, furnish, open_session
 
 from aileron_core.connectors.protocol import Route
-from aileron_core.control_plane.console import CoreThread, nothing_served
+from aileron_core.control_plane.console import CoreThread
 from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.port import (
     ApprovalUpdated,
@@ -22,6 +24,12 @@ from aileron_core.control_plane.port import (
 from aileron_core.errors import HomeError, Unavailable
 from aileron_core.gate import Call
 from aileron_core.storage.home import Home, HomeLock
+
+
+@asynccontextmanager
+async def nothing_served(_plane: ControlPlane) -> AsyncGenerator[None, None]:
+    """Serve nothing: the port alone."""
+    yield
 
 
 def until(facts: "queue.Queue[Fact]", wanted: type, state: str = "") -> Fact:
