@@ -13,6 +13,7 @@ __all__ = [
     "ITEM_TYPES",
     "MAX_DEPTH",
     "MAX_INTEGER",
+    "OWN_TOOLS",
     "UNBOUND_HASH",
     "Action",
     "ActionLimits",
@@ -41,6 +42,8 @@ MAX_DEPTH = 64
 """Levels of nesting in a template and in an argument."""
 
 TOOL_NAME_LENGTH = 48
+OWN_TOOLS = frozenset({"check_action_status", "withdraw_action"})
+"""Names of the MCP tools that are no actions (WIRE.md, MCP)."""
 GATED_NOTE = (
     "A person is asked before this runs. The call may answer that approval is pending; "
     "then use check_action_status."

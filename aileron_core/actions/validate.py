@@ -11,6 +11,7 @@ from aileron_core.actions.model import (
     EFFECTS,
     INPUT_TYPES,
     ITEM_TYPES,
+    OWN_TOOLS,
     Action,
     ActionLimits,
     ConnectorRequirement,
@@ -65,6 +66,8 @@ def _head(action: Action) -> _Problems:
         yield ("name",), "is required"
     elif not _ACTION_NAME.fullmatch(action.name):
         yield ("name",), f"{quoted(action.name)} must match {_ACTION_NAME.pattern}"
+    elif action.tool_name in OWN_TOOLS:
+        yield ("name",), f"its tool name {action.tool_name} is that of a tool of Aileron's own"
     yield from _version(action.version, ("version",))
     if not action.source:
         yield ("source",), "is required"

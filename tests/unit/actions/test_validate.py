@@ -22,6 +22,7 @@ CASES = [
     ("/send-note@1.2.3", "/send-note", "source", "missing @<version> suffix"),
     ("/send-note@1.2.3", "/send-note@latest", "source", "strict SemVer"),
     ('source = "github:', 'source = "ftp:', "source", "scheme not recognized"),
+    ('name = "send-note"', 'name = "withdraw-action"', "name", "of Aileron's own"),
     ("github://acme/notes/actions/send-note@1.2.3", "github://@1.2.3", "source", "missing owner"),
     ("github://acme/notes/actions/send-note@1.2.3", "hub://x/@1.2.3", "source", "missing path"),
     ("github://acme/notes/actions/send-note@1.2.3", "hub@1.2.3", "source", "not a valid URI"),

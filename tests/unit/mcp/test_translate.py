@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aileron_core.actions.model import OWN_TOOLS
 from aileron_core.errors import InvalidArguments
 from aileron_mcp.translate import (
     CLIENT_LIMITS,
@@ -235,3 +236,8 @@ def test_any_answer_gives_a_result_that_can_be_sent(status: int, body: Any, erro
         for result in (run_answer(status, answer), result_answer(status, answer, body)):
             assert isinstance(result["structuredContent"], dict)
             json.dumps(result, ensure_ascii=False).encode()
+
+
+def test_no_action_can_take_the_name_of_a_tool_of_ours() -> None:
+    """WIRE, MCP: what an action file may not be called is what stands in the list besides."""
+    assert {entry["name"] for entry in own_tools()} == OWN_TOOLS
