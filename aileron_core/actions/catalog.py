@@ -17,7 +17,17 @@ from aileron_core.actions.model import UNBOUND_HASH, Action
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import Problem
 
-__all__ = ["MAX_FILE", "Catalog", "Entry", "Scan", "ScannedFile", "State", "read_file", "scan"]
+__all__ = [
+    "MAX_FILE",
+    "Catalog",
+    "Entry",
+    "Scan",
+    "ScannedFile",
+    "State",
+    "read_file",
+    "read_handle",
+    "scan",
+]
 
 MAX_FILE = 4 * 1024 * 1024
 """Bytes of one action file."""
@@ -112,6 +122,24 @@ def read_file(folder: Path, name: str) -> bytes:
         os.close(handle)
 
 
+def read_handle(handle: int) -> bytes:
+    """Return the bytes of the regular file behind *handle*, which is closed in any case.
+
+    Raises:
+        OSError: it is no regular file, is over `MAX_FILE`, or cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(0, "is not a regular file")
+        with open(handle, "rb", closefd=False) as opened:
+            data = opened.read(MAX_FILE + 1)
+    finally:
+        os.close(handle)
+    if len(data) > MAX_FILE:
+        raise OSError(0, f"is over {MAX_FILE // 1024 // 1024} MiB")
+    return data
+
+
 def _scan_file(
     name: str, folder_handle: int, folder: Path, known: Mapping[str, ScannedFile]
 ) -> ScannedFile:
@@ -148,13 +176,7 @@ def _read(name: str, folder_handle: int, folder: Path) -> bytes:
         name = os.path.basename(target)  # noqa: PTH119
     # NOFOLLOW: a link put there since is refused. NONBLOCK: a FIFO must not hold us up.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(name, flags, dir_fd=folder_handle), "rb") as opened:  # noqa: PTH123
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise OSError(0, "is not a regular file")
-        data = opened.read(MAX_FILE + 1)
-    if len(data) > MAX_FILE:
-        raise OSError(0, f"is over {MAX_FILE // 1024 // 1024} MiB")
-    return data
+    return read_handle(os.open(name, flags, dir_fd=folder_handle))
 
 
 def _no_problems(action: Action) -> Sequence[Problem]:

@@ -123,7 +123,8 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
     yield from _warning(
         names, f"is taken as it stands; the strict form of a name is {STRICT_NAME.pattern}"
     )
-    yield from _warning(spellings, f"is no strict type: {read_as}")
+    if spellings:
+        yield _leniency(spellings[0][0], f"is no strict spelling: {read_as}")
     yield from _warning(
         any_json, f"is no strict type: any JSON is taken ({'|'.join(INPUT_TYPES)} are checked)"
     )
@@ -153,7 +154,11 @@ def _warning(places: Sequence[tuple[KeyPath, str]], message: str) -> Iterable[Fi
         shown = ", ".join(quoted(each) for each in more[:_SHOWN])
         left = f" and {len(more) - _SHOWN} more" if len(more) > _SHOWN else ""
         text += f" (so too {shown}{left})"
-    yield Finding(path=path, message=text, class_="leniency", severity="warning")
+    yield _leniency(path, text)
+
+
+def _leniency(path: KeyPath, message: str) -> Finding:
+    return Finding(path=path, message=message, class_="leniency", severity="warning")
 
 
 def _joined(entries: Sequence[Input]) -> Input:

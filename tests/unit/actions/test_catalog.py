@@ -60,7 +60,7 @@ def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> No
     assert problems == {
         "broken.md": ['expected "+++" at start'],
         "dangling.md": ["cannot be read: No such file or directory"],
-        "folder.md": ["cannot be read: Is a directory"],
+        "folder.md": ["cannot be read: is not a regular file"],
         "huge.md": ["cannot be read: is over 4 MiB"],
         "leaves.md": [
             "cannot be read: is a link that leaves the folder; put the file itself there"
@@ -69,6 +69,17 @@ def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> No
         "pipe.md": ["cannot be read: is not a regular file"],
     }
     assert list(Catalog(found, all_of(found)).ready()) == ["send-note"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
+def test_what_is_no_file_costs_no_handle(tmp_path: Path) -> None:
+    """The folder is read every second; one left open each time would end the console."""
+    (tmp_path / "folder.md").mkdir()
+    os.mkfifo(tmp_path / "pipe.md")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        scan(tmp_path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_link_within_the_folder_is_read(tmp_path: Path, manifest: Build) -> None:
