@@ -90,6 +90,17 @@ def action_list(context: Context) -> int:
     return list_actions(context)
 
 
+@action.command("check")
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--portable", is_flag=True, help="Name also what upstream Aileron would refuse.")
+@command_options
+def action_check(context: Context, paths: tuple[str, ...], portable: bool) -> int:
+    """Say everything that is wrong with action files, or folders of them, with line and column."""
+    from aileron_tui.cli.check import check_actions
+
+    return check_actions(context, paths, portable=portable)
+
+
 @action.command("add")
 @click.argument("paths", nargs=-1, required=True)
 @command_options

@@ -1,0 +1,86 @@
+"""`aileron action check`: what is wrong with action files, before they go anywhere near a home."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from aileron_core.actions.catalog import read_handle
+from aileron_core.actions.load import read_action
+from aileron_core.errors import Problem
+from aileron_core.text import escape
+from aileron_tui.cli.output import EXIT, Context, Fault
+
+__all__ = ["check_actions"]
+
+
+def check_actions(context: Context, paths: Sequence[str], *, portable: bool) -> int:
+    """Print every problem of every file with its place; 1 if one is an error, 2 for a wrong PATH.
+
+    Args:
+        context: how the command was called; nothing of its home is read.
+        paths: action files, and folders of them.
+        portable: report also what upstream would refuse.
+    """
+    files = list(dict.fromkeys(file for path in paths for file in _files(Path(path))))
+    problems = [problem for file in files for problem in _problems(file, portable=portable)]
+    errors = sum(problem.severity == "error" for problem in problems)
+    if context.json:
+        context.show(
+            {
+                "files": len(files),
+                "ok": not errors,
+                "problems": [problem.to_json() for problem in problems],
+            }
+        )
+    else:
+        for problem in problems:
+            _print(context, problem)
+        counts = (("file", len(files)), ("error", errors), ("warning", len(problems) - errors))
+        found, *rest = (_count(number, noun) for noun, number in counts)
+        context.say(f"{found} checked: {', '.join(rest)}.")
+    return EXIT.FAILED if errors else EXIT.DONE
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the action files of *path*: itself, or a folder's `*.md` and each `action.md` below it.
+
+    Raises:
+        Fault: there is nothing of that name, or no action file in it.
+    """
+    if not path.is_dir():
+        if not os.path.lexists(path):
+            raise Fault(EXIT.USAGE, f"There is no file or folder {path}.")
+        return [path]
+    found = sorted({*path.glob("*.md"), *path.rglob("action.md"), *path.glob("actions/*.md")})
+    found = [file for file in found if file.name != "README.md" and not file.name.startswith(".")]
+    if not found:
+        raise Fault(EXIT.USAGE, f"{path} holds no action files (*.md, or NAME/action.md below it).")
+    return found
+
+
+def _problems(path: Path, *, portable: bool) -> tuple[Problem, ...]:
+    shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+    try:
+        data = _read(path)
+    except OSError as error:
+        return (Problem(file=shown, message=f"cannot be read: {error.strerror or error}"),)
+    return read_action(data, shown, portable=portable).problems
+
+
+def _read(path: Path) -> bytes:
+    # NONBLOCK: a FIFO must not hold us up.
+    return read_handle(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def _print(context: Context, problem: Problem) -> None:
+    place = problem.file
+    if problem.line:
+        place += f":{problem.line}:{problem.column}"
+    key = f"{problem.key}: " if problem.key else ""
+    failed = problem.severity == "error"
+    line = f"{'✗' if failed else '!'} {place}: {key}{problem.message}"
+    context.say(escape(line), fg="red" if failed else "yellow")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,132 @@
+"""`aileron action check`, as a person and as a program runs it."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.server.harness import ROOT, aileron, aileron_json
+
+EXAMPLES = ROOT / "examples" / "actions"
+CORPUS = Path(os.environ.get("AILERON_CORPUS", ROOT.parent / "shared" / "corpus"))
+STRICT = (EXAMPLES / "get-draft.md").read_bytes()
+LENIENT = STRICT.replace(b'type = "string"', b'type = "String"')
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home that is not there; checking needs none and makes none."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """One good file, a lenient one, and every kind of bad one."""
+    path = tmp_path / "files"
+    path.mkdir()
+    (path / "good.md").write_bytes(STRICT)
+    (path / "lenient.md").write_bytes(LENIENT)
+    (path / "broken.md").write_bytes(b"+++\nname = \n+++\n")
+    (path / "no-action.md").write_bytes(b"+++\n+++\n")
+    (path / "binary.md").write_bytes(b"\xff\xfe\x00")
+    (path / "folder.md").mkdir()
+    (path / "dangling.md").symlink_to(path / "nowhere.md")
+    os.mkfifo(path / "pipe.md")
+    (path / "README.md").write_text("not an action")
+    (path / "NAME").mkdir()
+    (path / "NAME" / "action.md").write_bytes(STRICT)
+    return path
+
+
+def by_file(body: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for problem in body["problems"]:
+        found.setdefault(Path(problem["file"]).name, []).append(problem)
+    return found
+
+
+def test_good_files_are_0(home: Path) -> None:
+    """With a count, and an object of the agreed fields."""
+    body = aileron_json("action", "check", str(EXAMPLES), home=home)
+    assert body == {"files": 3, "ok": True, "problems": []}
+    said = aileron("action", "check", str(EXAMPLES), home=home).stdout
+    assert said.endswith("3 files checked: 0 errors, 0 warnings.\n")
+    assert not home.exists()
+
+
+def test_one_bad_file_never_hides_the_others(folder: Path, home: Path) -> None:
+    """Each has its own problems with their places; a pipe or a folder holds nothing up."""
+    body = aileron_json("action", "check", str(folder), home=home, code=1)
+    assert (body["files"], body["ok"]) == (9, False)
+    found = by_file(body)
+    assert set(found) == {
+        "lenient.md", "broken.md", "no-action.md", "binary.md", "folder.md", "dangling.md",
+        "pipe.md",
+    }  # fmt: skip
+    assert [problem["severity"] for problem in found["lenient.md"]] == ["warning"]
+    assert len(found["no-action.md"]) == 6
+    (broken,) = found["broken.md"]
+    assert (broken["line"], broken["class"]) == (2, "parse_error")
+    for problems in found.values():
+        for problem in problems:
+            assert set(problem) == {
+                "file", "line", "column", "key", "severity", "class", "message",
+            }  # fmt: skip
+    text = aileron("action", "check", str(folder), home=home, code=1).stdout
+    assert f"✗ {folder}/broken.md:2:" in text
+    assert f"! {folder}/lenient.md:" in text
+    assert text.endswith(", 1 warning.\n")
+
+
+def test_warnings_alone_are_0_and_portable_makes_them_1(folder: Path, home: Path) -> None:
+    """What runs here is no failure, unless the question was whether it runs elsewhere."""
+    path = str(folder / "lenient.md")
+    assert aileron_json("action", "check", path, home=home)["ok"] is True
+    body = aileron_json("action", "check", path, "--portable", home=home, code=1)
+    assert [(p["class"], p["severity"]) for p in body["problems"]] == [
+        ("portability", "error"),
+        ("leniency", "warning"),
+    ]
+    assert body["problems"][0]["key"] == "inputs[0].type"
+    strict = str(folder / "good.md")
+    assert aileron_json("action", "check", strict, "--portable", home=home)["problems"] == []
+
+
+def test_a_path_that_leads_nowhere_is_2(tmp_path: Path, home: Path) -> None:
+    """So is a folder without action files, and no path at all: nothing was checked."""
+    (tmp_path / "void").mkdir()
+    for bad in ("nowhere.md", "void"):
+        done = aileron("action", "check", str(tmp_path / bad), home=home, code=2)
+        assert done.stderr.startswith("aileron: ")
+        assert done.stderr.count("\n") == 1
+    aileron("action", "check", home=home, code=2)
+
+
+def test_hostile_text_reaches_no_terminal(tmp_path: Path, home: Path) -> None:
+    """Of a file's name as of its words."""
+    path = tmp_path / "a\x1b[2J.md"
+    path.write_bytes(STRICT.replace(b'type = "string"', b'type = "\\u001b]0;x\\u0007"'))
+    done = aileron("action", "check", str(path), home=home, code=1)
+    assert "\x1b" not in done.stdout
+    assert "\x07" not in done.stdout
+    assert "‹ESC›" in done.stdout
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus beside the checkout")
+@pytest.mark.parametrize(
+    ("suite", "files", "warned"), [("athena", 15, 0), ("google", 21, 0), ("linear-sample", 68, 66)]
+)
+def test_every_published_action_passes(home: Path, suite: str, files: int, warned: int) -> None:
+    """The generated ones with warnings."""
+    body = aileron_json("action", "check", str(CORPUS / suite / "actions"), home=home)
+    assert (body["files"], body["ok"]) == (files, True)
+    assert len({problem["file"] for problem in body["problems"]}) == warned
+
+
+def test_a_file_that_is_named_twice_is_checked_once(folder: Path, home: Path) -> None:
+    """Folders may overlap."""
+    shutil.rmtree(folder / "NAME")
+    good = str(folder / "good.md")
+    assert aileron_json("action", "check", good, good, home=home)["files"] == 1
