@@ -166,6 +166,40 @@ def connector_install(context: Context, path: str) -> int:
     return install_connector(context, path)
 
 
+@connector.command("check")
+@click.argument("path")
+@command_options
+def connector_check(context: Context, path: str) -> int:
+    """Check a connector's folder, or a manifest alone, before anybody installs it."""
+    from aileron_tui.cli.connectors import check
+
+    return check(context, path)
+
+
+@connector.command("run")
+@click.argument("path")
+@click.argument("op")
+@click.option(
+    "--args", "text", default="{}", metavar="JSON|@FILE|-", help="The op's arguments, an object."
+)
+@click.option(
+    "--route",
+    "routes",
+    multiple=True,
+    metavar="HOST:PORT=127.0.0.1:PORT",
+    help="A host that it may reach, and the service of yours that answers for it.",
+)
+@click.option("--read-only", is_flag=True, help="Let only GET and HEAD leave, as in a preview.")
+@command_options
+def connector_run(
+    context: Context, path: str, op: str, text: str, routes: tuple[str, ...], read_only: bool
+) -> int:
+    """Try one op of a connector's folder. Only routed hosts are reached; nothing is recorded."""
+    from aileron_tui.cli.connectors import run_op
+
+    return run_op(context, path, op, text, routes, read_only=read_only)
+
+
 @aileron.group()
 def audit() -> None:
     """What happened. Reads the database itself; no console needed."""

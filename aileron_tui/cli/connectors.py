@@ -1,16 +1,25 @@
-"""`aileron connector list|install`: modules of the home's store."""
+"""`aileron connector list|install|check|run`: modules of the home's store, and trying one's own."""
 
+import asyncio
+import contextlib
+import logging
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
+import click
+
+from aileron_core.connectors.check import check_connector
 from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.trial import try_op
 from aileron_core.errors import HomeError
 from aileron_core.pins import rows as pins
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.given import json_argument, route_argument
+from aileron_tui.cli.output import EXIT, Context, safe_json
 
-__all__ = ["install_connector", "list_connectors"]
+__all__ = ["check", "install_connector", "list_connectors", "run_op"]
 
 
 def _taken_in(home: Home) -> set[str]:
@@ -78,3 +87,96 @@ def install_connector(context: Context, path: str) -> int:
     context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
     context.say("It can be used once you take it in, in the console.")
     return EXIT.DONE
+
+
+def check(context: Context, path: str) -> int:
+    """Print everything that is wrong with the connector in *path*, and what it asks for."""
+    found = check_connector(Path(path))
+    manifest = found.manifest
+    kind = manifest.credential_kind if manifest else None
+    if context.json:
+        context.show(
+            {
+                "ok": found.ok,
+                "problems": [problem.to_json() for problem in found.problems],
+                "name": manifest.name if manifest else None,
+                "version": manifest.version if manifest else None,
+                "hash": found.hash or None,
+                "hosts": list(manifest.hosts) if manifest else [],
+                "imports": list(found.imports),
+                "credential": kind,
+            }
+        )
+        return EXIT.DONE if found.ok else EXIT.FAILED
+    for problem in found.problems:
+        error = problem.severity == "error"
+        context.say(
+            f"{'✗' if error else '!'} {escape(str(problem))}", fg="red" if error else "yellow"
+        )
+    if manifest is not None:
+        mark = "✓" if found.ok else "✗"
+        context.say(f"{mark} {escape(manifest.name)}@{manifest.version}")
+        if found.hash:
+            context.say(f"    {found.hash}")
+        context.say(f"    reaches {escape(', '.join(manifest.hosts) or 'no host')}")
+        context.say(f"    asks for {kind or 'no'} credential")
+    return EXIT.DONE if found.ok else EXIT.FAILED
+
+
+def run_op(
+    context: Context, path: str, op: str, text: str, routes: Sequence[str], *, read_only: bool
+) -> int:
+    """Run one op of the connector in *path* against routed hosts, and print how it ended."""
+    args = json_argument(text)
+    places = [route_argument(route) for route in routes]
+    lines = _Lines()
+    with lines.listening():
+        result = asyncio.run(try_op(Path(path), op, args, routes=places, read_only=read_only))
+    failure = result.failure
+    if context.json:
+        context.show(
+            {
+                "status": "completed" if failure is None else "failed",
+                "output": result.output,
+                "failure": None if failure is None else failure.to_json(),
+                "requests_sent": result.requests_sent,
+                "writes_sent": result.writes_sent,
+                "last_status": result.last_status,
+                "log": lines.said,
+            }
+        )
+        return EXIT.DONE if failure is None else EXIT.FAILED
+    for line in lines.said:
+        click.echo(f"log: {escape(line)}", err=True)
+    status = "" if result.last_status is None else f", the last answered with {result.last_status}"
+    click.echo(f"{result.requests_sent} requests, {result.writes_sent} of them writing{status}", err=True)  # fmt: skip
+    if failure is not None:
+        click.echo(f"aileron: {failure.class_}: {escape(failure.message)}", err=True)
+        for key, value in failure.details.items():
+            click.echo(f"    {escape(key)}: {safe_json(value)}", err=True)
+        return EXIT.FAILED
+    context.say(safe_json(result.output, indent=2))
+    return EXIT.DONE
+
+
+class _Lines(logging.Handler):
+    """Keeps what a connector logs while it is tried."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+    @contextlib.contextmanager
+    def listening(self) -> Generator[None]:
+        logger = logging.getLogger("aileron.connector")
+        level = logger.level
+        logger.setLevel(logging.DEBUG)
+        logger.addHandler(self)
+        try:
+            yield
+        finally:
+            logger.removeHandler(self)
+            logger.setLevel(level)

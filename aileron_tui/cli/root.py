@@ -10,18 +10,18 @@ import threading
 from collections.abc import AsyncGenerator, MutableMapping, Sequence
 from typing import Any
 
-from aileron_core.connectors.protocol import Route
 from aileron_core.control_plane.console import CoreThread
 from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.port import Fact, LibraryUpdated
-from aileron_core.errors import AileronError, InvalidRequest
+from aileron_core.errors import AileronError
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.listen import bind_tcp, bind_unix
-from aileron_core.settings import Settings, load_settings, parse_route
+from aileron_core.settings import Settings, load_settings
 from aileron_core.storage.home import Home
 from aileron_mcp.mount import LazyMcp, Receive, Send, asgi_call
+from aileron_tui.cli.given import route_argument
 from aileron_tui.cli.output import EXIT, Context
 
 __all__ = ["core_thread", "run_console", "run_serve"]
@@ -74,7 +74,7 @@ def core_thread(
     """
     settings = load_settings(home.config)
     options = PlaneOptions(
-        routes=tuple(_route(text) for text in routes),
+        routes=tuple(route_argument(text) for text in routes),
         accept_installed=accept_installed,
         settings=settings,
         failpoint=failpoint,
@@ -86,14 +86,6 @@ def core_thread(
             yield
 
     return CoreThread(lambda: ControlPlane(home, options), serving)
-
-
-def _route(text: str) -> Route:
-    try:
-        host, address, port = parse_route(text)
-    except ValueError as error:
-        raise InvalidRequest(f"--route {error}.") from error
-    return Route(host=host, address=address, port=port)
 
 
 @contextlib.asynccontextmanager

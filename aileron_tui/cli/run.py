@@ -2,17 +2,17 @@
 
 import json
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from aileron_core.canonical import Json
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
 from aileron_tui.cli.client import Console
+from aileron_tui.cli.given import json_argument
 from aileron_tui.cli.output import EXIT, Context, Fault, safe_json
 
 __all__ = ["run_action"]
@@ -62,26 +62,12 @@ def _arguments(
     if whole is not None:
         if pairs:
             raise Fault(EXIT.USAGE, "Give --args or --arg, not both.")
-        return _whole(whole)
+        return json_argument(whole)
     if not pairs:
         return {}
     _, action = console.request("GET", f"/v1/actions/{_segment(name)}", token=token)
     types = action["input_schema"].get("properties", {})
     return dict(_pair(text, types) for text in pairs)
-
-
-def _whole(text: str) -> Mapping[str, Json]:
-    try:
-        if text == "-":
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        content: Any = json.loads(text)
-    except (OSError, ValueError) as error:
-        raise Fault(EXIT.USAGE, f"--args cannot be read as JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise Fault(EXIT.USAGE, "--args must be a JSON object.")
-    return cast("Mapping[str, Json]", content)
 
 
 def _pair(text: str, types: Mapping[str, Any]) -> tuple[str, Json]:

@@ -1,0 +1,154 @@
+"""What a developer wants to know of a connector before anybody installs it: everything, at once."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aileron_core.connectors.manifest import Manifest, parse_manifest
+from aileron_core.connectors.module_shape import (
+    HOST_FUNCTIONS,
+    HOST_MODULE,
+    ModuleShape,
+    check_shape,
+    read_shape,
+)
+from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.store import MANIFEST, MODULE, identity_hash
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.errors import ConnectorRuntimeError, FileProblems, NotFound, Problem
+
+__all__ = ["ConnectorCheck", "check_connector"]
+
+_RUNTIME = "capabilities.runtime.imports"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorCheck:
+    """What was found: errors and warnings, and what could be read of the connector all the same."""
+
+    problems: tuple[Problem, ...]
+    manifest: Manifest | None = None
+    imports: tuple[str, ...] = ()
+    """The functions of `aileron_host` that the module imports, sorted."""
+    hash: str = ""
+    """Its identity (FACTS B.4); empty without a module and a manifest."""
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether it could be installed: warnings do not stand in its way."""
+        return not any(problem.severity == "error" for problem in self.problems)
+
+
+def check_connector(path: Path) -> ConnectorCheck:
+    """Check the connector in *path*; blocks while its module is compiled.
+
+    Args:
+        path: a folder with `connector.wasm` and `manifest.toml`, or a manifest alone (`*.toml`).
+
+    Raises:
+        NotFound: there is no such folder or file.
+    """
+    alone = path.suffix == ".toml"
+    manifest_file = path if alone else path / MANIFEST
+    if not path.exists():
+        raise NotFound(f"There is no {path}. Name a folder with {MODULE} and {MANIFEST}.")
+    problems: list[Problem] = []
+    manifest_bytes = _read(manifest_file, problems)
+    manifest = None
+    if manifest_bytes is not None:
+        with _gathered(problems):
+            manifest = parse_manifest(manifest_bytes, str(manifest_file))
+    if alone:
+        return ConnectorCheck(problems=tuple(problems), manifest=manifest)
+    module_file = path / MODULE
+    module = _read(module_file, problems)
+    shape = None
+    if module is not None:
+        shape = _check_module(module, str(module_file), problems)
+    if manifest is not None and shape is not None:
+        problems += _compared(manifest, shape, str(manifest_file))
+    hash_ = ""
+    if module is not None and manifest_bytes is not None:
+        hash_ = identity_hash(module, manifest_bytes)
+    return ConnectorCheck(
+        problems=tuple(problems),
+        manifest=manifest,
+        imports=() if shape is None else _host_imports(shape),
+        hash=hash_,
+    )
+
+
+def _read(path: Path, problems: list[Problem]) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        message = f"{reason}. A connector is a folder with {MODULE} and {MANIFEST}."
+        problems.append(Problem(file=str(path), message=message))
+        return None
+
+
+@contextmanager
+def _gathered(problems: list[Problem]) -> Generator[None]:
+    try:
+        yield
+    except FileProblems as error:
+        problems += error.problems
+
+
+def _check_module(module: bytes, file: str, problems: list[Problem]) -> ModuleShape | None:
+    try:
+        shape = read_shape(module)
+    except ValueError as error:
+        problems.append(Problem(file=file, message=str(error), class_="parse_error"))
+        return None
+    before = len(problems)
+    with _gathered(problems):
+        check_shape(shape, file)
+    if len(problems) == before and (reason := _compile_problem(module)):
+        problems.append(Problem(file=file, message=reason, class_="parse_error"))
+    return shape
+
+
+def _compile_problem(module: bytes) -> str:
+    outgoing = OutgoingClient()
+    engine = WasmEngine(outgoing)
+    try:
+        engine.prepare("sha256:check", module)
+    except ConnectorRuntimeError as error:
+        return error.message
+    finally:
+        engine.close()
+        outgoing.close()
+    return ""
+
+
+def _host_imports(shape: ModuleShape) -> tuple[str, ...]:
+    return tuple(sorted({name for module, name in shape.imports if module == HOST_MODULE}))
+
+
+def _compared(manifest: Manifest, shape: ModuleShape, file: str) -> list[Problem]:
+    """Return where manifest and module tell different stories, and what cannot work yet."""
+    found: list[Problem] = []
+
+    def warn(key: str, message: str) -> None:
+        found.append(Problem(file=file, message=message, severity="warning", key=key))
+
+    if manifest.spawns:
+        message = "asks to start local programs, which is not supported"
+        found.append(Problem(file=file, message=message, key="capabilities.spawn"))
+    imported = set(_host_imports(shape)) & HOST_FUNCTIONS
+    for name in sorted(imported - set(manifest.imports)):
+        warn(_RUNTIME, f"does not list {name}, which the module imports")
+    for name in sorted(set(manifest.imports) - imported):
+        warn(_RUNTIME, f"lists {name}, which the module does not import")
+    if "http_request" in imported and not manifest.hosts:
+        warn("capabilities.network.hosts", "lists no host, so every request will be refused")
+    if manifest.credential is not None:
+        warn(
+            "capabilities.credential",
+            f"declares a credential ({manifest.credential.kind}); a request that names it gets "
+            "binding_required until one is bound, and goes out without one to a routed host",
+        )
+    return found
