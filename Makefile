@@ -5,7 +5,7 @@ BIN    := .venv/bin
 # Two workers: the machines that run this have two cores.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo setup test test-all check format bench pictures connector clean
+.PHONY: help demo setup test test-all fuzz check format bench pictures connector clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -22,6 +22,9 @@ test: setup  ## run the whole suite (under 15 minutes on 2 cores)
 
 test-all: setup  ## the whole suite with many more examples and kills (about an hour)
 	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
+
+fuzz: setup  ## the property tests with 2,000 examples each: files, templates, previews, text (minutes)
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/property
 
 check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
 	$(BIN)/ruff format --check .

@@ -6,9 +6,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from aileron_core.actions.arguments import check_arguments, input_schema
-from aileron_core.actions.load import load_action
+from aileron_core.actions.load import load_action, read_action
 from aileron_core.actions.model import Action
 from aileron_core.actions.positions import locate
 from aileron_core.canonical import canonical
@@ -75,6 +76,40 @@ wall_seconds = 60
 
 # Send
 """
+LENIENT = VALID.replace(b'["send", "read"]', b'["read"]').replace(
+    b"""[limits]""",
+    b"""[[inputs]]
+name = "teamId"
+type = "String"
+description = ""
+
+[[inputs]]
+name = "filter"
+type = "IssueFilter"
+description = "which"
+required = false
+
+[[inputs]]
+name = "limit"
+type = "Boolean"
+description = "all"
+required = false
+
+[[inputs]]
+name = "limit"
+type = "Int"
+description = "how many"
+required = false
+
+[[inputs]]
+name = "limit"
+type = "array"
+items_type = "string"
+description = "names"
+required = false
+
+[limits]""",
+)
 WORDS = [
     "+++", "\n", "[", "]", "[[", "]]", "{", "}", "=", ".", ",", '"', "'", '"""', "'''", "#", "\\",
     "name", "inputs", "execute", "approval", "preview", "render", "required", "limits", "match",
@@ -83,8 +118,8 @@ WORDS = [
 ]  # fmt: skip
 
 
-def edited(edits: list[tuple[int, int, bytes]]) -> bytes:
-    data = VALID
+def edited(of: tuple[bytes, list[tuple[int, int, bytes]]]) -> bytes:
+    data, edits = of
     for place, length, new in edits:
         at = place % (len(data) + 1)
         data = data[:at] + new + data[at + length :]
@@ -97,36 +132,63 @@ FILES = st.one_of(
     st.lists(st.sampled_from(WORDS)).map(
         lambda words: ("+++\n" + "".join(words) + "\n+++\n").encode()
     ),
-    st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 12), FRAGMENT), max_size=4).map(edited),
+    st.tuples(
+        st.sampled_from([VALID, LENIENT]),
+        st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 12), FRAGMENT), max_size=4),
+    ).map(edited),
 )
 
 
-def loaded(data: bytes) -> Action | None:
-    try:
-        return load_action(data, "any.md")
-    except FileProblems as error:
-        problems = error.problems
-    assert problems
+CLASSES = {
+    ("parse_error", "error"),
+    ("validation_error", "error"),
+    ("leniency", "warning"),
+    ("portability", "error"),
+    ("portability", "warning"),
+}
+
+
+def loaded(data: bytes, *, portable: bool = False) -> Action | None:
+    reading = read_action(data, "any.md", portable=portable)
+    problems = reading.problems
+    severities = [problem.severity for problem in problems]
+    assert severities == sorted(severities)
+    ours = [problem for problem in problems if problem.class_ != "portability"]
+    assert (reading.action is None) is any(problem.severity == "error" for problem in ours)
+    assert portable or ours == list(problems)
     for problem in problems:
         assert problem.message
-        assert problem.class_ in ("parse_error", "validation_error")
+        assert (problem.class_, problem.severity) in CLASSES
         assert 0 <= problem.line <= data.count(b"\n") + 1
         assert problem.column >= 0
         json.dumps(problem.to_json(), ensure_ascii=False).encode()
-    return None
+    return reading.action
 
 
-def test_the_file_that_the_others_are_made_from_loads() -> None:
+def test_the_files_that_the_others_are_made_from_load() -> None:
     """Else the property below would look at refusals only."""
     assert loaded(VALID) is not None
+    assert loaded(LENIENT) is not None
+    assert len(read_action(LENIENT, "any.md").problems) == 6
 
 
-@given(FILES)
-def test_any_bytes_are_an_action_or_its_problems(data: bytes) -> None:
+@given(FILES, st.booleans())
+def test_any_bytes_are_an_action_or_its_problems(data: bytes, portable: bool) -> None:
     """What loads can be told to agents and digested; what does not names its places."""
-    action = loaded(data)
+    action = loaded(data, portable=portable)
+    try:
+        assert load_action(data, "any.md") == action
+    except FileProblems as error:
+        refused = error.problems
+    else:
+        refused = ()
+    assert (action is None) is bool(refused)
+    assert all(problem.severity == "error" for problem in refused)
     if action is not None:
-        canonical(input_schema(action))
+        assert len(set(action.declared)) == len(action.declared)
+        schema = input_schema(action)
+        canonical(schema)
+        Draft202012Validator.check_schema(schema)
         assert action.title
         assert action.description
         assert 0 < len(action.tool_name) <= 48
@@ -225,3 +287,30 @@ def test_any_arguments_are_taken_or_refused_and_what_is_taken_can_be_digested(ar
     assert set(taken) <= {"to", "count"}
     assert isinstance(taken["to"], str)
     assert type(taken.get("count", 0)) is int
+
+
+LENIENT_ARGS = st.fixed_dictionaries(
+    {"to": st.text(max_size=3), "teamId": st.text(max_size=3)},
+    optional={
+        "count": st.integers(-3, 3),
+        "filter": JSON_VALUE,
+        "limit": st.one_of(JSON_VALUE, st.lists(st.text(max_size=2), max_size=3)),
+    },
+)
+
+
+@given(LENIENT_ARGS)
+def test_what_is_taken_leniently_fits_the_schema_that_agents_were_given(args: Any) -> None:
+    """The check never takes what the advertised schema refuses, nor refuses for its type what it takes."""
+    action = loaded(LENIENT)
+    assert action is not None
+    given_args = {name: value for name, value in args.items() if value is not None}
+    fits = Draft202012Validator(input_schema(action)).is_valid(given_args)
+    try:
+        taken = check_arguments(action, args)
+    except InvalidArguments as error:
+        refused_type = any("must be" in each["problem"] for each in error.details["problems"])
+        assert fits is not refused_type
+    else:
+        assert fits
+        assert canonical(taken) == canonical(given_args)

@@ -21,7 +21,7 @@ VALUE = st.recursive(
 PIECE = st.sampled_from(
     [
         "${args.x}",
-        "${args.y}",
+        "${args.teamId}",
         "${s.a}",
         "${s.a.0}",
         "${s.b.name}",
@@ -39,7 +39,7 @@ TEMPLATE = st.dictionaries(
     st.text(max_size=3),
     st.recursive(st.one_of(STRING, LEAF), lambda inner: st.lists(inner, max_size=3)),
 )
-HOSTILE = st.sampled_from(["${args.y}", "${s.a}", "${", "$${args.x}", "}"])
+HOSTILE = st.sampled_from(["${args.teamId}", "${s.a}", "${", "$${args.x}", "}"])
 
 
 @given(TEMPLATE, VALUE, st.one_of(VALUE, HOSTILE))
@@ -47,7 +47,7 @@ def test_a_template_that_passes_the_check_is_filled_or_misses_a_value(
     template: dict[str, Any], output: Any, argument: Any
 ) -> None:
     """No other error exists, and where nothing is referenced nothing changes."""
-    declared = ["x", "y"]
+    declared = ["x", "teamId"]
     assume(not list(template_problems(template, declared=declared, steps=["s"])))
     try:
         filled = interpolate(template, {"x": argument}, {"s": output}, declared=declared)
@@ -71,7 +71,7 @@ def test_inside_text_a_string_stands_as_it_is(before: str, after: str, value: st
     """Nothing in an argument is ever read as a reference."""
     assume("$" not in before + after and before + after)
     template = {"k": before + "${args.x}" + after}
-    filled = interpolate(template, {"x": value, "y": "secret"}, {}, declared=["x", "y"])
+    filled = interpolate(template, {"x": value, "teamId": "secret"}, {}, declared=["x", "teamId"])
     assert filled["k"] == before + value + after
 
 
