@@ -11,6 +11,7 @@ from aileron_core.actions.interpolate import MissingValue, op_arguments
 from aileron_core.actions.model import Action, Step
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
+from aileron_core.connectors.depth import MAX_DEPTH, deeper_than
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import (
     CapabilityDenied,
@@ -26,8 +27,6 @@ __all__ = ["Ending", "Executor", "RunPlan"]
 _log = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 4.0)
 """Seconds before each of at most three retries (DESIGN 7)."""
-_MAX_DEPTH = 200
-"""Levels of an output. Deeper ones pass one JSON reader and break the next (the row's, the digest's)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,23 +140,10 @@ async def _call(
         _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
         fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
         return OpResult(failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_lost=1)
-    if result.failure is None and _too_deep(result.output):
-        message = f"The output of {op} is nested more than {_MAX_DEPTH} levels deep."
+    if result.failure is None and deeper_than(MAX_DEPTH, result.output):
+        message = f"The output of {op} is nested more than {MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
     return result
-
-
-def _too_deep(value: Json) -> bool:
-    waiting: list[tuple[Json, int]] = [(value, 1)]
-    while waiting:
-        found, depth = waiting.pop()
-        if isinstance(found, str) or not isinstance(found, Mapping | Sequence):
-            continue
-        if depth > _MAX_DEPTH:
-            return True
-        inner = found.values() if isinstance(found, Mapping) else found
-        waiting += [(item, depth + 1) for item in inner]
-    return False
 
 
 def _refusal(plan: RunPlan, step: Step) -> Failure | None:

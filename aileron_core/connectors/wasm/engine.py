@@ -25,7 +25,7 @@ from aileron_core.clock import Clock
 from aileron_core.connectors.outgoing import OutgoingClient
 from aileron_core.connectors.protocol import MIB
 from aileron_core.connectors.wasm.host import define_host
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, Invocation, RunEnd
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
@@ -37,6 +37,7 @@ _THREADS = 32
 _SLICE_SECONDS = 0.05
 _MAX_TABLES = 4
 _MAX_TABLE_ELEMENTS = 1_000_000
+_LARGE_EXIT_CODE = "exit with invalid exit status outside of"
 _CONTINUE = 0  # WASMTIME_UPDATE_DEADLINE_CONTINUE
 
 _T = TypeVar("_T")
@@ -231,6 +232,8 @@ def _start(pre: wasmtime.InstancePre, store: wasmtime.Store) -> RunEnd:
         return RunEnd(how="exited", code=error.code, memory_bytes=memory.data_len(store))
     except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
         size = memory.data_len(store)
+        if _LARGE_EXIT_CODE in str(error):
+            return RunEnd(how="exited", code=UNKNOWN_CODE, memory_bytes=size)
         return RunEnd(how="trapped", message=_first_line(error), memory_bytes=size)
     return RunEnd(how="returned", memory_bytes=memory.data_len(store))
 

@@ -4,7 +4,7 @@ import errno
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.exchange import Exchange
@@ -15,10 +15,13 @@ from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import OpFailed
 
-__all__ = ["Ending", "Invocation", "RunEnd", "StopReason"]
+__all__ = ["UNKNOWN_CODE", "Ending", "Invocation", "RunEnd", "StopReason"]
 
 StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "fault"]
 Ending: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
+
+UNKNOWN_CODE: Final = -1
+"""An exit code above 125: wasmtime tells that it was one, and not which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

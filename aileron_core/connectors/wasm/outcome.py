@@ -6,8 +6,9 @@ import re
 from typing import Any, NoReturn, cast
 
 from aileron_core.canonical import Json
+from aileron_core.connectors.depth import MAX_DEPTH, deeper_than
 from aileron_core.connectors.protocol import MIB, OpResult
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, Invocation, RunEnd
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
@@ -151,7 +152,8 @@ def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
 def _exit_failure(end: RunEnd, invocation: Invocation) -> AileronError:
     if _ran_out_of_memory(end, invocation):
         return _memory_failure(end, invocation)
-    return ConnectorRuntimeError(f"the connector exited with {end.code}{_said(invocation)}")
+    code = "a code above 125" if end.code == UNKNOWN_CODE else end.code
+    return ConnectorRuntimeError(f"the connector exited with {code}{_said(invocation)}")
 
 
 def _own_failure(told: Any, invocation: Invocation) -> AileronError:
@@ -187,6 +189,9 @@ def _parse(text: bytes) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(parsed, dict):
         raise ValueError("it is JSON, but no object")
+    # Counted from the output, so one level more for the object around it.
+    if deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     if rb"\ud" in text.lower():
         json.dumps(parsed, ensure_ascii=False).encode()
     return cast("dict[str, Any]", parsed)

@@ -42,6 +42,7 @@ class Service:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # headers and body go out apart: 40 ms per answer else
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -198,6 +199,37 @@ def printing(text: str, *, fd: int = 1, then: str = "") -> str:
     length = len(text.encode())
     body = f"(call $print (i32.const {fd}) (i32.const 1024) (i32.const {length})) {then}"
     return wat(body, data=escaped(text), pages=1 + (1024 + length) // 65536)
+
+
+def printing_bytes(raw: bytes) -> str:
+    """A guest that prints exactly these bytes."""
+    data = "".join(f"\\{byte:02x}" for byte in raw)
+    body = f"(call $print (i32.const 1) (i32.const 1024) (i32.const {len(raw)}))"
+    return wat(body, data=data, pages=1 + (1024 + len(raw)) // 65536)
+
+
+# Prints {"output": its whole input}.
+ECHO = """
+  (local $end i32)
+  (local.set $end (i32.const 4096))
+  (loop $more
+    (i32.store (i32.const 0) (local.get $end)) (i32.store (i32.const 4) (i32.const 30000))
+    (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (local.set $end (i32.add (local.get $end) (i32.load (i32.const 8))))
+    (br_if $more (i32.load (i32.const 8))))
+  (call $print (i32.const 1) (i32.const 1024) (i32.const 10))
+  (call $print (i32.const 1) (i32.const 4096) (i32.sub (local.get $end) (i32.const 4096)))
+  (call $print (i32.const 1) (i32.const 1034) (i32.const 1))"""
+
+
+@pytest.fixture
+def echo() -> str:
+    return wat(ECHO, data=escaped('{"output":}'), pages=2)
+
+
+@pytest.fixture(name="printing_bytes")
+def _printing_bytes() -> Callable[[bytes], str]:
+    return printing_bytes
 
 
 def requesting(envelope: str, *, times: int = 1, say: str = '{"output":{"done":true}}') -> str:

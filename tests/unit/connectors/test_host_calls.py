@@ -198,6 +198,63 @@ def test_a_service_that_breaks_off_counts_as_reached(
     assert (result.requests_sent, result.last_status) == (1, None)
 
 
+@pytest.mark.parametrize(
+    ("method", "status", "location", "counts"),
+    [
+        ("GET", 200, "", (1, 0, 0)),
+        ("HEAD", 200, "", (1, 0, 0)),
+        ("POST", 200, "", (1, 1, 0)),
+        ("delete", 500, "", (1, 1, 0)),
+        ("OPTIONS", 200, "", (1, 1, 0)),
+        ("POST", 303, "/y", (2, 1, 0)),
+        ("POST", 307, "/y", (2, 2, 0)),
+        ("POST", 307, "https://evil.example/", (1, 1, 0)),
+    ],
+)
+def test_requests_that_may_change_something_are_counted_apart(
+    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text,
+    method: str, status: int, location: str, counts: tuple[int, int, int],
+) -> None:  # fmt: skip
+    """Each hop by the method that it really had."""
+    service.reply("/x", status=status, **({"Location": location} if location else {}))
+    service.reply("/y")
+    result = call(guest(requesting(envelope(method=method)), HOSTS, on=routed))
+    assert (result.requests_sent, result.writes_sent, result.writes_lost) == counts
+
+
+def test_a_crash_after_an_answered_write_is_not_the_connectors_own_word(
+    guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
+) -> None:
+    """What the host saw of its end and what the connector said are told apart."""
+    service.reply("/x")
+    crash = call(guest(requesting(envelope(method="POST"), say="{"), HOSTS, on=routed))
+    assert (failed(crash).class_, crash.own_word) == ("connector_runtime_error", False)
+    assert (crash.writes_sent, crash.writes_lost) == (1, 0)
+    say = '{"error": {"message": "no such draft"}}'
+    told = call(guest(requesting(envelope(method="POST"), say=say), HOSTS, on=routed))
+    assert (failed(told).message, told.own_word) == ("no such draft", True)
+
+
+def test_a_write_whose_answer_did_not_come_stays_lost_after_another_that_did(
+    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Text, escaped: Callable[[str], str]
+) -> None:  # fmt: skip
+    """The later success clears the error for the guest, not what nobody knows."""
+
+    def hang_up(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+
+    service.answers["/x"] = hang_up
+    service.reply("/y")
+    first, second = envelope(method="POST"), envelope("/y")
+    body = (
+        f"(drop (call $request (i32.const 1024) (i32.const {len(first)})))"
+        f"(drop (call $request (i32.const {1024 + len(first)}) (i32.const {len(second)})))"
+    )
+    result = call(guest(wat(body, data=escaped(first + second)), HOSTS, on=routed))
+    assert result.failure is None
+    assert (result.requests_sent, result.writes_sent, result.writes_lost) == (2, 1, 1)
+
+
 def test_the_wall_limit_includes_a_silent_service(
     guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text
 ) -> None:

@@ -150,3 +150,19 @@ def test_the_example_manifest_loads() -> None:
     path = Path(__file__).parents[3] / "examples" / "connector" / "manifest.toml"
     manifest = parse_manifest(path.read_bytes(), str(path))
     assert (manifest.name, manifest.idempotent) == ("local://aileron/mail-drafts", False)
+
+
+@pytest.mark.parametrize(
+    ("entry", "normal"),
+    [
+        ("API.Example.:443", "api.example:443"),
+        ("bücher.example:443", "xn--bcher-kva.example:443"),
+        ("[2A00:0::1]:0443", "[2a00::1]:443"),
+        ("2130706433:80", "127.0.0.1:80"),
+        ("10.1:80", "10.0.0.1:80"),
+    ],
+)
+def test_a_listed_host_has_one_spelling(entry: str, normal: str) -> None:
+    """What a person takes in is shown as what will be reached."""
+    text = HEAD + f'[capabilities.network]\nhosts = ["{entry}"]\n'
+    assert parse_manifest(text.encode(), "m").hosts == (normal,)

@@ -93,6 +93,72 @@ def test_a_malformed_error_is_still_an_error(
     assert result.failure.message
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"output": {"a":',
+        b'{"output": "\xff"}',
+        b'{"output": "\xed\xa0\x80"}',
+        b"\xff\xfe{\x00}\x00",
+        b"\xef\xbb\xbf{}",
+        b'{"output": 1}\x00',
+        b"\x00" * 100,
+        b'{"output": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"output": ' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}",
+        b'{"error": {"message": "' + b"[" * 100 + b'"',
+    ],
+)
+def test_bytes_that_are_no_json_of_ours_are_a_runtime_error(
+    guest: Guest, call: Call, printing_bytes: Callable[[bytes], str], raw: bytes
+) -> None:
+    """Half a JSON, wrong UTF-8, a byte order mark, more than 200 levels: told, never guessed at."""
+    result = call(guest(printing_bytes(raw)))
+    assert result.failure is not None
+    assert result.failure.class_ == "connector_runtime_error"
+    assert "not one JSON object" in result.failure.message
+
+
+def test_an_output_of_two_hundred_levels_is_an_output(
+    guest: Guest, call: Call, printing: Wat
+) -> None:
+    """The bound is the executor's, which a stored output has to keep."""
+    assert call(guest(printing('{"output": ' + "[" * 200 + "]" * 200 + "}"))).failure is None
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 255])
+def test_a_guest_that_prints_nothing_is_judged_by_its_exit_code(
+    guest: Guest, call: Call, wat: Wat, code: int
+) -> None:
+    """Nothing and 0 is success with {}; nothing and another code is a failure that names it."""
+    result = call(guest(wat(f"(call $exit (i32.const {code}))")))
+    if code == 0:
+        assert (result.failure, result.output) == (None, {})
+    else:
+        assert result.failure is not None
+        named = "a code above 125" if code == 255 else code
+        assert result.failure.message == f"the connector exited with {named}"
+
+
+def test_a_typed_error_is_kept_whatever_the_exit_code(
+    guest: Guest, call: Call, printing: Wat
+) -> None:
+    """wasmtime calls a code above 125 a trap; what the connector printed still counts."""
+    text = '{"error": {"class": "external_api_error", "message": "no"}}'
+    result = call(guest(printing(text, then="(call $exit (i32.const -1))")))
+    assert result.failure is not None
+    assert (result.failure.class_, result.failure.message) == ("external_api_error", "no")
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, -(2**63), 12345678901234567890, 10**40])
+def test_integers_keep_every_digit_on_their_way_in_and_out(
+    guest: Guest, call: Call, echo: str, number: int
+) -> None:
+    """FACTS C.9: connectors may go through float64; Aileron never does."""
+    result = call(guest(echo), op="x", args={"n": number, "deep": [{"n": -number}]})
+    assert result.failure is None
+    assert result.output == {"op": "x", "args": {"n": number, "deep": [{"n": -number}]}}
+
+
 def test_an_endless_message_is_cut(guest: Guest, call: Call, printing: Wat) -> None:
     """A connector's message is bounded like anything else it says."""
     result = call(guest(printing('{"error": {"message": "' + "x" * 50_000 + '"}}')))

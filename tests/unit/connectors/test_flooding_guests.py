@@ -1,0 +1,193 @@
+"""Guests that flood: output, requests, tables, sheer number. Each has its bound, and the next call works."""
+
+import asyncio
+import gc
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.protocol import MIB, Limits, OpResult
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+
+Guest = Callable[..., WasmConnector]
+Call = Callable[..., OpResult]
+Wat = Callable[..., str]
+
+HOSTS = ("api.example:443",)
+SPIN = "(loop $l (br $l))"
+
+
+def failure_of(result: OpResult) -> tuple[str, dict[str, object]]:
+    assert result.failure is not None
+    return result.failure.class_, dict(result.failure.details)
+
+
+def repeated(what: str, times: int) -> str:
+    return f"""(local $i i32) (loop $again {what}
+      (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const {times}))))"""
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    with Path("/proc/self/statm").open() as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("fd", [1, 2])
+def test_a_hundred_megabytes_of_output_are_not_kept(
+    guest: Guest, call: Call, wat: Wat, fd: int
+) -> None:
+    """stdout past 8 MiB is a failure with its limit, stderr past 64 KiB is dropped; memory stays."""
+    body = repeated(f"(call $print (i32.const {fd}) (i32.const 0) (i32.const 1048576))", 100)
+    connector = guest(wat(body, pages=17))
+    call(guest(wat("")))
+    before = resident()
+    result = call(connector)
+    assert resident() - before < 48 * MIB
+    if fd == 1:
+        limit = {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
+        assert failure_of(result) == ("resource_limit_exceeded", limit)
+    else:
+        assert (result.failure, result.output) == (None, {})
+
+
+def test_ten_thousand_requests_end_at_a_thousand(
+    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Wat, escaped: Callable[[str], str]
+) -> None:  # fmt: skip
+    """No service is flooded by one call; what had gone out is counted."""
+    service.reply("/x")
+    envelope = json.dumps({"url": "https://api.example/x"})
+    ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
+    result = call(
+        guest(wat(repeated(ask, 10_000), data=escaped(envelope)), HOSTS, on=routed),
+        limits=Limits(wall_seconds=60),
+    )
+    limit = {"limit": "requests", "configured": "1000 requests"}
+    assert failure_of(result) == ("resource_limit_exceeded", limit)
+    assert result.requests_sent == len(service.seen) == 1000
+
+
+def test_ten_thousand_refused_requests_end_as_soon(
+    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
+) -> None:
+    """Asking costs the host something even where nothing leaves."""
+    envelope = json.dumps({"url": "https://evil.example/x"})
+    ask = f"(drop (call $request (i32.const 1024) (i32.const {len(envelope)})))"
+    result = call(guest(wat(repeated(ask, 10_000) + SPIN, data=escaped(envelope)), HOSTS))
+    assert failure_of(result)[1]["limit"] == "requests"
+    assert result.requests_sent == 0
+
+
+def test_many_large_tables_are_refused(guest: Guest, call: Call, printing: Wat) -> None:
+    """Tables lie outside the guest's memory, so their number is bounded like their size."""
+    tables = "".join(f"(table $t{n} 1000000 funcref)" for n in range(5))
+    text = printing('{"output": 1}').replace("(func $print", tables + "(func $print", 1)
+    assert failure_of(call(guest(text)))[0] == "connector_runtime_error"
+    large = printing('{"output": 1}').replace(
+        "(func $print", "(table 1000001 funcref)(func $print", 1
+    )
+    assert call(guest(large)).failure is not None
+    usual = printing('{"output": 1}').replace(
+        "(func $print", "(table 30000 funcref)(func $print", 1
+    )
+    assert call(guest(usual)).output == 1
+
+
+def test_a_table_grows_to_its_bound_and_no_further(guest: Guest, call: Call, wat: Wat) -> None:
+    """table.grow says -1, as memory.grow does."""
+    body = """(if (i32.ne (table.grow $t (ref.null func) (i32.const 2000000)) (i32.const -1))
+        (then unreachable))"""
+    text = wat(body).replace("(func $print", "(table $t 1 funcref) (func $print", 1)
+    assert call(guest(text)).failure is None
+
+
+def hostile(guest: Guest, wat: Wat, printing: Wat, on: WasmEngine) -> list[WasmConnector]:
+    """One guest of each kind, each with an end of its own."""
+    grow = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
+    bodies = [
+        SPIN,
+        grow,
+        "unreachable",
+        "(drop (i32.load (i32.const -4)))",
+        "(call $exit (i32.const 2))",
+        "(drop (call $request (i32.const -1) (i32.const -1)))",
+        repeated("(call $print (i32.const 1) (i32.const 0) (i32.const 60000))", 200),
+    ]
+    texts = [wat(body) for body in bodies]
+    texts.append(wat("(call $f)").replace("(func $print", "(func $f (call $f)) (func $print"))
+    texts += [printing(said) for said in ('{"output": {', "noise", '{"error": {}}')]
+    return [guest(text, on=on) for text in texts]
+
+
+@pytest.mark.parametrize("kind", range(11))
+def test_the_next_call_after_a_hostile_one_works(
+    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, wat: Wat, printing: Wat, kind: int
+) -> None:  # fmt: skip
+    """On the same engine, in the same thread of its pool."""
+    engine = make_engine()
+    bad = hostile(guest, wat, printing, engine)[kind]
+    good = guest(printing('{"output": {"fine": true}}'), on=engine)
+    limits = Limits(wall_seconds=0.3, memory_mib=8)
+    for _ in range(3):
+        assert call(bad, limits=limits).failure is not None
+        assert call(good).output == {"fine": True}
+
+
+def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
+    make_engine: Callable[..., WasmEngine], guest: Guest, wat: Wat, printing: Wat
+) -> None:
+    """No thread, no file descriptor, no memory; and no innocent call is harmed on the way."""
+    limits = Limits(wall_seconds=0.5, memory_mib=8)
+
+    def round_of_calls() -> None:
+        engine = make_engine()
+        good = guest(printing('{"output": {"fine": true}}'), on=engine)
+        bad = hostile(guest, wat, printing, engine)
+        mixed = [good if n % 2 else bad[n // 2 % len(bad)] for n in range(200)]
+
+        async def some(mine: list[WasmConnector]) -> list[OpResult]:
+            wide = Limits(wall_seconds=60, memory_mib=8)
+            return await asyncio.gather(
+                *(c.call("x", {}, limits=wide if c is good else limits) for c in mine)
+            )
+
+        with ThreadPoolExecutor(16) as threads:
+            parts = [mixed[n::16] for n in range(16)]
+            ended = list(threads.map(lambda part: asyncio.run(some(part)), parts))
+        for part, results in zip(parts, ended, strict=True):
+            for connector, result in zip(part, results, strict=True):
+                assert (result.output == {"fine": True}) is (connector is good), result
+        engine.close()
+
+    round_of_calls()
+    gc.collect()
+    threads, files, memory = threading.active_count(), open_files(), resident()
+    round_of_calls()
+    gc.collect()
+    assert threading.active_count() == threads
+    assert open_files() == files
+    assert resident() - memory < 32 * MIB
+
+
+def test_a_spinning_guest_ends_soon_after_its_limit(guest: Guest, call: Call, wat: Wat) -> None:
+    """The aim is 20 ms (bench/spinning.py measures it); here with room for a busy machine."""
+    connector = guest(wat(SPIN))
+    asyncio.run(connector.warm())
+    late: list[float] = []
+    for _ in range(5):
+        began = time.monotonic()
+        call(connector, limits=Limits(wall_seconds=0.2))
+        late.append(time.monotonic() - began - 0.2)
+    assert min(late) < 0.1
