@@ -147,6 +147,7 @@ class _Table:
 
     def has(self, key: str) -> bool:
         """Tell whether the file states *key*."""
+        self._known[key] = None
         return key in self._values
 
     def stated(self) -> tuple[str, ...]:

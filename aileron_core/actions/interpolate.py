@@ -8,11 +8,14 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
+from aileron_core.actions.findings import quoted
 from aileron_core.actions.model import Step
 from aileron_core.actions.paths import is_array, lookup
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import MissingValue
+from aileron_core.text import escape
 
 __all__ = [
     "Reference",
@@ -28,6 +31,8 @@ _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _OPEN = "${"
 _ARGS = "args"
 _ID_PARTS = 64
+_SHOWN = 40
+_SHOWN_NAMES = 6
 
 
 class _Absent:
@@ -78,7 +83,7 @@ def template_problems(
     for place, text in _strings(template, ()):
         for match in _REFERENCE.finditer(text):
             if problem := _reference_problem(match[1], declared, steps):
-                yield place, f"{match[0]} {problem}"
+                yield place, f"{quoted(match[0])} {problem}"
         if _OPEN in _REFERENCE.sub("", text):
             yield place, "a `${` is not closed: write ${args.NAME} or ${STEP.path}"
 
@@ -192,7 +197,7 @@ class _Filling:
             if located is not None:
                 return located.value
         raise MissingValue(
-            f"{match[0]} has no value in what the earlier steps returned, so the step that needs "
+            f"{quoted(match[0])} has no value in what the earlier steps returned, so the step that needs "
             "it was not run; compare the path with the op's output and correct the action file"
         )
 
@@ -210,8 +215,14 @@ def _reference_problem(inner: str, declared: Collection[str], steps: Collection[
     if head == _ARGS:
         if path in declared:
             return None
-        return "references an input that no [[inputs]] block declares"
+        return f"references an input that no [[inputs]] block declares; {_declared(declared)}"
     return None if _step_of(inner, steps) else "names no earlier step"
+
+
+def _declared(names: Collection[str]) -> str:
+    shown = [escape(name[:_SHOWN]) for name in islice(names, _SHOWN_NAMES)]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return f"declared are {', '.join(shown)}{more}" if shown else "there is none"
 
 
 def _step_of(inner: str, steps: Collection[str]) -> str | None:

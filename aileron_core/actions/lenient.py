@@ -124,9 +124,9 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
         names, f"is taken as it stands; the strict form of a name is {STRICT_NAME.pattern}"
     )
     if spellings:
-        yield _leniency(spellings[0][0], f"is no strict spelling: {read_as}")
+        yield _leniency(spellings[0][0], f"is taken leniently: {read_as}")
     yield from _warning(
-        any_json, f"is no strict type: any JSON is taken ({'|'.join(INPUT_TYPES)} are checked)"
+        any_json, f"is no type that is checked ({'|'.join(INPUT_TYPES)}): any JSON is taken"
     )
     yield from _warning(
         blank, f"has a blank description: agents read {NO_DESCRIPTION} and must guess"

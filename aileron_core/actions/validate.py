@@ -30,6 +30,18 @@ MAX_MEMORY_MIB = 1024
 _ACTION_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _INPUT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+# What other languages call a type; only for the message.
+_MEANT = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+    "map": "object",
+}
 _SEMVER_RULE = "must be strict SemVer (e.g. 1.2.3)"
 
 
@@ -128,7 +140,9 @@ def _input_type(entry: Input, path: KeyPath) -> _Problems:
     if not entry.type:
         yield (*path, "type"), "is required"
     elif entry.type not in INPUT_TYPES and entry.type != ANY:
-        yield (*path, "type"), f"{quoted(entry.type)} must be one of {'|'.join(INPUT_TYPES)}"
+        meant = _MEANT.get(entry.type.lower())
+        hint = f"; write {meant}" if meant else ""
+        yield (*path, "type"), f"{quoted(entry.type)} must be one of {'|'.join(INPUT_TYPES)}{hint}"
     if entry.items_type is None:
         return
     if entry.type != "array":

@@ -210,6 +210,11 @@ def test_hostile_text_in_a_message_is_made_visible(manifest: Build) -> None:
     """A file cannot write escape sequences to the terminal through its own error."""
     (problem,) = problems_of(manifest(old='name = "send-note"', new='name = "\\u001b[2J\\u202e"'))
     assert "‹ESC›[2J‹RLO›" in problem.message
+    (problem,) = problems_of(manifest('inputs = { x = "${args.\\u001b[2J\\u202e}" }\n'))
+    assert "‹ESC›[2J‹RLO›" in problem.message
+    assert "\x1b" not in problem.message
+    (problem,) = problems_of(manifest(f'inputs = {{ x = "${{args.{"y" * 10_000}}}" }}\n'))
+    assert len(problem.message) < 300
 
 
 def test_a_file_full_of_problems_lists_the_first_thousand_and_counts_the_rest() -> None:

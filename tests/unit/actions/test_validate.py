@@ -67,7 +67,7 @@ EXTRA = [
     ('inputs = { x = "${send.id}" }\n', "execute[0].inputs.x", "names no earlier step"),
     ('inputs = { x = "${HOME}" }\n', "execute[0].inputs.x", "is no reference"),
     ('inputs = { x = "${args.a" }\n', "execute[0].inputs.x", "is not closed"),
-    (INPUT.format(type="int"), "inputs[0].type", "must be one of string|integer"),
+    (INPUT.format(type="int"), "inputs[0].type", "|array|object; write integer"),
     (INPUT.format(type="any"), "inputs[0].type", "or JSON for any JSON"),
     (INPUT.format(type="[String]"), "inputs[0].type", "must be one of string|integer"),
     (INPUT.format(type="string").replace('"a"', '"a-b"'), "inputs[0].name", "must match"),
