@@ -352,6 +352,10 @@ class FileProblems(AileronError):
 class HomeError(AileronError):
     """The home folder cannot be used; the message says whose it is or what is wrong with it."""
 
+    class_ = "unavailable"
+
 
 class ServerStartError(AileronError):
     """The listener could not be started."""
+
+    class_ = "unavailable"

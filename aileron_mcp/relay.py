@@ -520,8 +520,8 @@ class _Identity:
                 return file.read(4096).strip()
         except (OSError, UnicodeDecodeError):
             raise _Denied(
-                "AILERON_TOKEN_FILE cannot be read: the session has ended. Start the agent again"
-                " with `aileron launch`."
+                "AILERON_TOKEN_FILE cannot be read: the session has ended. Start the agent"
+                " again, with a token of an open session or with none."
             ) from None
 
     def _open(self) -> str:
@@ -990,8 +990,8 @@ class _Relay:
     def _renew(self, token: str | None) -> None:
         if not self._identity.renew(token):
             raise _Denied(
-                "The console does not know this session (any more): start the agent again with"
-                " `aileron launch`."
+                "The console does not know this session (any more): start the agent again,"
+                " with a token of an open session or with none."
             )
 
     def _read_answer(self, call: _Call, link: _Link) -> bool:

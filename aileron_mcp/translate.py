@@ -77,7 +77,7 @@ _NEXT_STEP: Mapping[str, str] = {
     "rate_limited": "Wait a minute before the next call, or for pending approvals to be decided.",
     "resource_limit_exceeded": "Ask for less in one call, or tell the user which limit it was.",
     "signature_failure": "A signature does not fit: ask the user to look at the console.",
-    "unauthorized": "This session has ended: ask the user to start the agent again with `aileron launch`.",
+    "unauthorized": "This session has ended: ask the user to start the agent again.",
     "unavailable": "Nothing ran; call again in a minute.",
 }
 _COMPLETED = ("output", "steps", "audit_id", "digest_words")

@@ -127,8 +127,15 @@ class CoreThread:
         except AileronError as error:
             if isinstance(error, StorageUnavailable):
                 self._plane.news.unwritable(error.message)
-            about = getattr(intent, "approval_id", "")
-            self._plane.facts.publish(IntentRefused(approval_id=about, message=error.message))
+            self._refuse(intent, error.message)
+        except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
+            _log.error("an intent ended with %s", type(error).__name__)
+            self._refuse(intent, "A fault of Aileron's own; its log has the kind. Nothing changed.")
+
+    def _refuse(self, intent: Intent, message: str) -> None:
+        assert self._plane is not None
+        about = getattr(intent, "approval_id", "")
+        self._plane.facts.publish(IntentRefused(approval_id=about, message=message))
 
     def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
         """Return the present state; *sink* is called on the core's thread for every later fact.

@@ -285,6 +285,7 @@ class ControlPlane:
 
     def _requester_gone(self, session_id: str) -> None:
         """Its approvals stay; what is shown of them differs."""
+        self._lookout.forget(session_id)
         for held in self._book:
             if held.row.session_id == session_id and held.row.gated and not held.is_final:
                 self._journal.tell(held)

@@ -187,7 +187,7 @@ class Gate:
         limit = self.settings.pending_per_session
         if self.book.pending_of(row.session_id) >= limit:
             error = RateLimited(
-                f"{limit} calls of this session wait for a person already. Wait for an answer, or "
+                f"{limit} gated calls of this session are open already. Wait for an answer, or "
                 "withdraw one.",
             )
             await self._refuse(call, error)
@@ -220,5 +220,8 @@ class Gate:
             await self._admit(held, Event.START, Naming.STARTED, f"Started {action.name}")
             plan = RunPlan(action=action, args=held.row.args, connectors=held.loaded.connectors)
             ending = await self.executor.run(plan)
-            await finish(self.journal, held, ending, self.clock.now())
+            try:
+                await finish(self.journal, held, ending, self.clock.now())
+            finally:
+                held.ended.set()  # also where it cannot be written any more: nobody waits for ever
         self.book.finished(held)

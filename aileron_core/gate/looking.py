@@ -128,6 +128,11 @@ class Lookout:
     def _unavailable(self, reason: str) -> Look:
         return Look(status="unavailable", reason=reason, at=self._clock.now())
 
+    def forget(self, session_id: str) -> None:
+        """Drop what is counted of a session that has ended."""
+        self._gates.pop(session_id, None)
+        self._asked.pop(session_id, None)
+
     def _admitted(self, session_id: str) -> bool:
         now = self._clock.monotonic()
         asked = self._asked.setdefault(session_id, deque())

@@ -13,7 +13,13 @@ from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from aileron_core.errors import AileronError, Forbidden, PayloadTooLarge, RateLimited
+from aileron_core.errors import (
+    AileronError,
+    Forbidden,
+    InvalidRequest,
+    PayloadTooLarge,
+    RateLimited,
+)
 from aileron_core.server.problems import error_response
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
@@ -68,6 +74,13 @@ def proof(token_hash: str, nonce: str, address: str) -> str:
     return hmac.new(token_hash.encode(), f"{nonce}:{address}".encode(), hashlib.sha256).hexdigest()
 
 
+def _check_length(stated: bytes) -> None:
+    if not stated.isdigit():
+        raise InvalidRequest("Content-Length is not a number.")
+    if len(stated) > 9 or int(stated) > MAX_BODY:
+        raise PayloadTooLarge(f"The body is over {MAX_BODY} bytes.")
+
+
 class Guard:
     """Middleware: refuses what no route should see, and names the principal."""
 
@@ -93,13 +106,9 @@ class Guard:
                 self._check_address(scope, headers)
             if b"origin" in headers:
                 raise Forbidden("Requests from a web page are not answered.")
-            if int(headers.get(b"content-length", b"0") or b"0") > MAX_BODY:
-                raise PayloadTooLarge(f"The body is over {MAX_BODY} bytes.")
-        except (AileronError, ValueError) as error:
-            response = error_response(
-                error if isinstance(error, AileronError) else PayloadTooLarge("Bad Content-Length.")
-            )
-            await response(scope, receive, send)
+            _check_length(headers.get(b"content-length", b"0"))
+        except AileronError as error:
+            await error_response(error)(scope, receive, send)
             return
         principal = self._principal(scope, headers, peer)
         scope["aileron.principal"] = principal

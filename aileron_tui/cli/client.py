@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ _LONGEST_RUN = 330.0
 """Seconds: an action may run for 300 (WIRE.md, Defaults), and this waits for its answer."""
 
 
+_RESTART_SECONDS = 30
+"""How long a console may take from owning its home to listening (WIRE.md, Addresses)."""
+
+
 class _Connection(http.client.HTTPConnection):
     """HTTP over the home's socket, once its other end is known to hold the home's lock."""
 
@@ -26,7 +31,13 @@ class _Connection(http.client.HTTPConnection):
         self._home = home
 
     def connect(self) -> None:
-        owner = locked_by(self._home)
+        """Connect; a console that owns the home and is not listening yet is waited for."""
+        for _ in range(_RESTART_SECONDS):
+            if (owner := locked_by(self._home)) is None or self._home.socket.exists():
+                break
+            time.sleep(1)
+        else:
+            owner = None
         if owner is None:
             raise _absent(self._home)
         path, folder = str(self._home.socket), -1

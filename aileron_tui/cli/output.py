@@ -64,6 +64,7 @@ class Fault(AileronError):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+        self.class_ = "invalid_request" if code == EXIT.USAGE else "unavailable"  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from typing import Any
 from aileron_core.control_plane.console import CoreThread
 from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.port import Fact, LibraryUpdated
-from aileron_core.errors import AileronError
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
@@ -22,7 +21,7 @@ from aileron_core.settings import Settings, load_settings
 from aileron_core.storage.home import Home
 from aileron_mcp.mount import LazyMcp, Receive, Send, asgi_call
 from aileron_tui.cli.given import route_argument
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, Context, Fault
 
 __all__ = ["core_thread", "run_console", "run_serve"]
 
@@ -198,7 +197,7 @@ def _say_start(context: Context, plane: ControlPlane) -> None:
 def run_console(context: Context, routes: Sequence[str], *, accept_installed: bool) -> int:
     """Open the console; return the exit code once it is closed and the core has stopped."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        raise AileronError("The console needs a terminal. `aileron serve` runs without one.")
+        raise Fault(EXIT.FAILED, "The console needs a terminal. `aileron serve` runs without one.")
     home = _prepare(context)
     first_frame = threading.Event()
     core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)

@@ -84,7 +84,7 @@ def test_status_says_how_it_is(console: Console) -> None:
         "sessions": 1,
     }
     assert set(aileron_json("status", home=console.home.parent / "none", code=69)) == set(found)
-    assert "1 wait" in aileron("status", home=console.home).stdout
+    assert "1 call waits" in aileron("status", home=console.home).stdout
 
 
 def test_home_comes_from_option_or_environment(console: Console) -> None:

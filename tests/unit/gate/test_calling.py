@@ -161,7 +161,7 @@ def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(home: Path) -
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(20)]
-            with pytest.raises(RateLimited, match="20 calls"):
+            with pytest.raises(RateLimited, match="20 gated calls"):
                 await core.call(args={"draft_id": "r-20"})
             assert (await core.call(args={"draft_id": "r-3"})).attached
             other = await core.another_session()

@@ -212,7 +212,7 @@ def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
     before = len(console.control.facts()["opened"])
     relay = RawRelay(console.home, AILERON_TOKEN="of-an-ended-session")
     answer = relay.handshake()
-    assert "aileron launch" in answer["error"]["message"]
+    assert "start the agent again" in answer["error"]["message"]
     assert "of-an-ended-session" not in json.dumps(answer)
     assert relay.end() == (0, "")
     assert len(console.control.facts()["opened"]) == before
