@@ -69,8 +69,12 @@ class Reading:
         problems = place_findings(self.findings[:MAX_PROBLEMS], self.data, self.file)
         if more := len(self.findings) - len(problems):
             message = f"and {more} more problems"
-            severity = self.findings[MAX_PROBLEMS].severity
-            problems += (Problem(file=self.file, message=message, severity=severity),)
+            first = self.findings[MAX_PROBLEMS]
+            problems += (
+                Problem(
+                    file=self.file, message=message, class_=first.class_, severity=first.severity
+                ),
+            )
         return self.form + problems
 
 
