@@ -1,0 +1,225 @@
+"""Whatever a guest prints, asks for or is answered: a value or a failure of a known class, nothing else."""
+
+import json
+import socket
+import string
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.exchange import Exchange
+from aileron_core.connectors.hosts import normal_host, normal_host_port
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
+from aileron_core.connectors.protocol import Limits, Route
+from aileron_core.connectors.wasm.envelope import read_envelope
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.connectors.wasm.outcome import conclude
+from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.connectors.wasm.ticker import EpochTicker
+from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
+
+CLASSES = {
+    *("connector_runtime_error", "external_api_error", "network_error", "binding_failed"),
+    "resource_limit_exceeded",
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+ANSWERS = st.builds(
+    lambda output, error, more: {**more, **({"error": error} if error else {}), "output": output},
+    JSON,
+    st.none() | JSON | st.fixed_dictionaries({"class": st.sampled_from([*CLASSES, 5]), "message": JSON}),
+    st.dictionaries(st.text(max_size=5), JSON, max_size=2),
+)  # fmt: skip
+PRINTED = st.one_of(
+    st.binary(max_size=200),
+    st.text(max_size=100).map(str.encode),
+    ANSWERS.map(lambda value: json.dumps(value).encode()),
+    st.tuples(ANSWERS, st.integers(0, 60)).map(lambda pair: json.dumps(pair[0]).encode()[: pair[1]]),
+)  # fmt: skip
+
+
+def invocation() -> Invocation:
+    clock = SystemClock()
+    return Invocation(
+        manifest=Manifest(name="local://a/b", version="1.0.0"),
+        limits=Limits(),
+        read_only=False,
+        on_request=None,
+        clock=clock,
+        slots=GuestSlots(1),
+        ticker=EpochTicker(lambda: None),
+        deadline=clock.monotonic() + 60,
+    )
+
+
+@given(PRINTED, st.sampled_from(["returned", "exited"]), st.sampled_from([0, 1, 2, -1]), st.binary(max_size=50))  # fmt: skip
+@example(b'{"output": "\\ud800"}', "returned", 0, b"")
+@example(b'{"error": {"class": [], "message": {}}}', "exited", 1, b"\xff")
+@example(b'{"error": ' + b'{"x":' * 400 + b"1" + b"}" * 401, "returned", 0, b"")
+def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int, said: bytes) -> None:  # fmt: skip
+    """A value can be written as UTF-8 JSON again; a failure has words and a class of the wire."""
+    run = invocation()
+    run.stdout += printed
+    run.stderr += said
+    result = conclude(RunEnd(how=how, code=code if how == "exited" else 0), run)
+    if result.failure is None:
+        json.dumps(result.output, ensure_ascii=False, allow_nan=False).encode()
+        return
+    assert result.output is None
+    assert result.failure.class_ in CLASSES
+    assert result.failure.message
+    assert len(result.failure.message) < 3000
+
+
+@given(st.integers(-(2**70), 2**70))
+def test_integers_come_out_as_they_were_printed(number: int) -> None:
+    """Never through a float."""
+    run = invocation()
+    run.stdout += b'{"output": [%d]}' % number
+    assert conclude(RunEnd(how="returned"), run).output == [number]
+
+
+ENVELOPES = st.dictionaries(
+    st.sampled_from(["method", "url", "headers", "body", "credential", "x"]), JSON
+)
+
+
+@given(st.one_of(st.binary(max_size=100), ENVELOPES.map(lambda value: json.dumps(value).encode())))
+@example(b'{"url": "x", "body": "\\ud800"}')
+@example(b'{"url": "x", "headers": {"a": null}}')
+@example(b'{"url": ' + b"[" * 5000)
+def test_any_bytes_are_a_request_or_a_value_error(data: bytes) -> None:
+    """The message names the part and never quotes it."""
+    try:
+        envelope = read_envelope(data)
+    except ValueError as error:
+        words = str(error)
+    else:
+        assert envelope.url
+        assert all(isinstance(value, str) for value in envelope.headers.values())
+        return
+    assert 0 < len(words) < 100
+
+
+HOSTS = st.one_of(
+    st.text(max_size=30),
+    st.text(string.digits + "xXabcdef.", max_size=20),
+    st.text(string.hexdigits + ":.[]%", max_size=30).map("[{}]".format),
+    st.ip_addresses().map(lambda ip: f"[{ip}]" if ip.version == 6 else str(ip)),
+)
+
+
+@given(HOSTS, st.integers(-5, 70_000))
+@example("9" * 5000, 1)
+@example("xn--", 1)
+@example("xn--a\u00fc", 1)
+@example("\u0660", 1)
+@example("0x", 1)
+def test_a_host_has_one_spelling_that_is_its_own(host: str, port: int) -> None:
+    """Whatever is taken is ASCII, lower case, and comes out of a second round unchanged."""
+    try:
+        found = normal_host(host)
+        entry = normal_host_port(f"{host}:{port}")
+    except ValueError as error:
+        words = str(error)
+    else:
+        assert entry == f"{found}:{port}" == normal_host_port(entry)
+        assert found == normal_host(found)
+        assert found.isascii()
+        assert found == found.lower()
+        return
+    assert words
+
+
+class Babbler:
+    """A service that answers every connection with the bytes it is told, and then hangs up."""
+
+    def __init__(self) -> None:
+        self.says = b""
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            peer, _ = self.listener.accept()
+            with peer:
+                if not peer.recv(65536):
+                    return
+                peer.sendall(self.says)
+
+    def close(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.port)):
+            pass
+        self.thread.join()
+        self.listener.close()
+
+
+@pytest.fixture(scope="module")
+def babbler() -> Iterator[Babbler]:
+    service = Babbler()
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def client(babbler: Babbler) -> Iterator[OutgoingClient]:
+    route = Route(host="api.example:443", address="127.0.0.1", port=babbler.port)
+    client = OutgoingClient(routes=[route])
+    yield client
+    client.close()
+
+
+HEADS = st.sampled_from(
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ",
+        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: https://api.example/",
+        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n",
+        b"HTTP/1.1 999 \xff\r\nX: ",
+    ]
+)
+TAILS = st.one_of(
+    st.binary(max_size=300),
+    st.tuples(st.integers(0, 400), st.binary(max_size=50)).map(lambda p: b"%x\r\n%s\r\n0\r\n\r\n" % p),
+    st.text(max_size=40).map(lambda text: text.encode() + b"\r\n\r\n"),
+)  # fmt: skip
+
+
+@given(HEADS, TAILS)
+@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"//[\r\n\r\n")
+@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"\xff\r\n\r\n")
+@example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"ffffffffffffffff\r\nx")
+def test_any_answer_of_a_service_is_a_response_or_an_error_of_ours(
+    babbler: Babbler, client: OutgoingClient, head: bytes, tail: bytes
+) -> None:
+    """Bounded, with a status, or a failure that names host and kind and quotes nothing."""
+    babbler.says = head + tail
+    clock = SystemClock()
+    exchange = Exchange(clock, clock.monotonic() + 20, lambda _method: None)
+    request = OutgoingRequest(method="GET", url="https://api.example/s3cret")
+    try:
+        answer = client.send(request, exchange, allowed=["api.example:443"], max_body=250)
+    except (NetworkError, CapabilityDenied, ResourceLimitExceeded) as error:
+        words = error.message
+    else:
+        assert 200 <= answer.status <= 999
+        assert len(answer.body) <= 250
+        return
+    assert "s3cret" not in words

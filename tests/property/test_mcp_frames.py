@@ -1,0 +1,97 @@
+"""MCP frames from either side: any JSON is a message or none, any answer of the console is a tool result."""
+
+import json
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aileron_core.errors import InvalidArguments
+from aileron_mcp import relay, translate
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+STATES = st.sampled_from(
+    ["pending_approval", "completed", "denied", "expired", "withdrawn", "failed", "unknown", "x"]
+)
+_NAMES = ["status", "error", "failure", "message", "approval_id", "audit_id", "review_url"]
+BODIES = st.one_of(
+    JSON,
+    st.dictionaries(st.sampled_from([*_NAMES, "output", "steps", "reason", "class", "details"]), JSON),
+    st.builds(lambda state, more: {**more, "status": state}, STATES,
+              st.dictionaries(st.sampled_from(_NAMES[1:]), JSON)),
+    st.fixed_dictionaries({"error": st.dictionaries(st.sampled_from(["class", "message", "details"]), JSON)}),
+    st.fixed_dictionaries({"status": STATES, "failure": st.dictionaries(st.sampled_from(["class", "message", "details"]), JSON)}),
+)  # fmt: skip
+STATUSES = st.sampled_from([200, 202, 204, 400, 401, 403, 404, 409, 500, 503, 999])
+
+
+def is_result(result: Any) -> None:
+    """Hold *result* against the shape of the protocol's CallToolResult."""
+    (content,) = result["content"]
+    assert content["type"] == "text"
+    assert isinstance(content["text"], str)
+    assert isinstance(result["isError"], bool)
+    assert isinstance(result["structuredContent"], dict)
+    assert isinstance(result["structuredContent"]["status"], str)
+    json.dumps(result)
+
+
+@given(STATUSES, BODIES, BODIES)
+@example(200, {"status": "failed", "failure": {"class": [], "details": 3}}, None)
+@example(500, {"error": {"class": {}, "message": None}}, None)
+@example(200, {"status": "denied", "reason": {"a": []}}, None)
+def test_any_answer_of_the_console_is_a_tool_result(status: int, body: Any, asked: Any) -> None:
+    """Whatever lies at the other end, the agent gets a result in the protocol's shape."""
+    is_result(translate.run_answer(status, body))
+    is_result(translate.result_answer(status, body, asked))
+    is_result(translate.withdraw_answer(status, body))
+
+
+@given(st.dictionaries(st.sampled_from(["approval_id", "wait_seconds", "x"]), JSON), st.booleans())
+@example({"approval_id": "act-20260101T000000-0123456789abcdef", "wait_seconds": 1e308}, True)
+@example({"approval_id": "act-20260101T000000-0123456789abcdef", "wait_seconds": 5.0}, True)
+def test_any_arguments_of_our_own_tools_are_a_query_or_problems(args: Any, may_wait: bool) -> None:
+    """Each problem names its argument."""
+    try:
+        query = translate.status_query(args, may_wait=may_wait)
+    except InvalidArguments as error:
+        problems = error.details["problems"]
+    else:
+        assert 0 <= query.wait_seconds <= 60
+        return
+    assert problems
+    assert all(p["argument"] and p["problem"] for p in problems)
+
+
+MESSAGES = st.fixed_dictionaries(
+    {"id": st.integers() | TEXT, "method": st.sampled_from(["tools/call", "tools/list", "\n"]) | TEXT},
+    optional={"jsonrpc": JSON, "params": JSON | st.fixed_dictionaries({"name": JSON, "_meta": JSON})},
+)  # fmt: skip
+
+
+@given(st.one_of(st.binary(max_size=200), JSON.map(lambda value: json.dumps(value).encode())))
+@example(b"[" * 100_000)
+@example(b'{"a":' * 100_000)
+@example(b"\xff\xfe{}")
+@example(b"1" * 10_000)
+def test_any_line_is_a_message_or_none(line: bytes) -> None:
+    """No line makes the relay fail: what is no object is no message."""
+    found = relay._object(line)
+    assert isinstance(found, dict)
+    assert isinstance(relay._reason(found, 500), str)
+
+
+@given(MESSAGES)
+def test_any_request_becomes_headers_that_hold_one_line_each(message: dict[str, Any]) -> None:
+    """No name or version of a client adds a header or ends the request."""
+    call = relay._Call(message, json.dumps(message).encode())
+    assert json.loads(call.key) == message["id"]
+    for name, value in call.era_headers().items():
+        assert (name + value).isprintable()
+        assert (name + value).isascii()
+    is_result(relay._outcome_unknown(call)["result"])
