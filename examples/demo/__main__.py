@@ -17,13 +17,20 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parent.parent
 AILERON = [sys.executable, "-I", "-m", "aileron_tui.cli"]
 GMAIL = "gmail.googleapis.com:443"
+TERMINAL_BACK = (
+    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # mouse
+    "\x1b[?1004l\x1b[?2004l\x1b[?2048l\x1b[<u"  # focus, paste and size reports, key protocol
+    "\x1b[?1049l\x1b[?7h\x1b[?25h\x1b[0m"  # alternate screen, wrapping, cursor, colour
+)
+"""What a console that was killed could not take back of the terminal any more."""
 
 
 def _prepare(home: Path) -> int:
@@ -43,7 +50,7 @@ def _prepare(home: Path) -> int:
 
 
 @contextlib.contextmanager
-def _mailbox(log: Path) -> Iterator[int]:
+def _mailbox(log: Path) -> Generator[int]:
     """Run the example mail service and yield its port."""
     with log.open("w") as errors:
         service = subprocess.Popen(
@@ -61,19 +68,47 @@ def _mailbox(log: Path) -> Iterator[int]:
         service.wait()
 
 
+def _tmux(*words: str) -> str:
+    return subprocess.run(
+        ["tmux", *words], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def _pane_size() -> tuple[int, int]:
+    pane = os.environ.get("TMUX_PANE", "")
+    size = _tmux("display-message", "-p", "-t", pane, "#{pane_width} #{pane_height}")
+    width, height = size.split()
+    return int(width), int(height)
+
+
+def room_for_agent(width: int, height: int) -> tuple[tuple[str, ...], str]:
+    """Return the tmux words that make the agent's pane, and where it is then seen.
+
+    The console keeps 80 by 24 cells of the *width* by *height* that it has now: in less, a person
+    reads a mail through a slit, and below 60 by 16 nothing can be decided.
+    """
+    if height >= 24 + 1 + 6:
+        rows = min(12, height - 24 - 1)
+        return ("split-window", "-v", "-l", str(rows)), "in the pane below"
+    if width >= 80 + 1 + 40:
+        columns = min(60, width - 80 - 1)
+        return ("split-window", "-h", "-l", str(columns)), "in the pane beside it"
+    return ("new-window", "-n", "agent"), "in the tmux window `agent`"
+
+
 @contextlib.contextmanager
-def _agent(home: Path, log: Path) -> Iterator[str]:
+def _agent(home: Path, log: Path) -> Generator[str]:
     """Run the agent, in a second pane where there is tmux, and yield where its lines are seen."""
     command = [sys.executable, "-u", "-m", "examples.demo.agent"]
     if os.environ.get("TMUX") and shutil.which("tmux"):
         line = f"{shlex.join(command)} 2>&1 | tee {shlex.quote(str(log))}; sleep 86400"
-        pane = subprocess.run(
-            ["tmux", "split-window", "-d", "-v", "-l", "12", "-P", "-F", "#{pane_id}",
-             "-c", str(EXAMPLES.parent), "-e", f"AILERON_HOME={home}", line],
-            check=True, capture_output=True, text=True,
-        ).stdout.strip()  # fmt: skip
+        split, where = room_for_agent(*_pane_size())
+        pane = _tmux(
+            *split, "-d", "-P", "-F", "#{pane_id}",
+            "-c", str(EXAMPLES.parent), "-e", f"AILERON_HOME={home}", line,
+        )  # fmt: skip
         try:
-            yield "in the pane below"
+            yield where
         finally:
             subprocess.run(["tmux", "kill-pane", "-t", pane], check=False, capture_output=True)
         return
@@ -95,13 +130,28 @@ def _agent(home: Path, log: Path) -> Iterator[str]:
         agent.wait()
 
 
+def _console(home: Path, mail: int) -> int:
+    """Run the console until it ends, and return its exit code."""
+    settings = termios.tcgetattr(sys.stdin)
+    console = subprocess.run(
+        [*AILERON, "console", "--accept-installed", "--route", f"{GMAIL}=127.0.0.1:{mail}"],
+        env={**os.environ, "AILERON_HOME": str(home)},
+        check=False,
+    )
+    if console.returncode >= 0:
+        return console.returncode
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, settings)
+    print(f"{TERMINAL_BACK}\nThe console was killed by signal {-console.returncode}.")
+    return 128 - console.returncode
+
+
 def _sent(port: int) -> list[dict[str, object]]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/_state", timeout=5) as answer:
         return json.load(answer)["sent"]
 
 
-def demo(home: Path) -> int:
-    """Run the demo on *home* and return the console's exit code."""
+def demo(home: Path, *, kept: bool) -> int:
+    """Run the demo on *home*, which is *kept* or not, and return the console's exit code."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     port = _prepare(home)
     log = home / "log" / "agent.log"
@@ -110,20 +160,16 @@ def demo(home: Path) -> int:
             json.dumps({"console": f"http://127.0.0.1:{port}", "mail": f"http://127.0.0.1:{mail}"}),
             encoding="utf-8",
         )
-        print(f"home          {home}")
+        print(f"home          {home}{'' if kept else '  (removed at the end)'}")
         print(f"console       http://127.0.0.1:{port}")
         print(f"mail service  http://127.0.0.1:{mail}  (GET /_state tells what was sent)")
         print(f"agent's log   {log}  (its lines show {where})", flush=True)
-        console = subprocess.run(
-            [*AILERON, "console", "--accept-installed", "--route", f"{GMAIL}=127.0.0.1:{mail}"],
-            env={**os.environ, "AILERON_HOME": str(home)},
-            check=False,
-        )
+        code = _console(home, mail)
         sent = _sent(mail)
     print("\nThe agent's lines:")
     print(log.read_text(encoding="utf-8").rstrip() or "(none)")
     print(f"\nThe mail service sent {len(sent)} message{'' if len(sent) == 1 else 's'}.")
-    return console.returncode
+    return code
 
 
 def main() -> int:
@@ -132,9 +178,9 @@ def main() -> int:
         print("The demo needs a terminal.", file=sys.stderr)
         return 1
     if kept := os.environ.get("AILERON_DEMO_HOME"):
-        return demo(Path(kept).expanduser().absolute())
+        return demo(Path(kept).expanduser().absolute(), kept=True)
     with tempfile.TemporaryDirectory(prefix="aileron-demo-") as folder:
-        return demo(Path(folder) / "home")
+        return demo(Path(folder) / "home", kept=False)
 
 
 if __name__ == "__main__":

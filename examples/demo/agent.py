@@ -28,8 +28,11 @@ def _facts(result: Any) -> dict[str, Any]:
 
 
 async def _until_ended(session: ClientSession, facts: dict[str, Any]) -> dict[str, Any]:
-    while facts.get("status") == "pending_approval":
+    if facts.get("status") == "pending_approval":
         say(f"waiting for a person ({facts['approval_id']})")
+    while facts.get("status") == "pending_approval":
+        # A console that is closing answers at once, however long one asked it to wait.
+        await anyio.sleep(1)
         answer = await session.call_tool(
             "check_action_status", {"approval_id": facts["approval_id"], "wait_seconds": 25}
         )
