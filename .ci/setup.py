@@ -57,6 +57,8 @@ def run(*command):
         subprocess.run(command, cwd=ROOT, check=True)
     except subprocess.CalledProcessError as error:
         stop("Setting up failed at: %s (exit %d)." % (" ".join(command[:6]), error.returncode))
+    except KeyboardInterrupt:
+        stop("Interrupted. The same command goes on where this one stopped.")
 
 
 def main(groups):
@@ -69,6 +71,9 @@ def main(groups):
         sys.stderr.write("Setting up .venv (once) ...\n")
         shutil.rmtree(VENV, ignore_errors=True)
         run(sys.executable, "-m", "venv", VENV)
+    if not os.path.exists(os.path.join(VENV, "bin", "pip")):
+        # Interrupted while it was made, or made by a tool that puts no pip into it.
+        run(python, "-m", "ensurepip", "--default-pip")
     quiet = ("-q", "--disable-pip-version-check", "--no-input")
     # Older pips do not know dependency groups.
     run(python, "-m", "pip", "install", *quiet, "--upgrade", "pip>=25.1")
