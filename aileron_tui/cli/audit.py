@@ -1,6 +1,9 @@
 """`aileron audit list|show|verify`: straight from the database, with or without a console."""
 
+import json
+
 from aileron_core.audit.read import list_records, run_records, verify_home
+from aileron_core.canonical import Json
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
@@ -20,9 +23,10 @@ def list_audit(context: Context, limit: int) -> int:
         context.show({"items": records})
         return EXIT.DONE
     for record in records:
+        of_run = f"  {record['run']}" if record["run"] else ""
         context.say(
             f"{record['seq']:>7}  {record['at']}  {record['event']:<22}  {record['actor']:<8}  "
-            f"{escape(str(record['summary']))}"
+            f"{escape(str(record['summary']))}{escape(of_run)}"
         )
     return EXIT.DONE
 
@@ -43,8 +47,17 @@ def show_audit(context: Context, run: str) -> int:
         context.say(f"{record['seq']:>7}  {record['at']}  {record['event']}", bold=True)
         for key in sorted(record):
             if key not in ("seq", "at", "event") and record[key] is not None:
-                context.say(f"         {key}: {escape(str(record[key]))}")
+                context.say(f"         {key}: {escape(_plain(record[key]))}")
     return EXIT.DONE
+
+
+def _plain(value: Json) -> str:
+    """Return *value* as a person reads it: a list of words as words, anything deeper as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(str(each) for each in value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def verify_audit(context: Context) -> int:

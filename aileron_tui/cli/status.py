@@ -31,12 +31,19 @@ def show_status(context: Context) -> int:
     if context.json:
         context.show(found)
         return EXIT.DONE
-    waiting = (
-        "Nothing waits." if not found["pending"] else f"{found['pending']} wait for an answer."
-    )
     context.say(f"Aileron {found['version']} runs at {found['url']} (pid {found['pid']}).")
-    context.say(f"{waiting} {found['sessions']} sessions are open.")
+    context.say(f"{_waiting(found['pending'])} {_sessions(found['sessions'])}")
     return EXIT.DONE
+
+
+def _waiting(count: int) -> str:
+    if not count:
+        return "Nothing waits."
+    return f"{count} {'call waits' if count == 1 else 'calls wait'} for an answer."
+
+
+def _sessions(count: int) -> str:
+    return f"{count} {'session is' if count == 1 else 'sessions are'} open."
 
 
 def open_review(context: Context, approval_id: str) -> int:
