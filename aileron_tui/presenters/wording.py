@@ -23,7 +23,7 @@ TAGS: Final = {
     "hidden": "▲ hidden text",
     "no preview": "▲ no preview",
     "vault": "▲ vault",
-    "gone": "requester gone",
+    "gone": "gone",
 }
 ROW_STATES: Final = {
     "checking": "… looking once more",
@@ -197,13 +197,14 @@ def approved(title: str) -> str:
 
 def denied(title: str, agent: str, reason: str) -> str:
     """Return the report of a no, with what the agent reads."""
-    told = f'{agent} is told: "{reason}"' if reason else f"{agent} is told that you gave no reason"
+    who = "The agent" if agent == "the agent" else agent
+    told = f'{who} is told: "{reason}"' if reason else f"{who} is told that you gave no reason"
     return f"✗ Denied: {title}. {told}"
 
 
 def taken_in(name: str) -> str:
     """Return the report of a file that counts now."""
-    return f"✓ Taken in: {name}. Agents see it from now on."
+    return f"✓ Taken in: {name}. It counts from now on."
 
 
 def ended_elsewhere(title: str, outcome: str) -> str:
@@ -250,6 +251,8 @@ def agents_at_work(count: int) -> str:
 
 def ready_actions(count: int) -> str:
     """Return how many actions agents can see."""
+    if not count:
+        return "No action is ready. `aileron action add` adds one."
     return f"{count} {'action is' if count == 1 else 'actions are'} ready for agents."
 
 
