@@ -33,6 +33,7 @@ MAX_FILE = 4 * 1024 * 1024
 """Bytes of one action file."""
 
 State = Literal["ready", "held_back", "error"]
+_CHUNK = 64 * 1024
 _PREVIEW_OP = ("approval", "preview", "op")
 
 
@@ -129,14 +130,18 @@ def read_handle(handle: int) -> bytes:
         OSError: it is no regular file, is over `MAX_FILE`, or cannot be read.
     """
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(0, "is not a regular file")
-        with open(handle, "rb", closefd=False) as opened:
-            data = opened.read(MAX_FILE + 1)
+        data = b""
+        while chunk := os.read(
+            handle, min(max(status.st_size + 1 - len(data), _CHUNK), MAX_FILE + 1)
+        ):
+            data += chunk
+            if len(data) > MAX_FILE:
+                raise OSError(0, f"is over {MAX_FILE // 1024 // 1024} MiB")
     finally:
         os.close(handle)
-    if len(data) > MAX_FILE:
-        raise OSError(0, f"is over {MAX_FILE // 1024 // 1024} MiB")
     return data
 
 

@@ -156,7 +156,7 @@ class _Table:
 
     def text(self, key: str) -> str:
         """Return the string under *key*, or "" where there is none."""
-        return self.optional_text(key) or ""
+        return self._typed(key, str, "a string") or ""
 
     def optional_text(self, key: str) -> str | None:
         """Return the string under *key*, or None."""
@@ -164,7 +164,7 @@ class _Table:
 
     def flag(self, key: str, *, default: bool) -> bool:
         """Return the boolean under *key*."""
-        value = self.optional_flag(key)
+        value = self._typed(key, bool, "true or false")
         return default if value is None else value
 
     def optional_flag(self, key: str) -> bool | None:
