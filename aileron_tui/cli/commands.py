@@ -11,6 +11,7 @@ __all__ = ["aileron"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="aileron", message="aileron %(version)s")
 @shared_options
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
     """The control plane and approval console for AI agents."""
@@ -46,7 +47,7 @@ def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -
 @_console_options
 @command_options
 def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
-    """Run the server without the console (nobody can approve; calls wait)."""
+    """Run the server without the console. Nobody can approve; calls wait."""
     close_memory()
     from aileron_tui.cli.root import run_serve
 
@@ -95,7 +96,7 @@ def action_list(context: Context) -> int:
 @click.option("--portable", is_flag=True, help="Name also what upstream Aileron would refuse.")
 @command_options
 def action_check(context: Context, paths: tuple[str, ...], portable: bool) -> int:
-    """Say everything that is wrong with action files, or folders of them, with line and column."""
+    """Check action files, or folders of them. Says all that is wrong, with line and column."""
     from aileron_tui.cli.check import check_actions
 
     return check_actions(context, paths, portable=portable)
@@ -130,13 +131,17 @@ def action_remove(context: Context, name: str) -> int:
     type=click.FloatRange(0),
     default=0.0,
     metavar="SECONDS",
-    help="How long to wait for a person's answer.",
+    help="How long to wait for a person's answer (default: not at all).",
 )
 @command_options
 def action_run(
     context: Context, name: str, pairs: tuple[str, ...], whole: str | None, wait: float
 ) -> int:
-    """Run an action through the gate, as an agent would."""
+    """Run an action through the gate, as an agent would.
+
+    Exit codes: 0 done, 1 failed, 2 usage, 69 no console, 75 waits for a person, 76 denied, expired
+    or withdrawn, 77 not allowed.
+    """
     from aileron_tui.cli.run import run_action
 
     return run_action(context, name, pairs, whole, wait)
@@ -160,7 +165,7 @@ def connector_list(context: Context) -> int:
 @click.argument("path")
 @command_options
 def connector_install(context: Context, path: str) -> int:
-    """Install a connector from a folder with connector.wasm and manifest.toml."""
+    """Install a connector. PATH is a folder with connector.wasm and manifest.toml."""
     from aileron_tui.cli.connectors import install_connector
 
     return install_connector(context, path)
@@ -170,7 +175,7 @@ def connector_install(context: Context, path: str) -> int:
 @click.argument("path")
 @command_options
 def connector_check(context: Context, path: str) -> int:
-    """Check a connector's folder, or a manifest alone, before anybody installs it."""
+    """Check a connector before anybody installs it. PATH is its folder, or its manifest alone."""
     from aileron_tui.cli.connectors import check
 
     return check(context, path)
@@ -234,7 +239,7 @@ def audit_show(context: Context, run: str) -> int:
 @audit.command("verify")
 @command_options
 def audit_verify(context: Context) -> int:
-    """Check the chain of records, the rows that name them, and the head kept outside."""
+    """Check the record. Its chain of hashes, the rows that name it, and the head kept outside."""
     from aileron_tui.cli.audit import verify_audit
 
     return verify_audit(context)
