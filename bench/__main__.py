@@ -2,13 +2,15 @@
 
 import sys
 
-from bench import calls, decisions, load_manifests, relay_start
+from bench import calls, connectors, decisions, load_manifests, relay_start, spinning
 
 ALL = {
     "relay_start": relay_start.main,
     "calls": calls.main,
     "decisions": decisions.main,
     "load_manifests": load_manifests.main,
+    "connectors": connectors.main,
+    "spinning": spinning.main,
 }
 
 if __name__ == "__main__":

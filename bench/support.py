@@ -19,8 +19,8 @@ AILERON = [sys.executable, "-I", "-m", "aileron_tui.cli"]
 RELAY = Path(sys.executable).with_name("aileron-mcp")
 
 # The smallest guest there is: it reads nothing and prints nothing, which is success with {}.
-_WAT = '(module (memory (export "memory") 1) (func (export "_start")))'
-_MANIFEST = """\
+WAT = '(module (memory (export "memory") 1) (func (export "_start")))'
+MANIFEST = """\
 [connector]
 name = "local://bench/nothing"
 version = "1.0.0"
@@ -61,7 +61,7 @@ _INPUT = '\n[[inputs]]\nname = "n"\ntype = "integer"\ndescription = "a number"\n
 
 def fill(home: Path) -> str:
     """Put a connector that does nothing, an ungated and a gated action into *home*; return its hash."""
-    installed = ConnectorStore(home).install_bytes(wasmtime.wat2wasm(_WAT), _MANIFEST.encode())
+    installed = ConnectorStore(home).install_bytes(wasmtime.wat2wasm(WAT), MANIFEST.encode())
     actions = home / "actions"
     actions.mkdir(parents=True, exist_ok=True)
     digest = installed.identity.hash

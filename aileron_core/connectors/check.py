@@ -115,7 +115,7 @@ def _compile_problem(module: bytes) -> str:
     outgoing = OutgoingClient()
     engine = WasmEngine(outgoing)
     try:
-        engine.prepare("sha256:check", module)
+        engine.prepare("sha256:check", lambda: module)
     except ConnectorRuntimeError as error:
         return error.message
     finally:

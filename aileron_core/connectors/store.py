@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from aileron_core.clock import SystemClock
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.module_shape import check_shape, read_shape
 from aileron_core.connectors.protocol import ConnectorIdentity
@@ -31,6 +32,7 @@ MANIFEST: Final = "manifest.toml"
 _MAX_MODULE = 128 * 1024 * 1024
 _MAX_MANIFEST = 1024 * 1024
 _HEX = re.compile(r"[0-9a-f]{64}")
+_SETTLED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,9 @@ class ConnectorStore:
         self._root = home / "store" / "connectors"
         self._by_hash = self._root / "sha256"
         self._staging = self._root / "tmp"
+        self._clock = SystemClock()
+        self._checked: dict[str, tuple[object, ...]] = {}
+        """By hash: what the file system said of the files when their bytes were last checked."""
 
     def install(self, source: Path, manifest: Path | None = None) -> InstalledConnector:
         """Take in a folder with `connector.wasm` and `manifest.toml`, or a module and its manifest.
@@ -153,6 +158,34 @@ class ConnectorStore:
                 details={"expected": hash_, "computed": computed},
             )
         return module, manifest
+
+    def check(self, hash_: str) -> None:
+        """Check that the bytes are still those of *hash_*; they are read only if the files changed.
+
+        Raises:
+            NotFound, HashMismatch: as `read`.
+        """
+        before = self._signature(hash_)
+        if before is not None and self._checked.get(hash_) == before:
+            return
+        self.read(hash_)
+        self._checked.pop(hash_, None)
+        # Two changes within one tick of the file system's clock look like one: only files that
+        # have been left alone for a while are believed by their times.
+        if before is not None and self._settled(before):
+            self._checked[hash_] = before
+
+    def _signature(self, hash_: str) -> tuple[tuple[int, ...], ...] | None:
+        folder = self._folder(hash_)
+        try:
+            found = [(folder / name).stat(follow_symlinks=False) for name in (MODULE, MANIFEST)]
+        except OSError:
+            return None
+        return tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in found)
+
+    def _settled(self, signature: tuple[tuple[int, ...], ...]) -> bool:
+        newest = max(times[-1] for times in signature)
+        return 0 < newest < (self._clock.now() - _SETTLED_SECONDS) * 1e9
 
     def remove(self, hash_: str) -> bool:
         """Remove a connector; False if it was not there.

@@ -90,19 +90,24 @@ class WasmConnector:
             HashMismatch: its bytes are not those of its identity any more.
             ConnectorRuntimeError: it is no module that can run here.
         """
-        future = self._engine.submit(
-            lambda: self._engine.prepare(self.identity.hash, self._bytes())
-        )
-        await _joined(future, lambda: None)
 
-    def _bytes(self) -> bytes:
-        """Return the module's bytes, checked against the identity.
+        def prepare() -> None:
+            self._check()
+            self._engine.prepare(self._identity.hash, self._module)
+
+        await _joined(self._engine.submit(prepare), lambda: None)
+
+    def _module(self) -> bytes:
+        return self._store.read(self._identity.hash)[0]
+
+    def _check(self) -> None:
+        """Check the bytes in the store against the identity.
 
         Raises:
             HashMismatch: they are others, or gone.
         """
         try:
-            return self._store.read(self._identity.hash)[0]
+            self._store.check(self._identity.hash)
         except NotFound as error:
             raise HashMismatch(
                 f"connector {self._identity.fqn} {self._identity.version} is no longer in the store; "
@@ -112,10 +117,10 @@ class WasmConnector:
 
     def _run(self, invocation: Invocation, stdin: bytes) -> OpResult:
         # Checked before every run, although what runs is in memory: a change on disk must not go unseen.
-        module = self._bytes()
+        self._check()
         began = invocation.clock.monotonic()
         try:
-            pre = self._engine.prepare(self._identity.hash, module)
+            pre = self._engine.prepare(self._identity.hash, self._module)
             invocation.deadline += invocation.clock.monotonic() - began
             end = self._engine.run(pre, invocation, stdin)
         except AileronError as error:

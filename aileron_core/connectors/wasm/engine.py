@@ -103,8 +103,12 @@ class WasmEngine:
         except RuntimeError as error:
             raise Unavailable("the connector host is closing; try again later") from error
 
-    def prepare(self, hash_: str, module: bytes) -> wasmtime.InstancePre:
+    def prepare(self, hash_: str, module: Callable[[], bytes]) -> wasmtime.InstancePre:
         """Return the module, compiled once per *hash_*; blocks while it is compiled.
+
+        Args:
+            hash_: its identity.
+            module: gives its bytes, checked; asked only if it is not compiled yet.
 
         Raises:
             ConnectorRuntimeError: it is no valid module, or imports what the host does not offer.
@@ -118,7 +122,7 @@ class WasmEngine:
             return known.result()
         try:
             with _wasmtime_errors("the connector is not a module that can run here"):
-                mine.set_result(self._linker.instantiate_pre(self._modules.load(module)))
+                mine.set_result(self._linker.instantiate_pre(self._modules.load(module())))
         except BaseException as error:
             with self._lock:
                 del self._ready[hash_]

@@ -16,6 +16,7 @@ class EpochTicker:
         self._changed = threading.Condition()
         self._guests = 0
         self._closed = False
+        self._idle = False
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
@@ -25,7 +26,10 @@ class EpochTicker:
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="aileron-epoch", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            # Woken only from its endless wait: woken between two ticks it would tick early, and
+            # interrupt a guest that has just begun.
+            if self._idle:
+                self._changed.notify()
 
     def end(self) -> None:
         """Take back one `begin`."""
@@ -48,4 +52,6 @@ class EpochTicker:
                     self._changed.wait(TICK_SECONDS)
                     self._tick()
                 else:
+                    self._idle = True
                     self._changed.wait()
+                    self._idle = False
