@@ -9,6 +9,7 @@ from typing import Any
 
 from aileron_core.actions.catalog import Catalog, Entry, scan
 from aileron_core.actions.load import load_action
+from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import FileProblems, HomeError, NotFound, Problem
@@ -16,7 +17,7 @@ from aileron_core.pins import rows as pins
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.binding import PLACEHOLDER, bind
+from aileron_tui.cli.binding import bind
 from aileron_tui.cli.output import EXIT, Context, Fault
 
 __all__ = ["add_actions", "list_actions", "remove_action"]
@@ -137,7 +138,7 @@ def _add(home: Home, source: Path) -> dict[str, Any]:
     data = source.read_bytes()
     action = load_action(data, str(source))
     bound: dict[str, str] = {}
-    if any(requirement.hash == PLACEHOLDER for requirement in action.requires):
+    if any(requirement.hash == UNBOUND_HASH for requirement in action.requires):
         data, bound = bind(data, action, ConnectorStore(home.path).list())
     target = home.actions / f"{action.name}.md"
     did = "added"

@@ -7,13 +7,11 @@ the copy in the home names the one installed connector of that name and version.
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from aileron_core.actions.model import Action
+from aileron_core.actions.model import UNBOUND_HASH, Action
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["PLACEHOLDER", "bind"]
-
-PLACEHOLDER = "sha256:bound-at-release"
+__all__ = ["bind"]
 
 
 def bind(
@@ -29,7 +27,7 @@ def bind(
     bound: dict[str, str] = {}
     problems: list[Problem] = []
     for index, requirement in enumerate(action.requires):
-        if requirement.hash != PLACEHOLDER:
+        if requirement.hash != UNBOUND_HASH:
             continue
         fitting = [
             each.identity.hash
@@ -42,7 +40,7 @@ def bind(
         ref = f"{requirement.fqn}@{requirement.version}"
         found = ", ".join(fitting) or "none"
         message = (
-            f"{PLACEHOLDER} needs exactly one installed {ref}; installed: {found}. "
+            f"{UNBOUND_HASH} needs exactly one installed {ref}; installed: {found}. "
             "`aileron connector install` it, or write the hash that you want into the file"
         )
         key = f"requires.connectors[{index}].hash"
@@ -62,7 +60,7 @@ def _rewritten(data: bytes, bound: dict[str, str], action: Action) -> bytes:
         message = f"the front matter cannot be rewritten: {error}; write the hash into the file"
         raise FileProblems([Problem(file=action.file, message=message)]) from error
     for requirement in document["requires"]["connectors"]:
-        if requirement["hash"] == PLACEHOLDER:
+        if requirement["hash"] == UNBOUND_HASH:
             requirement["hash"] = bound[str(requirement["name"])]
     tail = "\n".join(lines[fences[1] :])
     return ("\n".join(lines[: fences[0] + 1]) + "\n" + tomlkit.dumps(document) + tail).encode()

@@ -75,7 +75,7 @@ def _pair(text: str, types: Mapping[str, Any]) -> tuple[str, Json]:
     key, found, value = text.partition("=")
     if not found:
         raise Fault(EXIT.USAGE, f"--arg {text} is not of the form k=v.")
-    if types.get(key, {}).get("type", "string") == "string":
+    if types.get(key, {}).get("type") == "string":
         return key, value
     try:
         return key, json.loads(value)

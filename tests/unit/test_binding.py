@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 
 from aileron_core.actions.load import load_action
+from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import FileProblems
-from aileron_tui.cli.binding import PLACEHOLDER, bind
+from aileron_tui.cli.binding import bind
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -13,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def _released() -> bytes:
     lines = (ROOT / "examples" / "actions" / "send-draft.md").read_text().splitlines(keepends=True)
     return "".join(
-        f'hash = "{PLACEHOLDER}"  # filled in at release\n' if line.startswith("hash = ") else line
+        f'hash = "{UNBOUND_HASH}"  # filled in at release\n' if line.startswith("hash = ") else line
         for line in lines
     ).encode()
 
@@ -29,7 +30,7 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
     bound, names = bind(released, load_action(released, "send-draft.md"), store.list())
 
     assert names == {installed.identity.fqn: installed.identity.hash}
-    assert bound == released.replace(PLACEHOLDER.encode(), installed.identity.hash.encode())
+    assert bound == released.replace(UNBOUND_HASH.encode(), installed.identity.hash.encode())
     assert load_action(bound, "send-draft.md").requires[0].hash == installed.identity.hash
 
 
