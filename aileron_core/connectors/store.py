@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aileron_core.clock import SystemClock
+from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.module_shape import check_shape, read_shape
 from aileron_core.connectors.protocol import ConnectorIdentity
@@ -57,7 +57,7 @@ class ConnectorStore:
         self._root = home / "store" / "connectors"
         self._by_hash = self._root / "sha256"
         self._staging = self._root / "tmp"
-        self._clock = SystemClock()
+        self._clock: Clock = SystemClock()
         self._checked: dict[str, tuple[object, ...]] = {}
         """By hash: what the file system said of the files when their bytes were last checked."""
 

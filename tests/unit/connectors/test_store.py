@@ -1,13 +1,16 @@
 """The store: what is in it is what was put in, or an error."""
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
 import wasmtime
 
+from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, identity_hash
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound
+from aileron_core.testing import FrozenClock
 
 MODULE = bytes(wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))'))
 MANIFEST = b'[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
@@ -153,3 +156,56 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file where the folder should be")
     with pytest.raises(HomeError, match="cannot be written"):
         ConnectorStore(tmp_path / "home").install_bytes(MODULE, MANIFEST)
+
+
+class Counting(ConnectorStore):
+    """Counts how often bytes were read."""
+
+    reads = 0
+
+    def read(self, hash_: str) -> tuple[bytes, bytes]:
+        self.reads += 1
+        return super().read(hash_)
+
+
+def settled(tmp_path: Path) -> tuple[Counting, str, Path]:
+    """A store whose files have been left alone for longer than a file system's clock ticks."""
+    store = Counting(tmp_path / "home")
+    hash_ = store.install_bytes(MODULE, MANIFEST).identity.hash
+    store._clock = FrozenClock(SystemClock().now() + 3600)
+    store.reads = 0
+    (module,) = (tmp_path / "home").rglob("connector.wasm")
+    return store, hash_, module
+
+
+def test_files_that_did_not_change_are_read_once(tmp_path: Path) -> None:
+    """A call of a 7 MB module does not hash 7 MB each time."""
+    store, hash_, _ = settled(tmp_path)
+    for _ in range(3):
+        store.check(hash_)
+    assert store.reads == 1
+
+
+def test_files_that_changed_a_moment_ago_are_read_every_time(tmp_path: Path) -> None:
+    """Two changes within one tick of the file system's clock would look like one."""
+    store, hash_, _ = settled(tmp_path)
+    store._clock = SystemClock()
+    for _ in range(3):
+        store.check(hash_)
+    assert store.reads == 3
+
+
+def test_a_change_of_the_same_length_and_time_is_seen_after_a_check(tmp_path: Path) -> None:
+    """Whoever sets the time of modification back cannot set the time of change."""
+    store, hash_, module = settled(tmp_path)
+    store.check(hash_)
+    before = module.stat()
+    data = bytearray(module.read_bytes())
+    data[-1] ^= 1
+    module.write_bytes(bytes(data))
+    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(HashMismatch):
+        store.check(hash_)
+    module.unlink()
+    with pytest.raises(NotFound):
+        store.check(hash_)
