@@ -93,3 +93,13 @@ def test_sigterm_restores_the_terminal(terminal: Terminal) -> None:
     terminal.until(lambda raw: b"\x1b[?1049l" in raw)
     assert terminal.process.wait(PATIENCE) == 128 + signal.SIGTERM
     assert termios.tcgetattr(terminal.slave)[3] == terminal.before[3]
+
+
+def test_a_page_that_one_comes_back_to_is_drawn_again(terminal: Terminal) -> None:
+    """Going to and fro leaves no page that stands still; Pilot draws by itself, a terminal does not."""
+    drawn = terminal.is_filled()
+    for _ in range(2):
+        terminal.type(b"2")
+        drawn = terminal.shows("Newest first.", since=drawn)
+        terminal.type(b"1")
+        drawn = terminal.shows("WILL HAPPEN", since=drawn)
