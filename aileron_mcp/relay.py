@@ -5,7 +5,7 @@ official package needs over a second to import. It forwards what the client send
 protocol era ("old" 2025-03-26 to 2025-11-25, "new" 2026-07-28), holds no state but the old era's
 session, and carries the agent over a restart of the console.
 
-Where the console is (WIRE.md, Addresses), and why it is believed before a byte is sent to it:
+Where the console is, and why it is believed before a byte is sent to it:
     AILERON_URL=unix:PATH   a contained session's own socket; it was bound into the sandbox
     AILERON_HOME            (or ~/.aileron) `run/console.sock`, if the kernel says that the process
                             behind it is the one that holds the home's lock

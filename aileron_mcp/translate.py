@@ -63,12 +63,12 @@ _NEXT_STEP: Mapping[str, str] = {
     "binding_failed": "Ask the user to look at the credential in the Aileron console, then call again.",
     "binding_required": "Ask the user to bind the credential in the Aileron console, then call again.",
     "capability_denied": "Calling again will not help: tell the user what was refused.",
-    "conflict": "Look at the outcome above; calling again with the same arguments changes nothing.",
+    "conflict": "Tell the user.",
     "external_api_error": "Read what the service said; correct the arguments or tell the user.",
     "forbidden": "This session may not do that: tell the user.",
     "hash_mismatch": "A file is not the one that was accepted: ask the user to look at the console.",
     "internal_error": "This is a fault of Aileron: tell the user the audit id.",
-    "invalid_arguments": "Correct the arguments and call again.",
+    "invalid_arguments": "",
     "invalid_request": "Correct the call and try again.",
     "network_error": "The service could not be reached; call again later.",
     "not_found": "Check the name or the id: unknown ones and other sessions' look alike.",
@@ -324,7 +324,8 @@ def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolRes
 def _failed(status: str, error: JsonObject) -> ToolResult:
     class_ = str(error.get("class"))
     content: dict[str, Any] = {"status": status, "error": dict(error)}
-    lines = [f"{error.get('message')} {_NEXT_STEP.get(class_, _OTHERWISE)}", f"status: {status}"]
+    step = _NEXT_STEP.get(class_, _OTHERWISE)
+    lines = [f"{error.get('message')} {step}".rstrip(), f"status: {status}"]
     lines += _lines({name: value for name, value in error.items() if name != "message"})
     return _result(content, "\n".join(lines), is_error=True)
 

@@ -23,11 +23,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 _SLOW = (
     "tests/e2e/",
     "tests/tui/",
+    "tests/unit/adversary/",
     "tests/unit/mcp/test_clients.py",
     "tests/unit/mcp/test_mount.py",
     "tests/unit/mcp/test_relay.py",
 )
-"""Real processes, and a real screen: `make check` leaves them to `make test`."""
+"""Real processes, a real screen, long attacks: `make check` leaves them to `make test`."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -165,7 +165,7 @@ async def end_session(request: Request) -> Response:
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
             raise NotFound("That is no session id.")
-    await plane_of(request).session_desk.end(session_id, "it was ended")
+    await plane_of(request).session_desk.end(session_id, "its agent said so")
     return Response(status_code=204)
 
 
@@ -200,7 +200,9 @@ async def get_action(request: Request) -> Response:
     for action in plane_of(request).library.ready():
         if action.name == name:
             return JSONResponse(action_item(action))
-    raise NotFound(f"There is no action {name[:80]!r}. GET /v1/actions lists them.")
+    raise NotFound(
+        f"There is no accepted action {name[:80]!r}. `aileron action list` shows what lies there."
+    )
 
 
 async def run_action(request: Request) -> Response:
