@@ -4,8 +4,9 @@ import json
 import sqlite3
 from typing import Any, cast
 
-from aileron_core.actions.model import Action
+from aileron_core.actions.model import Action, Preview
 from aileron_core.approval.transitions import FINAL
+from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
 from aileron_core.control_plane.port import (
     ApprovalView,
@@ -131,7 +132,7 @@ def _drift(drift: Drift, action: Action | None) -> DriftView:
         return DriftView(
             before_at=drift.before.at,
             after_at=drift.after.at,
-            changed=(),
+            changed=_gone(preview, before) if gone and preview and before is not None else (),
             same_count=0,
             other_paths=(),
             other_count=0,
@@ -155,6 +156,19 @@ def _drift(drift: Drift, action: Action | None) -> DriftView:
         other_paths=found.other_paths,
         other_count=found.other_count,
         words_before=drift.words_before,
+    )
+
+
+def _gone(preview: Preview, before: Json) -> tuple[FieldChange, ...]:
+    """Return every shown field of a reading that no other one took the place of."""
+    return tuple(
+        FieldChange(
+            label=field.label,
+            before=None if field.missing else field.value,
+            after=None,
+            multiline=field.multiline,
+        )
+        for field in resolve(preview, before)
     )
 
 

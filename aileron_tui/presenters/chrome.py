@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aileron_core.control_plane.port import ApprovalView, SessionView
 from aileron_tui.actions import Action, Context, footer_order
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread
+from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread, wrap
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.situation import Availability, Situation, View, availability
 from aileron_tui.presenters.times import age, clock_minutes
@@ -169,6 +169,9 @@ def empty_lines(
         tail = f", {wording.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
         title = cut(outside(last.title), max(8, width - 40))
         rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
+        if last.state in ("failed", "unknown") and last.outcome:
+            told = wrap(outside(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))
+            rows += [each.pieces for each in told]
         if last.words is not None:
             rows.append((Piece(" · ".join(last.words), "muted"),))
         rows.append(())

@@ -49,8 +49,13 @@ def approval_blocks(
 def first_heading(view: ApprovalView, now: float) -> Block:
     """Return the first line of the document, with the age of what stands below."""
     preview = view.preview
+    if _has_outcome(view):
+        role: Role = "danger" if view.state == "failed" else "attn"
+        return heading(wording.OUTCOME, _remark(wording.OUTCOMES[view.state]), role)
     if view.drift is not None:
-        return heading(wording.CHANGED, _remark(wording.CHANGED_REMARK), "attn")
+        gone = bool(view.drift.unavailable)
+        remark = wording.GONE_REMARK if gone else wording.CHANGED_REMARK
+        return heading(wording.CHANGED, _remark(remark), "attn")
     if preview.status == "fetching":
         text = wording.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
     elif preview.status == "ready":
@@ -60,6 +65,10 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     else:
         text = wording.NO_PREVIEW_DECLARED
     return heading(wording.WILL_HAPPEN, _remark(text))
+
+
+def _has_outcome(view: ApprovalView) -> bool:
+    return view.state in ("failed", "unknown") and bool(view.outcome)
 
 
 def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
@@ -90,16 +99,23 @@ def _remark(text: str) -> Line:
 
 def _fact_section(view: ApprovalView) -> Iterator[Block]:
     preview = view.preview
-    if view.drift is not None:
-        yield from drift_blocks(view.drift)
-        if preview.status == "ready":
-            yield blank()
-            yield heading(wording.WILL_HAPPEN, _remark(wording.WHOLE_REMARK))
+    if _has_outcome(view):
+        yield value("", outside(view.outcome, "danger" if view.state == "failed" else "attn"))
+        yield blank()
+        at = wording.shown_at(clock_seconds(preview.since)) if preview.since else ""
+        yield heading(wording.WAS_SHOWN, _remark(at) if at else ())
     if preview.status == "unavailable":
         reason = wording.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *outside(preview.reason)))
         yield value("", _remark(wording.ask_again_at(clock_seconds(preview.since))))
-    elif preview.status == "fetching":
+    if view.drift is not None:
+        if preview.status == "unavailable":
+            yield blank()
+        yield from drift_blocks(view.drift, reason_told=preview.status == "unavailable")
+        if preview.status == "ready":
+            yield blank()
+            yield heading(wording.WILL_HAPPEN, _remark(wording.WHOLE_REMARK))
+    if preview.status == "fetching":
         for field in preview.fields:
             yield value(outside(field.label, "muted"), _remark(wording.FETCHING_VALUE))
     elif preview.status == "ready":

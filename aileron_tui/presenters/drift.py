@@ -21,26 +21,32 @@ WORDS_COMPARED = 200
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 
 
-def drift_blocks(drift: DriftView) -> Iterator[Block]:
-    """Yield what differs, without the section's heading."""
+def drift_blocks(drift: DriftView, *, reason_told: bool) -> Iterator[Block]:
+    """Yield what differs, without the section's heading.
+
+    *reason_told*: why there is no preview any more stands above already.
+    """
+    gone = bool(drift.unavailable)
+    if gone and not reason_told:
+        reason = Piece(wording.unavailable(""), "attn")
+        yield value("Preview", (reason, *outside(drift.unavailable)))
+        yield blank()
+    now = wording.NO_PREVIEW_NOW if gone else wording.WHAT_WOULD_BE
     yield value("", _moment(wording.BEFORE, drift.before_at, wording.WHAT_YOU_SAW, "muted"))
-    yield value("", _moment(wording.AFTER, drift.after_at, wording.WHAT_WOULD_BE, "strong"))
+    yield value("", _moment(wording.AFTER, drift.after_at, now, "strong"))
     found = Findings()
     for change in drift.changed:
         yield blank()
-        yield from _change(change, found)
-    if drift.unavailable:
-        gone = line("+ ", wording.unavailable(""), *outside(drift.unavailable))
-        yield blank()
-        yield value("Preview", tuple(Piece(p.text, "add") for p in gone), fill="add")
+        yield from _gone(change, found) if gone else _change(change, found)
     if drift.other_count:
         yield blank()
         told = wording.other_paths(drift.other_count, len(drift.other_paths))
         yield value("Elsewhere", (Piece(told, "attn"),))
         for path in drift.other_paths:
             yield value("", outside(path))
-    yield blank()
-    yield value("Same", line(wording.same(drift.same_count)))
+    if not gone:
+        yield blank()
+        yield value("Same", line(wording.same(drift.same_count)))
     rows = tuple(found.blocks())
     if rows:
         yield blank()
@@ -67,6 +73,14 @@ def _change(change: FieldChange, found: Findings) -> Iterator[Block]:
             ground: Role = "del" if role == "del" else "add"
             yield value(shown, (Piece(sign, ground), *pieces), fill=ground)
             shown = ()
+
+
+def _gone(change: FieldChange, found: Findings) -> Iterator[Block]:
+    """Yield what was shown of a field that nothing is known of now."""
+    for row, pieces in enumerate(_lines(change.before, found)):
+        label = outside(change.label, "muted") if row == 0 else ()
+        shown = _whole(pieces, "del") or ()
+        yield value(label, (Piece("− ", "del"), *shown), fill="del")
 
 
 def _lines(text: str | None, found: Findings) -> tuple[Line, ...]:

@@ -33,12 +33,13 @@ def approval_head(
         lines.append(cut(line(*who, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
+        if not view.contained:
+            # Before the words of the session: those are cut where the line ends.
+            about.append(Piece(f" · {wording.NOT_CONTAINED}", "muted"))
         if view.session_label:
             about += [Piece(" · session ", "muted"), *outside(view.session_label, "muted")]
         if view.cwd:
             about += [Piece(" · in ", "muted"), *outside(view.cwd, "muted")]
-        if not view.contained:
-            about.append(Piece(f" · {wording.NOT_CONTAINED}", "muted"))
         lines.append(cut(line(*who, *about), width - 1))
         via = line(" ", Piece("via ", "muted"), *outside(f"{view.connector}.{view.op}"))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
@@ -69,8 +70,8 @@ def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, .
 def warnings(view: ApprovalView, findings: Findings) -> list[Line]:
     """Return what Aileron worked out and a person should know first, most dangerous first."""
     found: list[Line] = []
-    if view.state == "unknown" and view.outcome:
-        found.append(outside(view.outcome, "attn"))
+    if view.state in ("unknown", "failed") and view.outcome:
+        found.append(outside(view.outcome, "danger" if view.state == "failed" else "attn"))
     if view.drift is not None:
         found.append((Piece(wording.WARN_CHANGED, "attn"),))
     found.extend(

@@ -292,7 +292,9 @@ class Model:
             return arrived
         if before.state in Waiting and view.state not in Waiting:
             self._ended(view, at)
-        elif self.queue.was_mine(key) and view.state in ("failed", "unknown"):
+        elif self.queue.was_mine(key) and view.state == "failed":
+            self.say(_failure(view), at)
+        elif self.queue.was_mine(key) and view.state == "unknown":
             self.say(
                 line(
                     Piece(f"{wording.ROW_STATES[view.state]}: ", "attn"),
@@ -314,6 +316,8 @@ class Model:
         if view.state == "denied":
             told = wording.denied(title, agent_name(view), escape(view.reason))
             self.say((Piece(told, "danger"),), at)
+        elif view.state == "failed":
+            self.say(_failure(view), at)
         else:
             words = f" · {' · '.join(view.words)}" if view.words else ""
             self.say((Piece(wording.approved(title), "ok"), Piece(words, "muted")), at)
@@ -349,6 +353,10 @@ class Model:
         present = {item.key for item in self.queue.items}
         for key in [key for key in self._readings if key not in present]:
             del self._readings[key]
+
+
+def _failure(view: ApprovalView) -> Line:
+    return (Piece(wording.failed(escape(view.title), escape(view.outcome)), "danger"),)
 
 
 def _over(view: ApprovalView, now: float) -> bool:

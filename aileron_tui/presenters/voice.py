@@ -75,6 +75,8 @@ def _over(view: ApprovalView | None) -> Line:
         return (Piece(""),)
     if view.state == "unknown":
         return (Piece(wording.UNKNOWN_OUTCOME, "attn"),)
+    if view.state == "failed":
+        return (Piece(wording.failed(escape(view.title), escape(view.outcome)), "danger"),)
     return (Piece(wording.ROW_STATES.get(view.state, "") + ".", "muted"),)
 
 
@@ -89,8 +91,8 @@ def _decidable(now: Situation) -> Line:
     if view is None:
         return (Piece(""),)
     verb = wording.runs(f"{escape(view.connector)}.{escape(view.op)}")
-    if view.drift is not None:
-        return (Piece(wording.changed(verb), "attn"),)
     if view.preview.status == "unavailable":
         return (Piece(wording.blind(verb), "attn"),)
+    if view.drift is not None:
+        return (Piece(wording.changed(verb), "attn"),)
     return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(wording.ready(verb), "strong"))

@@ -62,11 +62,14 @@ OUTCOMES: Final = {
 }
 
 # The document
+OUTCOME: Final = "OUTCOME"
+WAS_SHOWN: Final = "WHAT WAS SHOWN"
 WILL_HAPPEN: Final = "WILL HAPPEN"
 CHANGED: Final = "CHANGED"
 RECORD: Final = "RECORD"
 FILE_SECTION: Final = "THE FILE"
 CHANGED_REMARK: Final = "after you looked. Nothing has run. These are the two readings:"
+GONE_REMARK: Final = "after you looked. Nothing has run. The preview is gone:"
 SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
 SENT_NOTHING: Final = "nothing"
 NOT_KNOWN: Final = "not known"
@@ -77,6 +80,7 @@ BEFORE: Final = "before"
 AFTER: Final = "after"
 WHAT_YOU_SAW: Final = "what you saw"
 WHAT_WOULD_BE: Final = "what would happen now"
+NO_PREVIEW_NOW: Final = "no preview any more"
 WORDS_REMARK: Final = "also in the audit and the result"
 
 WARN_CHANGED: Final = "changed after you looked"
@@ -121,6 +125,11 @@ def fetched(host: str, age: str) -> str:
     return (
         f"fetched by Aileron from {host}, {age} ago" if host else f"fetched by Aileron, {age} ago"
     )
+
+
+def shown_at(at: str) -> str:
+    """Return when what an ended item showed was read."""
+    return f"as it was read at {at}"
 
 
 def asking(host: str, seconds: float, limit: float) -> str:
@@ -193,6 +202,11 @@ def keys_dropped(count: int) -> str:
 def approved(title: str) -> str:
     """Return the report of a yes."""
     return f"✓ Approved: {title}"
+
+
+def failed(title: str, outcome: str) -> str:
+    """Return the report of a run that failed, with our sentence on how."""
+    return f"✗ Failed: {title}. {outcome}" if outcome else f"✗ Failed: {title}."
 
 
 def denied(title: str, agent: str, reason: str) -> str:

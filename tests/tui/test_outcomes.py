@@ -1,0 +1,134 @@
+"""What a person reads after the key: how the call ended, in words that cannot be taken for another."""
+
+from dataclasses import replace
+
+from driving import NOW, Console, drive, mail, short, start
+
+from aileron_core.control_plane.port import ApprovalUpdated, DriftView, FieldChange, PreviewView
+from aileron_tui.presenters.document import approval_blocks
+from aileron_tui.presenters.lines import plain
+
+NOTHING_RAN = "Nothing ran: the action file changed after you looked."
+
+
+def test_a_call_that_fails_after_the_yes_is_never_said_to_be_approved() -> None:
+    """Failed while it was looked at once more: the sentence that nothing ran stands in the voice."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        checking = replace(short(1), state="checking", decided_at=NOW, decided_by="person")
+        failed = replace(checking, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
+        shown.port.tell(ApprovalUpdated(view=checking), ApprovalUpdated(view=failed))
+        await shown.shows(f"✗ Failed: Send a mail draft. {NOTHING_RAN}")
+        assert "✓ Approved" not in shown.text
+        decided = next(line for line in shown.lines if " ✗ 14:02" in line)
+        assert "failed" in decided
+
+    drive(scenario, start(short(1), short(2)))
+
+
+def test_a_run_that_fails_after_it_began_is_said_in_the_voice() -> None:
+    """The yes was reported before; the failure takes its place."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+        running = replace(short(1), state="executing", decided_at=NOW, decided_by="person")
+        failed = replace(running, state="failed", outcome="The host answered 500.", ended_at=NOW)
+        shown.port.tell(ApprovalUpdated(view=running))
+        await shown.shows("✓ Approved: Send a mail draft")
+        shown.port.tell(ApprovalUpdated(view=failed))
+        await shown.shows("✗ Failed: Send a mail draft. The host answered 500.")
+        assert "✓ Approved" not in shown.text
+
+    drive(scenario, start(short(1), short(2)))
+
+
+def test_a_failure_under_the_cursor_stands_in_head_and_voice() -> None:
+    """Whoever failed it, the item says how, and offers no key that decides."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        failed = short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
+        shown.port.tell(ApprovalUpdated(view=failed))
+        await shown.shows(f"▲ {NOTHING_RAN}")
+        shown.clock.advance(5)
+        await shown.shows(f"✗ Failed: Send a mail draft. {NOTHING_RAN}")
+        assert "approve" not in shown.keys
+
+    drive(scenario, start(short(1)))
+
+
+def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
+    """Before anything that was shown for approval."""
+    view = mail(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
+    first, second, *rest = approval_blocks(view, NOW)
+    assert plain(first.label) == "OUTCOME"
+    assert plain(first.pieces) == "failed"
+    assert plain(second.pieces) == NOTHING_RAN
+    headings = [plain(each.label) for each in rest if each.kind == "heading"]
+    assert headings == ["WHAT WAS SHOWN", "CODEX SENT", "RECORD"]
+
+
+def test_a_failed_call_that_came_last_says_why_when_nothing_waits() -> None:
+    """The calm screen keeps the sentence after the voice has ended."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("Nothing is waiting.")
+        await shown.shows(NOTHING_RAN)
+
+    drive(scenario, start(short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)))
+
+
+def test_not_contained_is_read_at_110_columns_beside_a_long_folder() -> None:
+    """What the launcher knows comes before what the session says of itself."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("12 s ago · not contained · session")
+
+    view = short(1, contained=False, session_label="s" * 60, cwd="/" + "deep/" * 40)
+    drive(scenario, start(view), size=(110, 30))
+
+
+def vanished() -> DriftView:
+    """A reading of three fields that no other took the place of."""
+    fields = {"To": "sam@helio.example", "Cc": None, "Body": "Hi Sam,\nthe invoice"}
+    return DriftView(
+        before_at=NOW - 60,
+        after_at=NOW,
+        changed=tuple(FieldChange(label=k, before=v, after=None) for k, v in fields.items()),
+        same_count=0,
+        other_paths=(),
+        other_count=0,
+        words_before=("olive", "ember", "falcon"),
+        unavailable="timed out",
+    )
+
+
+def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
+    """The old fields as removed lines; no second reading is claimed, no field is said to be as before."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows(
+            "CHANGED  after you looked. Nothing has run. The preview is gone:"
+        )
+        for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):
+            assert old in shown.text
+        assert "two readings" not in shown.text
+        assert "as before" not in shown.text
+        assert "+ " not in shown.text
+        assert shown.text.count("timed out") == 1
+        await shown.rest()
+        assert "○ No preview." in shown.voice
+        await shown.press_alone("a")
+        await shown.shows("Press a again to approve without one.")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
+    drive(scenario, start(short(version=2, preview=gone, drift=vanished())))
