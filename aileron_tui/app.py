@@ -94,7 +94,7 @@ class AileronApp(App[int], inherit_bindings=False):
         for view, page in self._pages.items():
             # Textual removes a page that is switched away from, unless it is installed; a page that
             # was removed and comes back is mounted, but its timer is dead: it is never drawn again.
-            self.install_screen(page, view)
+            self.install_screen(page, view)  # pyright: ignore[reportUnknownMemberType]
         self.push_screen(self._pages["waiting"])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)

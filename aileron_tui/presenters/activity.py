@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from aileron_core.control_plane.port import RecordView
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line
+from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, wrap
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.times import clock_seconds
 
-__all__ = ["activity_header", "activity_row", "activity_voice"]
+__all__ = ["DETAIL_ROWS", "activity_detail", "activity_header", "activity_row", "activity_voice"]
 
 _ROLES: dict[str, Role] = {
     "completed": "ok",
@@ -35,6 +35,7 @@ _COLUMNS: tuple[tuple[str, int], ...] = (
 )
 _DROPPED_WHEN_NARROW = frozenset({"no.", "agent"})
 NARROW = 100
+DETAIL_ROWS = 3
 
 
 def activity_header(width: int) -> Line:
@@ -59,6 +60,28 @@ def activity_row(record: RecordView, width: int, *, selected: bool) -> Line:
         shown = cut(values[name], size - 2)
         parts += [*shown, Piece(" " * (size - cells(shown)))]
     return cut(line(*parts, *outside(record.summary, "gist" if selected else "text")), width - 1)
+
+
+def activity_detail(record: RecordView, width: int) -> tuple[Line, ...]:
+    """Return the summary of the selected record, whole, then what its row has no room for."""
+    told = line(
+        *outside(record.summary),
+        *_part("no.", str(record.seq)),
+        *_part("agent", record.agent),
+        *_part("action", record.action or ""),
+    )
+    rows = [each.pieces for each in wrap(told, width - 4)]
+    if len(rows) > DETAIL_ROWS:
+        # The last row goes on with all the rest, so that the cut is marked.
+        rest = tuple(piece for row in rows[DETAIL_ROWS - 1 :] for piece in (*row, Piece(" ")))
+        rows = [*rows[: DETAIL_ROWS - 1], cut(rest, width - 4)]
+    return tuple(line("  ", *row) for row in rows)
+
+
+def _part(name: str, text: str) -> Line:
+    if not text:
+        return ()
+    return (Piece(f"  · {name} ", "muted"), *outside(text, "muted"))
 
 
 def activity_voice(records: Sequence[RecordView], words: tuple[str, str] | None) -> Line:

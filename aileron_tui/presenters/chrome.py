@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from aileron_core.control_plane.port import ApprovalView, SessionView
-from aileron_tui.actions import Action, Context, footer_order
+from aileron_tui.actions import Action, Context, action, footer_order
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread, wrap
 from aileron_tui.presenters.outside import outside
@@ -30,6 +30,8 @@ _LAST_ROLES: dict[str, Role] = {
 
 NAMED_AGENTS_FROM = 110
 """From this width on agents are named in the top bar; below it they are counted."""
+SHORT_BELOW = 80
+"""Below this width held-back files and problems are only counted, so that the views stay named."""
 
 
 def top_bar(
@@ -50,11 +52,17 @@ def top_bar(
             parts += [Piece(" "), Piece(f" {waiting} ", "badge")]
         parts.append(Piece(" "))
     right: list[Piece] = []
+    short = width < SHORT_BELOW
     if held:
-        right += [Piece(f"▲ {held} held back", "attn"), Piece("  ")]
+        right += [Piece(wording.held_files(held, short=short), "attn"), Piece("  ")]
     if problems:
-        right += [Piece(wording.load_problems(problems), "attn"), Piece("  ")]
-    right += _agents(sessions, width)
+        # They are the last rows of the waiting list.
+        way = action("last").face.split()[-1]
+        way = way if view == "waiting" else f"{action('view_waiting').face} {way}"
+        told = wording.load_problems(problems, way, short=short)
+        right += [Piece(told, "attn"), Piece("  ")]
+    if not problems or width >= NAMED_AGENTS_FROM:
+        right += _agents(sessions, width)
     right += [Piece(clock_minutes(now), "muted"), Piece(" ")]
     return spread(line(*parts), line(*right), width)
 

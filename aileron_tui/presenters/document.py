@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.control_plane.port import ApprovalView, FieldView, HeldBackView
+from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Block, Gutter, blank, heading, value
@@ -13,7 +14,7 @@ from aileron_tui.presenters.lines import Line, Piece, Role, line
 from aileron_tui.presenters.outside import block, outside, rendered
 from aileron_tui.presenters.times import age, clock_seconds
 
-__all__ = ["agent_name", "approval_blocks", "first_heading", "held_blocks"]
+__all__ = ["agent_name", "approval_blocks", "first_heading", "held_blocks", "problem_blocks"]
 
 IDENTITY = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
@@ -90,6 +91,20 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Hash", outside(held.digest)))
     blocks.append(value("Then", then))
+    return tuple(blocks)
+
+
+def problem_blocks(problem: Problem) -> tuple[Block, ...]:
+    """Return the document of a problem that a file in the home has."""
+    place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+    blocks = [
+        heading(wording.FILE_SECTION, _remark(wording.problem_why(problem.severity))),
+        value("File", outside(place, "strong")),
+    ]
+    if problem.key:
+        blocks.append(value("Key", outside(problem.key)))
+    for row, pieces in enumerate(block(rendered(problem.message), "attn")):
+        blocks.append(value("Problem" if row == 0 else "", pieces))
     return tuple(blocks)
 
 

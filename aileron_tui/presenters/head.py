@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 
-from aileron_core.control_plane.port import ApprovalView, HeldBackView
+from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
+from aileron_core.errors import Problem
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread, wrap
 from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
 from aileron_tui.presenters.times import age, deadline
 
-__all__ = ["approval_head", "held_head", "warnings"]
+__all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
 
 WARNING_LINES_COMPACT = 2
 
@@ -47,6 +49,19 @@ def approval_head(
     return tuple(lines)
 
 
+def item_head(
+    item: Item | None, warned: Sequence[Line], now: float, width: int, *, compact: bool
+) -> tuple[Line, ...]:
+    """Return the head of whatever is selected; nothing where nothing is."""
+    if item is None:
+        return ()
+    if item.approval is not None:
+        return approval_head(item.approval, warned, now, width, compact=compact)
+    if item.held is not None:
+        return held_head(item.held, width, compact=compact)
+    return problem_head(item.problem, width) if item.problem is not None else ()
+
+
 def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, ...]:
     """Return the head of a held-back file."""
     first = line(
@@ -67,11 +82,24 @@ def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, .
     return tuple(lines)
 
 
-def warnings(view: ApprovalView, findings: Findings) -> list[Line]:
-    """Return what Aileron worked out and a person should know first, most dangerous first."""
+def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
+    """Return the head of a problem that a file has."""
+    chip = Piece(f" {wording.FILE_EFFECT} ", "chip")
+    title = Piece(wording.PROBLEM_TITLE, "strong")
+    second = line(" ", Piece("file ", "muted"), *outside(problem.file))
+    return (spread(line(" ", chip, "  ", title), (), width), cut(second, width - 1))
+
+
+def warnings(view: ApprovalView, findings: Findings, *, file_moved: bool) -> list[Line]:
+    """Return what Aileron worked out and a person should know first, most dangerous first.
+
+    *file_moved*: the action file that was asked for lies there in another form, held back.
+    """
     found: list[Line] = []
     if view.state in ("unknown", "failed") and view.outcome:
         found.append(outside(view.outcome, "danger" if view.state == "failed" else "attn"))
+    if file_moved and view.state in Waiting:
+        found.append((Piece(wording.WARN_FILE_MOVED, "attn"),))
     if view.drift is not None:
         found.append((Piece(wording.WARN_CHANGED, "attn"),))
     found.extend(

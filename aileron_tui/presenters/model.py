@@ -22,7 +22,6 @@ from aileron_core.control_plane.port import (
     TakeIn,
     Waiting,
 )
-from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import Arming
@@ -58,9 +57,8 @@ class Model:
     def __init__(self, snapshot: Snapshot, *, arm_seconds: float) -> None:
         self.snapshot = snapshot
         self.queue = Queue()
-        self.queue.load(snapshot.approvals, snapshot.held_back)
+        self.queue.load(snapshot.approvals, snapshot.held_back, snapshot.problems)
         self.sessions: tuple[SessionView, ...] = snapshot.sessions
-        self.problems: tuple[Problem, ...] = snapshot.problems
         self.actions_ready = snapshot.actions_ready
         self.records: deque[RecordView] = deque(snapshot.records, maxlen=RECORDS_KEPT)
         self.head_words = snapshot.head_words
@@ -72,6 +70,10 @@ class Model:
         self.panel_key: str | None = None
         self.size: tuple[int, int] = (0, 0)
         self.small = False
+        self.longer = False
+        """The document has more lines than its pane shows."""
+        self.list_rows = 0
+        """How high the waiting list is, in the layout where that depends on how much waits."""
         self.said: Said | None = None
         self.laid_out: Token | None = None
         """The content whose lines are known; nothing else can be read, so nothing else is offered."""
@@ -92,7 +94,8 @@ class Model:
         content = item.version if item is not None else ()
         state = item.approval.state if item is not None and item.approval is not None else ""
         row = self.queue.index(self.queue.selected)
-        return (content, state, row, self.size, self.view, self.panel)
+        moved = self.queue.file_moved(item)
+        return (content, state, row, moved, self.list_rows, self.size, self.view, self.panel)
 
     @property
     def reading(self) -> Reading:
@@ -139,6 +142,8 @@ class Model:
             unseen=reading.unseen,
             total=reading.total,
             confirmed=self.confirmed,
+            longer=self.longer,
+            problem=item is not None and item.problem is not None,
             several=len(self.queue.items) > 1 or self.view != "waiting",
         )
 
@@ -341,9 +346,8 @@ class Model:
                 self.say((Piece(wording.taken_in(escape(intent.name)), "ok"),), at)
             if not same or same[0].digest != intent.digest:
                 del self._sent[key]
-        self.problems = fact.problems
         self.actions_ready = fact.actions_ready
-        self.queue.set_held(fact.held_back)
+        self.queue.set_files(fact.held_back, fact.problems)
 
     def tick(self, now: float, at: float) -> None:
         """Let time pass: reports end, rows whose time is over go."""

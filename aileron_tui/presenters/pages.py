@@ -1,7 +1,12 @@
 """The document of the selected item, laid out once for a width and kept."""
 
 from aileron_tui.presenters.blocks import Block, Layout, lay_out
-from aileron_tui.presenters.document import approval_blocks, first_heading, held_blocks
+from aileron_tui.presenters.document import (
+    approval_blocks,
+    first_heading,
+    held_blocks,
+    problem_blocks,
+)
 from aileron_tui.presenters.findings import Findings, findings_of
 from aileron_tui.presenters.head import warnings
 from aileron_tui.presenters.lines import Line
@@ -18,6 +23,7 @@ class Pages:
         self._width = (0, 0)
         self._blocks: tuple[Block, ...] = ()
         self._layout = Layout((), ())
+        self._file_moved = False
         self._findings: dict[str, tuple[object, Findings]] = {}
 
     def findings(self, item: Item) -> Findings:
@@ -33,24 +39,28 @@ class Pages:
         for key in [key for key in self._findings if key not in present]:
             del self._findings[key]
 
-    def warnings(self, item: Item) -> list[Line]:
-        """Return the warnings of the item's head."""
-        return warnings(item.approval, self.findings(item)) if item.approval is not None else []
+    def warnings(self, item: Item, *, file_moved: bool) -> list[Line]:
+        """Return the warnings of the item's head; *file_moved*: `Queue.file_moved`."""
+        if item.approval is None:
+            return []
+        return warnings(item.approval, self.findings(item), file_moved=file_moved)
 
     @property
     def current(self) -> Layout:
         """The layout that was asked for last."""
         return self._layout
 
-    def layout(self, item: Item | None, width: int, gutter: int, now: float) -> Layout:
+    def layout(
+        self, item: Item | None, width: int, gutter: int, now: float, *, file_moved: bool
+    ) -> Layout:
         """Return the layout of *item*; the same object while nothing in it differs."""
         if item is None:
             self._item, self._layout = None, Layout((), ())
             return self._layout
-        fresh = item is self._item and self._width == (width, gutter)
-        if not fresh:
-            self._item, self._width = item, (width, gutter)
-            self._blocks = _blocks(item, now, self.warnings(item))
+        same = (self._item, self._width, self._file_moved)
+        if same[0] is not item or same[1:] != ((width, gutter), file_moved):
+            self._item, self._width, self._file_moved = item, (width, gutter), file_moved
+            self._blocks = _blocks(item, now, self.warnings(item, file_moved=file_moved))
             self._layout = lay_out(self._blocks, width, gutter)
         elif item.approval is not None:
             self._age(first_heading(item.approval, now), width, gutter)
@@ -71,4 +81,6 @@ class Pages:
 def _blocks(item: Item, now: float, warned: list[Line]) -> tuple[Block, ...]:
     if item.approval is not None:
         return approval_blocks(item.approval, now, warned)
+    if item.problem is not None:
+        return problem_blocks(item.problem)
     return held_blocks(item.held) if item.held is not None else ()

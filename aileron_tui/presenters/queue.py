@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
+from aileron_core.errors import Problem
 
 __all__ = ["ELSEWHERE_SECONDS", "MINE_SECONDS", "Item", "Queue"]
 
@@ -19,11 +20,12 @@ Ended = frozenset({"completed", "failed", "unknown", "denied", "expired", "withd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One row: an approval or a held-back file. `key` stays the same for its life."""
+    """One row: an approval, a held-back file or a problem. `key` stays the same for its life."""
 
     key: str
     approval: ApprovalView | None = None
     held: HeldBackView | None = None
+    problem: Problem | None = None
     leaves_at: float | None = None
     """When the row goes; None while it stays."""
 
@@ -49,6 +51,7 @@ class Queue:
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
         self._held: dict[str, Item] = {}
+        self._problems: dict[str, Item] = {}
         self._decided: list[ApprovalView] = []
         self._mine: set[str] = set()
         self.selected: str | None = None
@@ -58,7 +61,12 @@ class Queue:
     def _changed(self) -> None:
         self._rows = None
 
-    def load(self, approvals: Iterable[ApprovalView], held: Iterable[HeldBackView]) -> None:
+    def load(
+        self,
+        approvals: Iterable[ApprovalView],
+        held: Iterable[HeldBackView],
+        problems: Iterable[Problem] = (),
+    ) -> None:
         """Start from a snapshot; the first waiting item is selected."""
         for view in approvals:
             if view.state in Ended:
@@ -67,21 +75,22 @@ class Queue:
                 self._items[view.approval_id] = Item(key=view.approval_id, approval=view)
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
         self._changed()
-        self.set_held(held)
+        self.set_files(held, problems)
         if self.selected is None:
             self.selected = next((item.key for item in self.items), None)
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """All rows: approvals in order of arrival, then held-back files."""
+        """All rows: approvals in order of arrival, then held-back files, then problems."""
         if self._rows is None:
-            self._rows = (*self._items.values(), *self._held.values())
+            rows = (self._items, self._held, self._problems)
+            self._rows = tuple(item for each in rows for item in each.values())
             self._row_of = {item.key: row for row, item in enumerate(self._rows)}
         return self._rows
 
     def get(self, key: str) -> Item | None:
         """Return the row of *key*, if there is one."""
-        return self._items.get(key) or self._held.get(key)
+        return self._items.get(key) or self._held.get(key) or self._problems.get(key)
 
     @property
     def current(self) -> Item | None:
@@ -102,6 +111,16 @@ class Queue:
     def held(self) -> int:
         """How many files are held back."""
         return len(self._held)
+
+    @property
+    def problems(self) -> int:
+        """How many problems the files in the home have."""
+        return len(self._problems)
+
+    def file_moved(self, item: Item | None) -> bool:
+        """Return whether the action file that *item* was asked for is held back in another form."""
+        view = item.approval if item is not None else None
+        return view is not None and f"held:action:{view.action}" in self._held
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
@@ -134,12 +153,20 @@ class Queue:
             self.selected = key
         return before is None
 
-    def set_held(self, held: Iterable[HeldBackView]) -> None:
-        """Take the held-back files, whole. One under the cursor that is gone passes the cursor on."""
-        fresh = {f"held:{each.kind}:{each.name}": each for each in held}
-        if self.selected in self._held and self.selected not in fresh:
+    def set_files(self, held: Iterable[HeldBackView], problems: Iterable[Problem]) -> None:
+        """Take the held-back files and the problems, whole.
+
+        A connector stands before the actions that use it. A row under the cursor that is gone
+        passes the cursor on.
+        """
+        ordered = sorted(held, key=lambda each: each.kind != "connector")
+        fresh = {f"held:{each.kind}:{each.name}": each for each in ordered}
+        broken = {f"problem:{each}": each for each in problems}
+        gone = (self._held.keys() | self._problems.keys()) - fresh.keys() - broken.keys()
+        if self.selected in gone:
             self.advance()
         self._held = {key: Item(key=key, held=each) for key, each in fresh.items()}
+        self._problems = {key: Item(key=key, problem=each) for key, each in broken.items()}
         self._changed()
         if self.current is None:
             self.selected = next((item.key for item in self.items), None)

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from aileron_core.control_plane.port import ApprovalView
+from aileron_core.errors import Problem
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.times import age, clock_minutes, left, left_role
 
-__all__ = ["decided_lines", "queue_header", "row_lines"]
+__all__ = ["compact_list_rows", "decided_lines", "out_of_sight", "queue_header", "row_lines"]
 
 EFFECT_WIDTH = 7
 STATE_ROLES: dict[str, Role] = {
@@ -24,6 +25,21 @@ STATE_ROLES: dict[str, Role] = {
     "checking": "fact",
 }
 EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
+
+
+LIST_ROWS = 5
+DOCUMENT_ROWS = 5
+"""What is left for the document in the compact layout, however small the pane is."""
+
+
+def compact_list_rows(items: int, height: int, banner: int, head: int) -> int:
+    """Return how many rows the list takes above the item, in a pane of *height* rows.
+
+    At most a third of what bars, *banner* and the two lines at the foot leave, and never what the
+    document needs below *head* lines and the row that counts what is out of sight.
+    """
+    free = height - 1 - banner - 2
+    return max(1, min(LIST_ROWS, items, free // 3, free - 1 - head - DOCUMENT_ROWS))
 
 
 def effect_word(effect: str) -> str:
@@ -46,6 +62,12 @@ def row_lines(
             return (spread(first, line(why, " "), width),)
         second = line(_edge(selected), " " * 9, why)
         return (cut(first, width - 1), spread(second, (), width))
+    if item.problem is not None:
+        told = outside(item.problem.message, "muted")
+        if compact:
+            return (cut(line(*first, "  ", *told), width - 1),)
+        second = line(_edge(selected), " " * 9, *told)
+        return (cut(first, width - 1), spread(cut(second, width - 1), (), width))
     view = item.approval
     if view is None:
         return ((),)
@@ -69,6 +91,10 @@ def _edge(selected: bool) -> Piece:
 
 def _first(item: Item, *, selected: bool) -> Line:
     view = item.approval
+    if item.problem is not None:
+        place = outside(_place(item.problem), "gist" if selected else "text")
+        effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
+        return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
     if view is None:
         name = outside(item.held.name, "gist" if selected else "text") if item.held else ()
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
@@ -76,6 +102,12 @@ def _first(item: Item, *, selected: bool) -> Line:
     glyph = _glyph(view)
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
     return line(_edge(selected), glyph, " ", effect, *_gist(view, selected=selected))
+
+
+def _place(problem: Problem) -> str:
+    """Return `file:line key`, as far as they are known."""
+    place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+    return f"{place} {problem.key}" if problem.key else place
 
 
 def _gist(view: ApprovalView, *, selected: bool) -> Line:
@@ -144,6 +176,13 @@ def queue_header(items: Sequence[Item], now: float, width: int) -> Line:
     return spread(
         first, line(Piece(f"{wording.FIRST_ENDS} ", "muted"), Piece(rest, "strong"), " "), width
     )
+
+
+def out_of_sight(above: int, below: int) -> Line:
+    """Return how many rows of a list are out of sight."""
+    parts = [f"▴ {above} above"] if above else []
+    parts += [f"▾ {below} more"] if below else []
+    return (Piece("  ".join(parts) + " ", "muted"),) if parts else ()
 
 
 def decided_lines(decided: Sequence[ApprovalView], width: int) -> tuple[Line, ...]:

@@ -34,6 +34,8 @@ class Situation:
     panel: Panel = "none"
     approval: ApprovalView | None = None
     held: HeldBackView | None = None
+    problem: bool = False
+    """The selected row is a problem of a file: nothing there is to be decided."""
     block: Block = "empty"
     deny_block: Block = "empty"
     armed: bool = False
@@ -41,6 +43,8 @@ class Situation:
     total: int = 0
     confirmed: bool = False
     """The person pressed once and was told what is unread or unknown."""
+    longer: bool = False
+    """The document has more lines than its pane: there is something to read on to."""
     several: bool = False
     """More than one row to move among."""
 
@@ -91,7 +95,7 @@ def availability(action: str, now: Situation) -> Availability:
             possible = now.approval is not None and now.block in _REFRESHABLE
             return _PLAIN if possible and _has_preview(now) else _ABSENT
         case "read_on":
-            return _PLAIN if now.approval is not None or now.held is not None else _ABSENT
+            return _PLAIN if now.longer else _ABSENT
         case "next":
             return _PLAIN if now.several else _ABSENT
         case _:

@@ -88,6 +88,7 @@ WARN_NO_PREVIEW: Final = "no preview"
 WARN_GONE: Final = "the requester is gone"
 WARN_VAULT: Final = "waits for the vault"
 WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
+WARN_FILE_MOVED: Final = "its action file changed; approving will not run it"
 NOT_CONTAINED: Final = "not contained"
 
 # Banner
@@ -111,6 +112,8 @@ DEADLINE_OVER: Final = "Its time is over; it is denied now."
 UNKNOWN_OUTCOME: Final = (
     "? It may or may not have run. Look at the service itself; it is not repeated."
 )
+PROBLEM_TITLE: Final = "A file has a problem"
+PROBLEM_READ: Final = "Nothing to decide here. Mend the file; it is read again when it changes."
 ACTIVITY_REMARK: Final = "Newest first."
 
 
@@ -248,9 +251,22 @@ def accepted_installed() -> str:
     return "▲ files that lay there at start were taken in unseen (--accept-installed)"
 
 
-def load_problems(count: int) -> str:
-    """Return how many problems the files in the home have."""
-    return f"! {count} file {'problem' if count == 1 else 'problems'}"
+def held_files(count: int, *, short: bool) -> str:
+    """Return how many files are held back, for the top bar."""
+    return f"▲ {count}" if short else f"▲ {count} held back"
+
+
+def load_problems(count: int, keys: str, *, short: bool) -> str:
+    """Return how many problems the files in the home have, and which *keys* lead there."""
+    noun = "problem" if count == 1 else "problems"
+    return f"! {count}: {keys}" if short else f"! {count} file {noun}: {keys}"
+
+
+def problem_why(severity: str) -> str:
+    """Return what the problem of a file does."""
+    if severity == "warning":
+        return "it counts as it is; look at this all the same"
+    return "it cannot be used as it is, and nothing of it runs"
 
 
 def asked_times(count: int) -> str:

@@ -10,7 +10,12 @@ from aileron_core.clock import Clock
 from aileron_tui.actions import bindings_for
 from aileron_tui.messages import RowClicked
 from aileron_tui.presenters import chrome
-from aileron_tui.presenters.activity import activity_header, activity_row, activity_voice
+from aileron_tui.presenters.activity import (
+    activity_detail,
+    activity_header,
+    activity_row,
+    activity_voice,
+)
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.model import Model
 from aileron_tui.screens.base import ConsoleScreen, Submit
@@ -36,6 +41,7 @@ class ActivityScreen(ConsoleScreen):
         with Vertical(id="activity"):
             yield Lines(id="listhead")
             yield RowList(id="list", draw=self._row)
+            yield Lines(id="detail")
         yield Lines(id="sentence")
         with Vertical(id="foot"):
             yield Lines(id="voice")
@@ -58,6 +64,9 @@ class ActivityScreen(ConsoleScreen):
             return
         self.query_one("#listhead", Lines).show((), activity_header(width))
         self.query_one("#list", RowList).show(len(records), 1, self._index)
+        chosen = records[len(records) - 1 - self._index] if records else None
+        detail = activity_detail(chosen, width) if chosen is not None else ()
+        self.query_one("#detail", Lines).show(*detail)
         said = activity_voice(tuple(records)[-1:], self.model.head_words)
         self.query_one("#voice", Lines).show(chrome.voice_line(said, None, width))
         self.query_one("#keys", Lines).show(chrome.footer_line("activity", self.situation, width))

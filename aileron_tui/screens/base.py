@@ -9,7 +9,7 @@ from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Intent
 from aileron_tui.messages import Relaid, Wanted
 from aileron_tui.presenters import chrome, wording
-from aileron_tui.presenters.lines import Piece
+from aileron_tui.presenters.lines import Piece, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.widgets.linework import Lines
@@ -101,7 +101,7 @@ class ConsoleScreen(Screen[None]):
                 view=model.view,
                 waiting=model.queue.waiting,
                 held=model.queue.held,
-                problems=len(model.problems),
+                problems=model.queue.problems,
                 sessions=model.sessions,
                 now=self.clock.now(),
                 width=width,
@@ -122,5 +122,6 @@ class ConsoleScreen(Screen[None]):
         """Draw the one sentence of a pane that is too small to decide in."""
         width, height = self.size
         sentence = wording.too_small(self.model.queue.waiting)
-        rows = chrome.centred([(Piece(sentence, "strong"),)], width, height)
+        wrapped = wrap((Piece(sentence, "strong"),), width - 2)
+        rows = chrome.centred([each.pieces for each in wrapped], width, height)
         self.query_one("#sentence", Lines).show(*rows)

@@ -19,11 +19,17 @@ from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.presenters.document import agent_name
-from aileron_tui.presenters.head import approval_head, held_head
-from aileron_tui.presenters.lines import Line, Piece, spread
+from aileron_tui.presenters.head import item_head
+from aileron_tui.presenters.lines import Line, spread
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.rows import decided_lines, queue_header, row_lines
+from aileron_tui.presenters.rows import (
+    compact_list_rows,
+    decided_lines,
+    out_of_sight,
+    queue_header,
+    row_lines,
+)
 from aileron_tui.presenters.situation import availability
 from aileron_tui.presenters.voice import voice
 from aileron_tui.screens.base import ConsoleScreen, Submit
@@ -119,20 +125,13 @@ class WaitingScreen(ConsoleScreen):
         self._pages.forget(frozenset(item.key for item in items))
         rows.show(len(items), 1 if self._compact else 2, queue.index(queue.selected))
         width = self.query_one("#side").size.width
-        more = self._more(rows)
+        more = out_of_sight(*rows.hidden_rows)
         if self._compact:
             self.query_one("#sidefoot", Lines).show(spread((), more, width))
         else:
             header = queue_header(items, now, width)
             self.query_one("#sidehead", Lines).show((), header, spread((), more, width))
             self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
-
-    @staticmethod
-    def _more(rows: RowList) -> Line:
-        above, below = rows.hidden_rows
-        parts = [f"▴ {above} above"] if above else []
-        parts += [f"▾ {below} more"] if below else []
-        return (Piece("  ".join(parts) + " ", "muted"),) if parts else ()
 
     def _draw_item(self) -> None:
         item, now = self.model.queue.current, self.clock.now()
@@ -141,16 +140,15 @@ class WaitingScreen(ConsoleScreen):
         if not width:
             self.model.laid_out = None
             return
-        head: tuple[Line, ...] = ()
-        if item is not None and item.approval is not None:
-            warned = self._pages.warnings(item)
-            head = approval_head(item.approval, warned, now, width, compact=self._compact)
-        elif item is not None and item.held is not None:
-            head = held_head(item.held, width, compact=self._compact)
+        moved = self.model.queue.file_moved(item)
+        warned = self._pages.warnings(item, file_moved=moved) if item is not None else []
+        head = item_head(item, warned, now, width, compact=self._compact)
         self.query_one("#head", Lines).show(*head)
         self.query_one("#gap", Lines).show(())
+        self._fit_list(len(head))
         gutter = COMPACT_GUTTER if self._compact else GUTTER
-        layout = self._pages.layout(item, width, gutter, now)
+        layout = self._pages.layout(item, width, gutter, now, file_moved=moved)
+        self.model.longer = len(layout.lines) > document.size.height
         self.model.reading.lay_out(layout.places)
         self.model.laid_out = item.version if item is not None else None
         document.show(layout, self.model.reading.unseen_rows())
@@ -159,15 +157,24 @@ class WaitingScreen(ConsoleScreen):
             self._shown_content = content
             document.start_over()
 
+    def _fit_list(self, head: int) -> None:
+        """Give the list its height where it stands above an item whose head has *head* lines."""
+        rows = 0
+        if self._compact:
+            banner = self.query_one("#banner", Lines).rows
+            rows = compact_list_rows(len(self.model.queue.items), self.size.height, banner, head)
+        if rows != self.model.list_rows:
+            self.model.list_rows = rows
+            self.query_one("#queue", RowList).styles.height = rows or None
+
     def _draw_empty(self) -> None:
         if self.model.queue.items:
             return
         empty = self.query_one("#empty", Lines)
         decided = self.model.queue.decided
-        connected = sum(session.connected for session in self.model.sessions)
         rows = chrome.empty_lines(
             last=decided[0] if decided else None,
-            connected=connected,
+            connected=sum(session.connected for session in self.model.sessions),
             actions_ready=self.model.actions_ready,
             now=self.clock.now(),
             width=self.size.width,
@@ -234,44 +241,41 @@ class WaitingScreen(ConsoleScreen):
 
     # Moving and reading
 
-    def _moved(self) -> None:
-        self.redraw()
-
     def action_next(self) -> None:
         """Select the next row."""
         self.model.queue.move(1)
-        self._moved()
+        self.redraw()
 
     def action_previous(self) -> None:
         """Select the previous row."""
         self.model.queue.move(-1)
-        self._moved()
+        self.redraw()
 
     def action_first(self) -> None:
         """Select the first row."""
         self.model.queue.select(0)
-        self._moved()
+        self.redraw()
 
     def action_last(self) -> None:
         """Select the last row."""
         self.model.queue.select(len(self.model.queue.items) - 1)
-        self._moved()
+        self.redraw()
 
     def action_page_down(self) -> None:
         """Select the row one page below."""
         self.model.queue.move(self.query_one("#queue", RowList).page)
-        self._moved()
+        self.redraw()
 
     def action_page_up(self) -> None:
         """Select the row one page above."""
         self.model.queue.move(-self.query_one("#queue", RowList).page)
-        self._moved()
+        self.redraw()
 
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""
         if self.model.panel == "none":
             self.model.queue.select(message.row)
-            self._moved()
+            self.redraw()
 
     def action_read_on(self) -> None:
         """Read on by one pane less two lines."""

@@ -40,6 +40,11 @@ class Lines(Widget):
         self._grows = grows
         self._lines: tuple[Line, ...] = ()
 
+    @property
+    def rows(self) -> int:
+        """How many lines are drawn."""
+        return len(self._lines)
+
     def show(self, *lines: Line) -> None:
         """Draw *lines* in place of what stands there."""
         if lines == self._lines:

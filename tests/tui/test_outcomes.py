@@ -112,9 +112,7 @@ def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
     """The old fields as removed lines; no second reading is claimed, no field is said to be as before."""
 
     async def scenario(shown: Console) -> None:
-        await shown.shows(
-            "CHANGED  after you looked. Nothing has run. The preview is gone:"
-        )
+        await shown.shows("CHANGED  after you looked. Nothing has run. The preview is gone:")
         for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):
             assert old in shown.text
         assert "two readings" not in shown.text
