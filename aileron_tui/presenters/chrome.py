@@ -30,8 +30,10 @@ _LAST_ROLES: dict[str, Role] = {
 
 NAMED_AGENTS_FROM = 110
 """From this width on agents are named in the top bar; below it they are counted."""
-SHORT_BELOW = 80
-"""Below this width held-back files and problems are only counted, so that the views stay named."""
+SHORT_BELOW = 100
+"""Below this width problems of files are only counted, so that the views stay named."""
+VERY_SHORT_BELOW = 80
+"""Below this one held-back files as well."""
 
 
 def top_bar(
@@ -52,14 +54,16 @@ def top_bar(
             parts += [Piece(" "), Piece(f" {waiting} ", "badge")]
         parts.append(Piece(" "))
     right: list[Piece] = []
-    short = width < SHORT_BELOW
     if held:
-        right += [Piece(wording.held_files(held, short=short), "attn"), Piece("  ")]
+        right += [
+            Piece(wording.held_files(held, short=width < VERY_SHORT_BELOW), "attn"),
+            Piece("  "),
+        ]
     if problems:
         # They are the last rows of the waiting list.
         way = action("last").face.split()[-1]
         way = way if view == "waiting" else f"{action('view_waiting').face} {way}"
-        told = wording.load_problems(problems, way, short=short)
+        told = wording.load_problems(problems, way, short=width < SHORT_BELOW)
         right += [Piece(told, "attn"), Piece("  ")]
     if not problems or width >= NAMED_AGENTS_FROM:
         right += _agents(sessions, width)

@@ -81,14 +81,14 @@ def _over(view: ApprovalView | None) -> Line:
 
 
 def _decidable(now: Situation) -> Line:
+    if now.problem:
+        return (Piece(wording.PROBLEM_READ, "muted"),)
     if now.unseen:
         count = Piece(wording.unseen(now.unseen, now.total), "attn")
         return line(count, " ", wording.READ_ON if now.longer else "")
     if now.held is not None:
         text = wording.take_in(now.held.kind, escape(now.held.name))
         return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
-    if now.problem:
-        return (Piece(wording.PROBLEM_READ, "muted"),)
     view = now.approval
     if view is None:
         return (Piece(""),)

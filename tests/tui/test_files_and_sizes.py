@@ -50,6 +50,7 @@ def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int]) -> 
         await shown.rest()
         assert ": end" in shown.lines[0]
         assert "1 Waiting" in shown.lines[0]
+        assert shown.lines[0].startswith(" aileron   1 Waiting  1   2 Activity") or size[0] < 80
         await shown.press_alone("end")
         await shown.shows("It is not valid TOML.")
         assert "connectors/billing/manifest.toml" in shown.text
@@ -64,7 +65,7 @@ def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int]) -> 
         await shown.press_alone("t")
         assert shown.port.intents == []
 
-    drive(scenario, start(short(1), problems=PROBLEMS), size=size)
+    drive(scenario, start(short(1), held=(held("action", "a"),), problems=PROBLEMS), size=size)
 
 
 def test_a_problem_that_is_mended_leaves_the_list() -> None:
