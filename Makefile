@@ -15,7 +15,7 @@ demo:  ## show the main job live, on a throw-away home
 	@$(BIN)/python -m examples.demo
 
 setup:  ## make .venv with everything that tests and checks need
-	@$(PYTHON) .ci/setup.py test lint
+	@$(PYTHON) .ci/setup.py test lint connector
 
 test: setup  ## run the whole suite (under 15 minutes on 2 cores)
 	HYPOTHESIS_PROFILE=full $(PYTEST)

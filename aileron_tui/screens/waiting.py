@@ -183,6 +183,8 @@ class WaitingScreen(ConsoleScreen):
         empty.show(*rows)
 
     def _draw_foot(self) -> None:
+        if not self.query("#keys"):
+            return  # a timer's last call, while the application ends
         width, now = self.size.width, self.situation
         if self.model.panel == "deny":
             self.query_one("#panelkeys", Lines).show(chrome.footer_line("panel", now, width))

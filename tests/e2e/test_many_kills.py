@@ -37,9 +37,9 @@ def _new_draft(mailbox: Mailbox, number: int) -> str:
     raw = base64.urlsafe_b64encode(f"To: a@b.example\r\nSubject: {number}\r\n\r\nhello".encode())
     body = json.dumps({"message": {"raw": raw.decode()}})
     headers = {"Content-Type": "application/json", "Host": "gmail.googleapis.com"}
-    connection = http.client.HTTPConnection("127.0.0.1", mailbox.port)
-    connection.request("POST", "/gmail/v1/users/me/drafts", body, headers)
-    return json.loads(connection.getresponse().read())["id"]
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", mailbox.port)) as connection:
+        connection.request("POST", "/gmail/v1/users/me/drafts", body, headers)
+        return json.loads(connection.getresponse().read())["id"]
 
 
 def _sent(mailbox: Mailbox, draft: str) -> int:
