@@ -226,6 +226,8 @@ class WaitingScreen(ConsoleScreen):
             self._waker = self.set_timer(max(min(waits), SETTLE_AGAIN_SECONDS), self._look)
 
     def _look(self) -> None:
+        if not self.query("#keys"):
+            return
         at = self.clock.monotonic()
         token, first, last = self._in_view
         rested = at - self._in_view_since >= SEEN_SECONDS
