@@ -159,10 +159,9 @@ class WaitingScreen(ConsoleScreen):
 
     def _fit_list(self, head: int) -> None:
         """Give the list its height where it stands above an item whose head has *head* lines."""
-        rows = 0
-        if self._compact:
-            banner = self.query_one("#banner", Lines).rows
-            rows = compact_list_rows(len(self.model.queue.items), self.size.height, banner, head)
+        items, banner = len(self.model.queue.items), self.query_one("#banner", Lines).rows
+        height = self.size.height
+        rows = compact_list_rows(items, height, banner, head) if self._compact else 0
         if rows != self.model.list_rows:
             self.model.list_rows = rows
             self.query_one("#queue", RowList).styles.height = rows or None
@@ -170,7 +169,6 @@ class WaitingScreen(ConsoleScreen):
     def _draw_empty(self) -> None:
         if self.model.queue.items:
             return
-        empty = self.query_one("#empty", Lines)
         decided = self.model.queue.decided
         rows = chrome.empty_lines(
             last=decided[0] if decided else None,
@@ -180,7 +178,7 @@ class WaitingScreen(ConsoleScreen):
             width=self.size.width,
             height=self.size.height - 4,
         )
-        empty.show(*rows)
+        self.query_one("#empty", Lines).show(*rows)
 
     def _draw_foot(self) -> None:
         if not self.query("#keys"):
@@ -283,13 +281,11 @@ class WaitingScreen(ConsoleScreen):
 
     def action_read_on(self) -> None:
         """Read on by one pane less two lines."""
-        document = self.query_one("#document", Document)
-        document.read(document.pane)
+        self.query_one("#document", Document).read_panes(1)
 
     def action_read_back(self) -> None:
         """Read back by one pane less two lines."""
-        document = self.query_one("#document", Document)
-        document.read(-document.pane)
+        self.query_one("#document", Document).read_panes(-1)
 
     def action_line_down(self) -> None:
         """Scroll the document down by one line."""

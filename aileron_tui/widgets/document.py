@@ -42,10 +42,9 @@ class Document(ScrollView, can_focus=True):
         """Scroll by *rows*, at most to an end."""
         self.scroll_to(y=self.scroll_offset.y + rows, animate=False, force=True, immediate=True)
 
-    @property
-    def pane(self) -> int:
-        """How far one reading step goes: one pane less two lines."""
-        return max(1, self.size.height - 2)
+    def read_panes(self, panes: int) -> None:
+        """Scroll by *panes*, each less two lines."""
+        self.read(panes * max(1, self.size.height - 2))
 
     @property
     def in_view(self) -> tuple[int, int]:
