@@ -201,7 +201,7 @@ class WaitingScreen(ConsoleScreen):
         item = self.model.queue.current
         if item is not None and self.model.laid_out != item.version:
             return  # shown only now, its size not known yet: its lines come with the next drawing
-        if not self.is_current or token != self.model.token:
+        if not self.query("#keys") or not self.is_current or token != self.model.token:
             return
         self.model.arming.drawn(token, at)
         view = (token, *self.query_one("#document", Document).in_view)
