@@ -275,9 +275,12 @@ def test_closing_the_engine_leaves_nothing_in_wasmtimes_tables(
     connector = guest(printing("{}"), on=engine)
     for _ in range(3):
         call(connector)
-    assert len(CUSTOM_OUTPUTS.handles) == before[1]
+    gc.collect()  # a finished call's store may stand in a cycle until then
+    assert len(CUSTOM_OUTPUTS.handles) <= before[1]
     engine.close()
-    assert (len(FUNCTIONS.handles), len(CUSTOM_OUTPUTS.handles)) == before
+    gc.collect()
+    assert len(FUNCTIONS.handles) <= before[0]
+    assert len(CUSTOM_OUTPUTS.handles) <= before[1]
 
 
 def test_a_call_on_a_closed_engine_is_an_answer(
