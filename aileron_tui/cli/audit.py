@@ -25,8 +25,8 @@ def list_audit(context: Context, limit: int) -> int:
     for record in records:
         of_run = f"  {record['run']}" if record["run"] else ""
         context.say(
-            f"{record['seq']:>7}  {record['at']}  {record['event']:<22}  {record['actor']:<8}  "
-            f"{escape(str(record['summary']))}{escape(of_run)}"
+            f"{record['seq']:>7}  {_shown(record['at'])}  {_shown(record['event']):<22}  "
+            f"{_shown(record['actor']):<8}  {_shown(record['summary'])}{escape(of_run)}"
         )
     return EXIT.DONE
 
@@ -44,11 +44,19 @@ def show_audit(context: Context, run: str) -> int:
         context.show({"items": records})
         return EXIT.DONE
     for record in records:
-        context.say(f"{record['seq']:>7}  {record['at']}  {record['event']}", bold=True)
+        context.say(
+            f"{_shown(record['seq']):>7}  {_shown(record['at'])}  {_shown(record['event'])}",
+            bold=True,
+        )
         for key in sorted(record):
             if key not in ("seq", "at", "event") and record[key] is not None:
-                context.say(f"         {key}: {escape(_plain(record[key]))}")
+                context.say(f"         {escape(key)}: {_shown(record[key])}")
     return EXIT.DONE
+
+
+def _shown(value: Json) -> str:
+    """Return *value* safe to print: any program of this user can edit the table that it came from."""
+    return escape(_plain(value))
 
 
 def _plain(value: Json) -> str:
