@@ -18,6 +18,7 @@ from aileron_core.control_plane.port import (
     IntentRefused,
     Refresh,
     Snapshot,
+    TakeIn,
 )
 from aileron_core.errors import AileronError, StorageUnavailable, Unavailable
 
@@ -122,7 +123,7 @@ class CoreThread:
                 await desk.deny(intent.approval_id, intent.reason)
             elif isinstance(intent, Refresh):
                 await desk.refresh(intent.approval_id)
-            else:
+            elif isinstance(intent, TakeIn):
                 await library.take_in(intent.kind, intent.name, intent.digest, by="person")
         except AileronError as error:
             if isinstance(error, StorageUnavailable):

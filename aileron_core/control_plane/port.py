@@ -11,210 +11,65 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from aileron_core.control_plane.shown import (
+    ApprovalView,
+    DriftView,
+    FieldChange,
+    FieldView,
+    HeldBackView,
+    LibraryItemView,
+    PreviewView,
+    ProcessView,
+    RecordView,
+    RunState,
+    SessionView,
+    StepView,
+    Waiting,
+)
 from aileron_core.errors import Problem
 
 __all__ = [
     "ApprovalUpdated",
     "ApprovalView",
     "Approve",
+    "AuditVerified",
     "ConsolePort",
     "CoreLost",
     "Deny",
     "DriftView",
+    "EndSession",
+    "EverythingStopped",
     "Fact",
     "FieldChange",
     "FieldView",
     "HeldBackView",
+    "HoldBack",
     "Intent",
     "IntentRefused",
+    "LibraryItemView",
     "LibraryUpdated",
+    "Pause",
+    "PauseChanged",
     "PreviewView",
+    "ProcessView",
+    "ReadRecord",
+    "ReadRecords",
+    "RecordRead",
     "RecordView",
     "Recorded",
+    "RecordsRead",
     "Refresh",
+    "RunState",
     "SessionView",
     "SessionsUpdated",
     "Snapshot",
+    "StepView",
+    "StopEverything",
     "StorageHealth",
     "TakeIn",
+    "VerifyAudit",
     "Waiting",
 ]
-
-RunState = Literal[
-    "new",
-    "awaiting_vault",
-    "pending",
-    "checking",
-    "approved",
-    "executing",
-    "completed",
-    "failed",
-    "unknown",
-    "denied",
-    "expired",
-    "withdrawn",
-]
-Waiting: frozenset[str] = frozenset({"pending", "awaiting_vault", "checking"})
-"""States in which a person's answer is still out, or is being checked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldView:
-    """One labelled value. `value` is raw text from outside; `missing` draws as n/a."""
-
-    label: str
-    value: str = ""
-    missing: bool = False
-    multiline: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewView:
-    """What Aileron fetched itself.
-
-    `none`: the action declares no preview. `fetching`: asked at `since`, at most `limit_seconds`.
-    `unavailable`: `reason` says why.
-    """
-
-    status: Literal["none", "fetching", "ready", "unavailable"]
-    fields: tuple[FieldView, ...] = ()
-    gist: str = ""
-    """One line from the action file's template over the fetched fields; empty without one."""
-    reason: str = ""
-    host: str = ""
-    since: float = 0.0
-    """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
-    limit_seconds: float = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldChange:
-    """A shown field that differs. `None` is n/a or, where the preview went away, nothing."""
-
-    label: str
-    before: str | None
-    after: str | None
-    multiline: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftView:
-    """Two readings that differ, set once a recheck or refresh found a difference."""
-
-    before_at: float
-    after_at: float
-    changed: tuple[FieldChange, ...]
-    same_count: int
-    other_paths: tuple[str, ...]
-    """Paths outside the shown fields that differ, as dotted paths (a Bcc, say)."""
-    other_count: int
-    """How many such paths there are in all; `other_paths` holds the first 50."""
-    words_before: tuple[str, str, str] | None
-    unavailable: str = ""
-    """Set where a preview was there before and is not now: the reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalView:
-    """One gated run as the console shows it, from asking to its end."""
-
-    approval_id: str
-    run_id: str
-    state: RunState
-    version: int
-    """Grows whenever what a person should look at differs; decide keys arm anew for each."""
-    requested_at: float
-    expires_at: float | None
-    """Epoch seconds; None for no deadline."""
-
-    session_id: str
-    agent: str
-    """The launcher's name for it, or what a self-opened session said (then `self_opened`)."""
-    session_label: str
-    cwd: str
-    self_opened: bool
-    contained: bool
-    requester_gone: bool
-    times_asked: int
-
-    action: str
-    """The accepted action's name (ours: pinned)."""
-    title: str
-    """The first heading of the accepted action file, or its name."""
-    effect: str
-    """READ CREATE CHANGE DELETE SEND PAY RUN, or ASK where the file says none."""
-    connector: str
-    op: str
-    hosts: tuple[str, ...]
-    """`host:port` of every connector it uses."""
-    routed: tuple[str, ...]
-    """Those of `hosts` that `--route` sends elsewhere, as `host:port -> address:port`."""
-
-    sent: tuple[FieldView, ...]
-    """The agent's arguments, in the declared order."""
-    preview: PreviewView
-    drift: DriftView | None
-    digest: str
-    """Hex; empty until the preview's first answer. An approval names the digest it saw."""
-    words: tuple[str, str, str] | None
-    note: str = ""
-    """Our own sentence on its history, for example that the console stopped before it began."""
-
-    decided_at: float | None = None
-    decided_by: str = ""
-    reason: str = ""
-    """What the person wrote on denying."""
-    outcome: str = ""
-    """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
-    ended_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionView:
-    """A launched agent, as far as known."""
-
-    session_id: str
-    agent: str
-    label: str
-    cwd: str
-    pid: int | None
-    executable: str
-    self_opened: bool
-    contained: bool
-    opened_at: float
-    connected: bool
-    """Its hold stream is open."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBackView:
-    """A file that lies in the home and that nobody has taken in, or not in this form."""
-
-    kind: Literal["action", "connector"]
-    name: str
-    file: str
-    digest: str
-    why: Literal["new", "changed"]
-    gated: bool | None
-    """None for a connector."""
-    connector: str
-    hosts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordView:
-    """One committed audit record. `summary` is ours; quoted parts in it were rendered."""
-
-    seq: int
-    at: float
-    event: str
-    run_id: str | None
-    session_id: str | None
-    action: str | None
-    actor: str
-    """`person`, `agent`, `aileron`."""
-    agent: str
-    summary: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +102,10 @@ class Snapshot:
     head_words: tuple[str, str] | None
     """Two words of the audit's head, for the footer."""
     health: StorageHealth = field(default_factory=lambda: StorageHealth(writable=True))
+    library: tuple[LibraryItemView, ...] = ()
+    """Everything that lies in the home: actions by name, then connectors."""
+    paused_at: float | None = None
+    """Since when all calls are held; None while they go on."""
 
 
 # Facts
@@ -273,6 +132,53 @@ class LibraryUpdated:
     held_back: tuple[HeldBackView, ...]
     problems: tuple[Problem, ...]
     actions_ready: int
+    library: tuple[LibraryItemView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseChanged:
+    """Fact: a person paused all calls at `paused_at`, or (None) let them go on."""
+
+    paused_at: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EverythingStopped:
+    """Fact: what `StopEverything` did."""
+
+    denied: int
+    sessions_ended: int
+    runs_stopped: int
+    """Running guests that were stopped; a step that is not idempotent ends as `unknown`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsRead:
+    """Fact: the answer to `ReadRecords`, oldest first; `total` is how many records there are in all."""
+
+    records: tuple[RecordView, ...]
+    before_seq: int | None
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRead:
+    """Fact: the answer to `ReadRecord`: the whole body as stored (JCS text, hostile), and its hashes."""
+
+    seq: int
+    body: str
+    hash: str
+    prev: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditVerified:
+    """Fact: the answer to `VerifyAudit`; `problems` are our own sentences."""
+
+    records: int
+    problems: tuple[str, ...]
+    at: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +208,11 @@ Fact: TypeAlias = (
     ApprovalUpdated
     | SessionsUpdated
     | LibraryUpdated
+    | PauseChanged
+    | EverythingStopped
+    | RecordsRead
+    | RecordRead
+    | AuditVerified
     | Recorded
     | StorageHealth
     | IntentRefused
@@ -345,7 +256,71 @@ class TakeIn:
     digest: str
 
 
-Intent: TypeAlias = Approve | Deny | Refresh | TakeIn
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldBack:
+    """Stop offering what was taken in; agents stop seeing it at once. `t` takes it in again."""
+
+    kind: Literal["action", "connector"]
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Hold all calls (`on`), or let them go on.
+
+    While paused: gated calls become pending silently, ungated ones are held before their row for
+    25 s at most and then refused as `unavailable`; nothing that was approved starts.
+    """
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopEverything:
+    """Deny all that waits, end every session, stop every guest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSession:
+    """End a session: its tokens open nothing any more; its approvals stay, its requester is gone."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRecords:
+    """Read at most `limit` records before `before_seq` (None: the newest)."""
+
+    before_seq: int | None = None
+    limit: int = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRecord:
+    """Read one record whole."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyAudit:
+    """Verify the whole chain, the heads and the rows, off the core's loop."""
+
+
+Intent: TypeAlias = (
+    Approve
+    | Deny
+    | Refresh
+    | TakeIn
+    | HoldBack
+    | Pause
+    | StopEverything
+    | EndSession
+    | ReadRecords
+    | ReadRecord
+    | VerifyAudit
+)
 
 
 class ConsolePort(Protocol):

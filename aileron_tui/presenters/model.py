@@ -280,6 +280,8 @@ class Model:
             case CoreLost():
                 self.lost = fact.message
                 self._sent.clear()
+            case _:
+                pass  # answers to what another page asked for
         return False
 
     def _approval(self, view: ApprovalView, now: float, at: float) -> bool:

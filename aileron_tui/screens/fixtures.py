@@ -306,6 +306,8 @@ class FixturePort:
         if isinstance(intent, TakeIn):
             self._held = tuple(held for held in self._held if held.digest != intent.digest)
             return [LibraryUpdated(held_back=self._held, problems=(), actions_ready=8)]
+        if not isinstance(intent, Approve | Deny | Refresh):
+            return []
         view = self._views[intent.approval_id]
         match intent:
             case Approve():

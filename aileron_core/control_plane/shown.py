@@ -1,0 +1,269 @@
+"""What a front end draws: frozen values that cross threads.
+
+Text in these values is hostile unless a field says otherwise; `aileron_core.text` draws it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "ApprovalView",
+    "DriftView",
+    "FieldChange",
+    "FieldView",
+    "HeldBackView",
+    "LibraryItemView",
+    "PreviewView",
+    "ProcessView",
+    "RecordView",
+    "RunState",
+    "SessionView",
+    "StepView",
+    "Waiting",
+]
+
+RunState = Literal[
+    "new",
+    "awaiting_vault",
+    "pending",
+    "checking",
+    "approved",
+    "executing",
+    "completed",
+    "failed",
+    "unknown",
+    "denied",
+    "expired",
+    "withdrawn",
+]
+Waiting: frozenset[str] = frozenset({"pending", "awaiting_vault", "checking"})
+"""States in which a person's answer is still out, or is being checked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldView:
+    """One labelled value. `value` is raw text from outside; `missing` draws as n/a."""
+
+    label: str
+    value: str = ""
+    missing: bool = False
+    multiline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewView:
+    """What Aileron fetched itself.
+
+    `none`: the action declares no preview. `fetching`: asked at `since`, at most `limit_seconds`.
+    `unavailable`: `reason` says why.
+    """
+
+    status: Literal["none", "fetching", "ready", "unavailable"]
+    fields: tuple[FieldView, ...] = ()
+    gist: str = ""
+    """One line from the action file's template over the fetched fields; empty without one."""
+    reason: str = ""
+    host: str = ""
+    since: float = 0.0
+    """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
+    limit_seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """A shown field that differs. `None` is n/a or, where the preview went away, nothing."""
+
+    label: str
+    before: str | None
+    after: str | None
+    multiline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftView:
+    """Two readings that differ, set once a recheck or refresh found a difference."""
+
+    before_at: float
+    after_at: float
+    changed: tuple[FieldChange, ...]
+    same_count: int
+    other_paths: tuple[str, ...]
+    """Paths outside the shown fields that differ, as dotted paths (a Bcc, say)."""
+    other_count: int
+    """How many such paths there are in all; `other_paths` holds the first 50."""
+    words_before: tuple[str, str, str] | None
+    unavailable: str = ""
+    """Set where a preview was there before and is not now: the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """A later step of a gated action whose arguments hold an earlier step's output (DESIGN 5).
+
+    `running`: decided while running; the run halts before it and asks again, unless it is
+    idempotent. `done`: it ran. `asked`: the approval is about this step now, with its inputs filled in.
+    """
+
+    step_id: str
+    connector: str
+    op: str
+    hosts: tuple[str, ...]
+    status: Literal["done", "asked", "running", "fixed"]
+    """`fixed`: nothing of it depends on an earlier step; it is covered as it stands."""
+    asks_again: bool
+    """Whether the run halts before it."""
+    inputs: tuple[FieldView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessView:
+    """Who opened a session, as the kernel saw it when it did (Linux; elsewhere there is none)."""
+
+    pid: int
+    executable: str
+    cwd: str
+    parents: tuple[tuple[int, str], ...]
+    """(pid, name) of its parents, the nearest first; at most 8."""
+    started_at: float | None
+    """Epoch seconds; None where the kernel does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalView:
+    """One gated run as the console shows it, from asking to its end."""
+
+    approval_id: str
+    run_id: str
+    state: RunState
+    version: int
+    """Grows whenever what a person should look at differs; decide keys arm anew for each."""
+    requested_at: float
+    expires_at: float | None
+    """Epoch seconds; None for no deadline."""
+
+    session_id: str
+    agent: str
+    """The launcher's name for it, or what a self-opened session said (then `self_opened`)."""
+    session_label: str
+    cwd: str
+    self_opened: bool
+    contained: bool
+    requester_gone: bool
+    times_asked: int
+
+    action: str
+    """The accepted action's name (ours: pinned)."""
+    title: str
+    """The first heading of the accepted action file, or its name."""
+    effect: str
+    """READ CREATE CHANGE DELETE SEND PAY RUN, or ASK where the file says none."""
+    connector: str
+    op: str
+    hosts: tuple[str, ...]
+    """`host:port` of every connector it uses."""
+    routed: tuple[str, ...]
+    """Those of `hosts` that `--route` sends elsewhere, as `host:port -> address:port`."""
+
+    sent: tuple[FieldView, ...]
+    """The agent's arguments, in the declared order."""
+    preview: PreviewView
+    drift: DriftView | None
+    digest: str
+    """Hex; empty until the preview's first answer. An approval names the digest it saw."""
+    words: tuple[str, str, str] | None
+    note: str = ""
+    """Our own sentence on its history, for example that the console stopped before it began."""
+    steps: tuple[StepView, ...] = ()
+    """Every step, where one depends on another's output; empty otherwise."""
+    process: ProcessView | None = None
+    claims: tuple[FieldView, ...] = ()
+    """What the agent's client says of this call (its own call, thread and session ids): claims."""
+    stopped_waiting_at: float | None = None
+    """Since when no call of the agent waits for the answer; None while one does, or none ever held."""
+
+    decided_at: float | None = None
+    decided_by: str = ""
+    reason: str = ""
+    """What the person wrote on denying."""
+    outcome: str = ""
+    """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A launched agent, as far as known."""
+
+    session_id: str
+    agent: str
+    label: str
+    cwd: str
+    pid: int | None
+    executable: str
+    self_opened: bool
+    contained: bool
+    opened_at: float
+    connected: bool
+    """Its hold stream is open."""
+    process: ProcessView | None = None
+    claims: tuple[FieldView, ...] = ()
+    """What its MCP client says of itself (name, version): claims."""
+    waiting: int = 0
+    """How many of its calls wait for a person."""
+    running: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBackView:
+    """A file that lies in the home and that nobody has taken in, or not in this form."""
+
+    kind: Literal["action", "connector"]
+    name: str
+    file: str
+    digest: str
+    why: Literal["new", "changed"]
+    gated: bool | None
+    """None for a connector."""
+    connector: str
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordView:
+    """One committed audit record. `summary` is ours; quoted parts in it were rendered."""
+
+    seq: int
+    at: float
+    event: str
+    run_id: str | None
+    session_id: str | None
+    action: str | None
+    actor: str
+    """`person`, `agent`, `aileron`."""
+    agent: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryItemView:
+    """An action or connector that lies in the home, whatever its state."""
+
+    kind: Literal["action", "connector"]
+    name: str
+    """An action's name; a connector's fully qualified name and version."""
+    file: str
+    digest: str
+    """Of the file as it lies there now; hex."""
+    state: Literal["ready", "held_back", "error"]
+    why: str
+    """Why it is not ready: our own sentence. Empty when it is."""
+    version: str
+    gated: bool | None
+    preview: str
+    """The preview op; empty without one."""
+    effect: str
+    connector: str
+    op: str
+    hosts: tuple[str, ...]
+    taken_in_at: float | None
+    taken_in_by: str
