@@ -3,13 +3,35 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["Settings", "load_settings", "parse_route"]
+__all__ = ["ConsoleSettings", "Glyphs", "Settings", "load_settings", "parse_route"]
+
+Glyphs = Literal["auto", "unicode", "ascii"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSettings:
+    """`[console]`: how the console looks, and when its keys count.
+
+    The names of themes, actions and keys are the front end's: it judges them when it starts.
+    """
+
+    theme: str = "auto"
+    """`auto` goes by what the terminal says of itself."""
+    glyphs: Glyphs = "auto"
+    """`ascii` draws every sign with ASCII; `auto` does so where the locale is not UTF-8."""
+    arm_ms: int = 400
+    """How long item and hand must have rested before a key decides; never under 250 (CONSOLE 10)."""
+    bell: bool = True
+    lock_minutes: int = 0
+    """After this long without a key the items are hidden until a key; 0: never."""
+    keys: tuple[tuple[str, str], ...] = ()
+    """(action, key) of `[console.keys]`, as written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +45,18 @@ class Settings:
     """0: approvals never expire."""
     hold_seconds: float = 25.0
     """How long the MCP server holds a gated call at most."""
+    console: ConsoleSettings = field(default_factory=ConsoleSettings)
 
 
 _KEYS: Mapping[str, frozenset[str]] = {
     "server": frozenset({"listen"}),
     "approval": frozenset({"expires_seconds"}),
     "mcp": frozenset({"hold_seconds"}),
+    "console": frozenset({"theme", "glyphs", "arm_ms", "bell", "lock_minutes", "keys"}),
 }
+_GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
+ARM_MS = (250, 10_000)
+LOCK_MINUTES = (0, 24 * 60)
 _LISTEN = re.compile(r"127\.0\.0\.1:(\d{1,5})")
 
 
@@ -76,37 +103,90 @@ def _unknown(path: Path, content: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
-def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Settings:
-    def value(section: str, key: str, default: Any) -> Any:
-        table = content.get(section)
-        return (
-            cast("Mapping[str, Any]", table).get(key, default)
-            if isinstance(table, Mapping)
-            else default
-        )
+class _Table:
+    """One section of the file; what is wrong in it goes to *problems*."""
 
-    def bounded(section: str, key: str, default: float, least: float, most: float) -> float:
-        found = value(section, key, default)
+    def __init__(
+        self, path: Path, name: str, content: Mapping[str, Any], problems: list[Problem]
+    ) -> None:
+        table = content.get(name)
+        self._path = path
+        self._name = name
+        self._values: Mapping[str, Any] = (
+            cast("Mapping[str, Any]", table) if isinstance(table, Mapping) else dict[str, Any]()
+        )
+        self._problems = problems
+
+    def refuse(self, key: str, message: str) -> None:
+        self._problems.append(_problem(self._path, message, f"{self._name}.{key}"))
+
+    def value(self, key: str, default: Any) -> Any:
+        return self._values.get(key, default)
+
+    def number(self, key: str, default: float, least: float, most: float) -> float:
+        found = self.value(key, default)
         if (
             isinstance(found, bool)
             or not isinstance(found, int | float)
             or not least <= found <= most
         ):
-            problems.append(
-                _problem(path, f"must be from {least:g} to {most:g}", f"{section}.{key}")
-            )
+            self.refuse(key, f"must be from {least:g} to {most:g}")
             return default
         return found
 
-    listen = value("server", "listen", "127.0.0.1:0")
+    def flag(self, key: str, *, default: bool) -> bool:
+        found = self.value(key, default)
+        if not isinstance(found, bool):
+            self.refuse(key, "must be true or false")
+            return default
+        return found
+
+
+def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Settings:
+    server = _Table(path, "server", content, problems)
+    listen = server.value("listen", "127.0.0.1:0")
     match = _LISTEN.fullmatch(listen) if isinstance(listen, str) else None
     if match is None or int(match[1]) > 65535:
-        problems.append(_problem(path, 'must be "127.0.0.1:PORT"', "server.listen"))
+        server.refuse("listen", 'must be "127.0.0.1:PORT"')
+    approval = _Table(path, "approval", content, problems)
+    mcp = _Table(path, "mcp", content, problems)
     return Settings(
         listen_port=int(match[1]) if match else 0,
-        expires_seconds=int(bounded("approval", "expires_seconds", 1800, 0, 30 * 86400)),
-        hold_seconds=bounded("mcp", "hold_seconds", 25.0, 0, 600),
+        expires_seconds=int(approval.number("expires_seconds", 1800, 0, 30 * 86400)),
+        hold_seconds=mcp.number("hold_seconds", 25.0, 0, 600),
+        console=_console(_Table(path, "console", content, problems)),
     )
+
+
+def _console(table: _Table) -> ConsoleSettings:
+    theme = table.value("theme", "auto")
+    if not isinstance(theme, str) or not theme:
+        table.refuse("theme", 'must be the name of a theme, or "auto"')
+        theme = "auto"
+    glyphs = table.value("glyphs", "auto")
+    if glyphs not in _GLYPHS:
+        table.refuse("glyphs", f"must be one of {', '.join(_GLYPHS)}")
+        glyphs = "auto"
+    return ConsoleSettings(
+        theme=theme,
+        glyphs=glyphs,
+        arm_ms=int(table.number("arm_ms", 400, *ARM_MS)),
+        bell=table.flag("bell", default=True),
+        lock_minutes=int(table.number("lock_minutes", 0, *LOCK_MINUTES)),
+        keys=_keys(table),
+    )
+
+
+def _keys(table: _Table) -> tuple[tuple[str, str], ...]:
+    found = table.value("keys", {})
+    if not isinstance(found, Mapping):
+        table.refuse("keys", 'must be a table of keys, as in approve = "a"')
+        return ()
+    keys = cast("Mapping[str, Any]", found)
+    for name, key in keys.items():
+        if not isinstance(key, str) or not key:
+            table.refuse(f"keys.{name}", 'must be the name of one key, as in "a"')
+    return tuple((name, key) for name, key in keys.items() if isinstance(key, str) and key)
 
 
 _ROUTE = re.compile(r"([A-Za-z0-9.-]+:\d{1,5})=(127\.0\.0\.1|\[::1\]):(\d{1,5})")

@@ -1,0 +1,85 @@
+"""`config.toml`: strict, every problem with its key."""
+
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import FileProblems
+from aileron_core.settings import ConsoleSettings, Settings, load_settings
+
+
+def load(folder: Path, text: str) -> Settings:
+    path = folder / "config.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_settings(path)
+
+
+def refused(folder: Path, text: str) -> dict[str, str]:
+    with pytest.raises(FileProblems) as caught:
+        load(folder, text)
+    return {problem.key: problem.message for problem in caught.value.problems}
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    """Nothing has to be written before the first start."""
+    assert load_settings(tmp_path / "config.toml") == Settings()
+    assert Settings().console == ConsoleSettings(arm_ms=400, lock_minutes=0, bell=True)
+
+
+def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
+    """Theme, glyphs, rest, bell, lock and keys."""
+    text = """
+    [console]
+    theme = "dark"
+    glyphs = "ascii"
+    arm_ms = 600
+    bell = false
+    lock_minutes = 10
+    [console.keys]
+    approve = "y"
+    take_in = "T"
+    """
+    assert load(tmp_path, text).console == ConsoleSettings(
+        theme="dark",
+        glyphs="ascii",
+        arm_ms=600,
+        bell=False,
+        lock_minutes=10,
+        keys=(("approve", "y"), ("take_in", "T")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "says"),
+    [
+        ("[console]\narm_ms = 249", "console.arm_ms", "from 250"),
+        ("[console]\narm_ms = true", "console.arm_ms", "from 250"),
+        ("[console]\nbell = 1", "console.bell", "true or false"),
+        ('[console]\nglyphs = "emoji"', "console.glyphs", "auto, unicode, ascii"),
+        ("[console]\nglyphs = []", "console.glyphs", "auto, unicode, ascii"),
+        ("[console]\ntheme = 3", "console.theme", "name of a theme"),
+        ("[console]\nlock_minutes = -1", "console.lock_minutes", "from 0"),
+        ("[console]\ncolour = 1", "console.colour", "is unknown"),
+        ("[console]\nkeys = 1", "console.keys", "a table of keys"),
+        ("[console.keys]\napprove = 1", "console.keys.approve", "the name of one key"),
+        ('[console.keys]\napprove = ""', "console.keys.approve", "the name of one key"),
+        ('[server]\nlisten = "0.0.0.0:1"', "server.listen", "127.0.0.1:PORT"),
+        ("[mcp]\nhold_seconds = 601", "mcp.hold_seconds", "from 0 to 600"),
+    ],
+)
+def test_what_the_file_may_not_say_is_refused_with_its_key(
+    tmp_path: Path, text: str, key: str, says: str
+) -> None:
+    """A rest under 250 ms would let a key decide that no person meant (CONSOLE 10)."""
+    assert says in refused(tmp_path, text)[key]
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    """A person mends the file in one go."""
+    text = '[console]\narm_ms = 1\nbell = "loud"\n[approval]\nexpires_seconds = -1\n[nothing]\n'
+    assert set(refused(tmp_path, text)) == {
+        "console.arm_ms",
+        "console.bell",
+        "approval.expires_seconds",
+        "nothing",
+    }
