@@ -99,7 +99,9 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        headers = {name.lower(): value for name, value in scope["headers"]}
+        # Blanks around a value are no part of it (RFC 9110, 5.5); the fast parser leaves the last ones.
+        scope["headers"] = [(name.lower(), value.strip(b" \t")) for name, value in scope["headers"]]
+        headers: dict[bytes, bytes] = dict(scope["headers"])
         peer = _peer(scope)
         try:
             if peer is None:
