@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
+from aileron_core.storage.migrations import migrate
 from aileron_core.storage.open import GENESIS, ChainHead, open_reader, open_writer
 from aileron_core.storage.record import AuditRecord, CommittedRecord, Seal
 
@@ -98,6 +99,7 @@ class Database:
         self._failure_sinks: list[FailureSink] = []
         self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
+        migrate(path, seal)
         self._connection, self._epoch, self._head = open_writer(path)
         self._schema = self._schema_cookie()
         self._stopped: AileronError | None = None

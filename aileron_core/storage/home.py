@@ -27,6 +27,7 @@ _OURS = {
     "daemon.json",
     "run",
     "log",
+    "backups",
 }
 
 
@@ -65,6 +66,11 @@ class Home:
     def log(self) -> Path:
         """Aileron's own log."""
         return self.path / "log"
+
+    @property
+    def backups(self) -> Path:
+        """Copies of the database from before it was carried to a newer schema."""
+        return self.path / "backups"
 
     @property
     def daemon(self) -> Path:

@@ -1,6 +1,7 @@
 """Opening the database: who owns it, whether its schema is ours, where the chain stands."""
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -8,7 +9,19 @@ from urllib.parse import quote
 from aileron_core.errors import HomeError
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 
-__all__ = ["GENESIS", "ChainHead", "open_reader", "open_writer"]
+__all__ = [
+    "GENESIS",
+    "ChainHead",
+    "cannot_open",
+    "connect",
+    "newest",
+    "objects",
+    "open_reader",
+    "open_writer",
+    "refuse_strange",
+    "set_version",
+    "stated_version",
+]
 
 GENESIS = bytes(32)
 """`prev` of the first record (WIRE.md, Audit)."""
@@ -30,11 +43,16 @@ class ChainHead:
     at: str
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path, *, timeout: float = 5.0) -> sqlite3.Connection:
     """Open *path* for reading only; works beside a running console and without one.
 
+    Args:
+        path: the database, of this schema or an older one.
+        timeout: seconds to wait for another program's lock.
+
     Raises:
-        HomeError: there is no database, or it is not one.
+        HomeError: there is no database, or a newer Aileron wrote it.
+        sqlite3.Error: it is none, or damaged.
     """
     if not path.exists():
         raise HomeError(f"There is no database at {path}. Start `aileron console` first.")
@@ -43,8 +61,20 @@ def open_reader(path: Path) -> sqlite3.Connection:
         uri=True,
         isolation_level=None,
         check_same_thread=False,
-        timeout=5,
+        timeout=timeout,
     )
+    try:
+        _harden(connection)
+        _refuse_newer(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open *path* for reading and writing, hardened against what stands in it."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     _harden(connection)
     return connection
 
@@ -58,21 +88,22 @@ def open_writer(path: Path) -> tuple[sqlite3.Connection, int, ChainHead]:
     try:
         if not path.exists():
             path.touch(mode=0o600)
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+        connection = connect(path)
     except (sqlite3.Error, OSError) as error:
-        raise _cannot_open(path, error) from error
+        raise cannot_open(path, error) from error
     try:
         epoch, head = _take(connection, path)
     except sqlite3.Error as error:
         connection.close()
-        raise _cannot_open(path, error) from error
+        raise cannot_open(path, error) from error
     except HomeError:
         connection.close()
         raise
     return connection, epoch, head
 
 
-def _cannot_open(path: Path, error: Exception) -> HomeError:
+def cannot_open(path: Path, error: Exception) -> HomeError:
+    """Return what to say of a database that SQLite or the system refused."""
     return HomeError(
         f"{path} cannot be opened: {error}. Restore it from a copy, or move it away to start anew."
     )
@@ -80,34 +111,73 @@ def _cannot_open(path: Path, error: Exception) -> HomeError:
 
 def _take(connection: sqlite3.Connection, path: Path) -> tuple[int, ChainHead]:
     """Make the database this owner's: check what is in it, then count the epoch up."""
-    _harden(connection)
     connection.execute("BEGIN IMMEDIATE")
-    if not _objects(connection):
+    if not objects(connection):
         _create(connection)
-    _check(connection, path)
+    _refuse_newer(connection, path)
+    refuse_strange(objects(connection), frozenset(SCHEMA), path)
     connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key='owner_epoch'")
     found = connection.execute("SELECT value FROM meta WHERE key='owner_epoch'").fetchone()
-    last = connection.execute(
-        "SELECT seq, hash, at FROM audit ORDER BY seq DESC LIMIT 1"
-    ).fetchone()
-    if found is None or (last and (not isinstance(last[1], bytes) or len(last[1]) != len(GENESIS))):
-        raise HomeError(
-            f"{path} was changed by another program: its owner or its newest record is no longer "
-            "readable. Nothing was started; restore the file from a copy."
-        )
+    if found is None:
+        raise _spoilt(path)
+    head = newest(connection, path)
     connection.execute("COMMIT")
     # Only now that it is ours: these change the file.
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    head = ChainHead(seq=last[0], hash=last[1], at=str(last[2])) if last else None
     return int(found[0]), head or ChainHead(seq=0, hash=GENESIS, at="")
+
+
+def newest(connection: sqlite3.Connection, path: Path) -> ChainHead | None:
+    """Return the chain's newest record, None before the first.
+
+    Raises:
+        HomeError: what stands there is none.
+    """
+    last = connection.execute(
+        "SELECT seq, hash, at FROM audit ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    if last is None:
+        return None
+    if not isinstance(last[1], bytes) or len(last[1]) != len(GENESIS):
+        raise _spoilt(path)
+    return ChainHead(seq=last[0], hash=last[1], at=str(last[2]))
+
+
+def _spoilt(path: Path) -> HomeError:
+    return HomeError(
+        f"{path} was changed by another program: its owner or its newest record is no longer "
+        "readable. Nothing was started; restore the file from a copy."
+    )
 
 
 def _create(connection: sqlite3.Connection) -> None:
     for statement in SCHEMA:
         connection.execute(statement)
-    connection.execute("INSERT INTO meta VALUES('schema_version', ?)", (str(SCHEMA_VERSION),))
+    connection.execute("INSERT INTO meta VALUES('schema_version', '0')")
     connection.execute("INSERT INTO meta VALUES('owner_epoch', '0')")
+    set_version(connection, SCHEMA_VERSION)
+
+
+def set_version(connection: sqlite3.Connection, version: int) -> None:
+    """State the schema's version: in `meta`, and where every SQLite program looks for it."""
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(version),))
+    connection.execute(f"PRAGMA user_version = {version}")
+
+
+def stated_version(connection: sqlite3.Connection) -> int | None:
+    """Return the schema's version, None where none is stated (an empty file, or not ours).
+
+    The higher of the two places counts: a later schema may have no table `meta`.
+    """
+    stated = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    found = None
+    if any(name == "meta" for name, _ in objects(connection)):
+        query = "SELECT value FROM meta WHERE key = 'schema_version'"
+        found = connection.execute(query).fetchone()
+    if found is not None and str(found[0]).isdecimal():
+        stated = max(stated, int(found[0]))
+    return stated or None
 
 
 def _harden(connection: sqlite3.Connection) -> None:
@@ -124,7 +194,7 @@ def _tolerant(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+def objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Return (name, statement) of everything in the schema but what ANALYZE adds.
 
     By statement, never by name: names match patterns, and a trigger may bear a table's.
@@ -133,19 +203,21 @@ def _objects(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return [(str(name), str(sql)) for name, sql in rows if sql not in _STATISTICS]
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    found = _objects(connection)
-    version = (
-        connection.execute("SELECT value FROM meta WHERE key='schema_version'").fetchone()
-        if any(name == "meta" for name, _ in found)
-        else None
-    )
-    if version is not None and version[0].isdecimal() and int(version[0]) > SCHEMA_VERSION:
+def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    version = stated_version(connection)
+    if version is not None and version > SCHEMA_VERSION:
         raise HomeError(
-            f"{path} was written by a newer Aileron (schema {version[0]}, this one knows "
+            f"{path} was written by a newer Aileron (schema {version}, this one knows "
             f"{SCHEMA_VERSION}). Update Aileron; nothing was changed."
         )
-    expected = set(SCHEMA)
+
+
+def refuse_strange(found: Sequence[tuple[str, str]], expected: frozenset[str], path: Path) -> None:
+    """Compare a schema word for word.
+
+    Raises:
+        HomeError: it holds more, less or something else than *expected*.
+    """
     if strange := sorted(name for name, sql in found if sql not in expected):
         raise HomeError(
             f"{path} holds what Aileron did not put there: {', '.join(strange[:5])}. "

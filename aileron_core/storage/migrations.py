@@ -1,0 +1,228 @@
+"""Carrying a home's database from an older Aileron to today's schema.
+
+Once, under the home's lock, in one transaction, and only after a copy: either all steps and the
+record of them are on disk, or the file is as it was. A file of a newer Aileron is refused.
+
+A change of `schema.py` is a step here: pure SQL that leaves, word for word, what `SCHEMA` says. A
+column is added at the end of its table's statement (that is where SQLite writes it). A table that
+has to change otherwise is renamed away, made anew, filled by INSERT ... SELECT, and dropped:
+renaming the new one into place would leave its name quoted in the schema.
+"""
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from aileron_core.clock import Clock, SystemClock, rfc3339
+from aileron_core.errors import HomeError
+from aileron_core.storage.home import Home
+from aileron_core.storage.open import (
+    GENESIS,
+    ChainHead,
+    cannot_open,
+    connect,
+    newest,
+    objects,
+    open_reader,
+    refuse_strange,
+    set_version,
+    stated_version,
+)
+from aileron_core.storage.record import AuditRecord, Seal
+from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
+
+__all__ = ["FIRST", "KEPT_DAYS", "MIGRATED", "MIGRATIONS", "Migration", "migrate", "schema_of"]
+
+MIGRATED = "storage.migrated"
+"""The event by which the audit tells of a migration."""
+KEPT_DAYS = 30
+"""How long the copy stays: it holds arguments, and those are kept so long (WIRE.md, Defaults)."""
+
+FIRST: tuple[str, ...] = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    (
+        "CREATE TABLE audit(seq INTEGER PRIMARY KEY, at TEXT, event TEXT, run TEXT, "
+        "prev BLOB, hash BLOB, body TEXT)"
+    ),
+    "CREATE INDEX audit_run ON audit(run)",
+    (
+        "CREATE TABLE sessions ("
+        "session_id TEXT PRIMARY KEY, agent TEXT NOT NULL, label TEXT NOT NULL, cwd TEXT NOT NULL, "
+        "pid INTEGER, executable TEXT NOT NULL, opened_by TEXT NOT NULL, "
+        "token_hash TEXT NOT NULL UNIQUE, gateway_hash TEXT NOT NULL UNIQUE, "
+        "opened_at REAL NOT NULL, expires_at REAL NOT NULL, ended_at REAL, "
+        "held INTEGER NOT NULL, last_record INTEGER NOT NULL) STRICT"
+    ),
+    (
+        "CREATE TABLE runs ("
+        "run_id TEXT PRIMARY KEY, approval_id TEXT UNIQUE, session_id TEXT NOT NULL, "
+        "action TEXT NOT NULL, action_sha256 TEXT NOT NULL, args TEXT, args_sha256 TEXT NOT NULL, "
+        "idempotency_key TEXT, gated INTEGER NOT NULL, state TEXT NOT NULL, "
+        "requested_at REAL NOT NULL, expires_at REAL, times_asked INTEGER NOT NULL, "
+        "digest TEXT, words TEXT, decided_at REAL, decided_by TEXT, reason TEXT, "
+        "note TEXT NOT NULL, ended_at REAL, output TEXT, failure TEXT, delivered INTEGER NOT NULL, "
+        "last_record INTEGER NOT NULL) STRICT"
+    ),
+    "CREATE INDEX runs_state ON runs(state)",
+    (
+        "CREATE UNIQUE INDEX runs_key ON runs(session_id, idempotency_key) "
+        "WHERE idempotency_key IS NOT NULL"
+    ),
+    (
+        "CREATE TABLE pins ("
+        "kind TEXT NOT NULL, name TEXT NOT NULL, digest TEXT NOT NULL, taken_at REAL NOT NULL, "
+        "taken_by TEXT NOT NULL, last_record INTEGER NOT NULL, PRIMARY KEY (kind, name)) STRICT"
+    ),
+)
+"""Schema 1, word for word. Frozen: homes in the world hold it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """One step from a schema to the next. Frozen once it was released."""
+
+    what: str
+    """A sentence for the audit: what a run, session or file has from now on."""
+    statements: tuple[str, ...]
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        what="A run that halted half-way keeps the steps it has finished.",
+        statements=("ALTER TABLE runs ADD COLUMN progress TEXT",),
+    ),
+)
+"""In order: the first goes from schema 1 to 2. As many as `SCHEMA_VERSION` is above 1."""
+
+
+def schema_of(version: int) -> frozenset[str]:
+    """Return the statements of schema *version*, as SQLite itself has them after the steps to it."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as scratch:
+        for statement in FIRST:
+            scratch.execute(statement)
+        for step in MIGRATIONS[: version - 1]:
+            for statement in step.statements:
+                scratch.execute(statement)
+        return frozenset(sql for _, sql in objects(scratch))
+
+
+def migrate(path: Path, seal: Seal, clock: Clock | None = None) -> None:
+    """Bring the database at *path* to today's schema; nothing happens where it is there or missing.
+
+    The caller holds the home's lock. Copies of earlier migrations that are over `KEPT_DAYS` old go.
+
+    Raises:
+        HomeError: it is damaged, holds what Aileron did not put there, or no copy could be made.
+            The database is then as it was.
+    """
+    now = (clock or SystemClock()).now()
+    folder = Home(path.parent).backups
+    _forget(folder, now - KEPT_DAYS * 86400)
+    if not path.exists():
+        return
+    try:
+        with closing(connect(path)) as connection:
+            _migrate(connection, path, folder, seal, now)
+    except sqlite3.Error as error:
+        raise cannot_open(path, error) from error
+
+
+def _migrate(
+    connection: sqlite3.Connection, path: Path, folder: Path, seal: Seal, now: float
+) -> None:
+    # No other writer from here on: the copy is what the steps begin with.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = stated_version(connection)
+        if version is None or not 1 <= version < SCHEMA_VERSION:
+            return
+        refuse_strange(objects(connection), schema_of(version), path)
+        copy = _copied(path, folder, version, now)
+        try:
+            _carry(connection, path, version, copy, seal, now)
+            connection.execute("COMMIT")
+        except BaseException:
+            copy.unlink()  # of a database that is as it was; the next try makes its own
+            raise
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _carry(
+    connection: sqlite3.Connection, path: Path, version: int, copy: Path, seal: Seal, now: float
+) -> None:
+    """Take the steps and record them, in the transaction that is open."""
+    steps = MIGRATIONS[version - 1 : SCHEMA_VERSION - 1]
+    for step in steps:
+        for statement in step.statements:
+            connection.execute(statement)
+    refuse_strange(objects(connection), frozenset(SCHEMA), path)
+    set_version(connection, SCHEMA_VERSION)
+    head = newest(connection, path) or ChainHead(seq=0, hash=GENESIS, at="")
+    record = AuditRecord(
+        at=rfc3339(now),
+        event=MIGRATED,
+        actor="aileron",
+        summary=(
+            f"The database went from schema {version} to {SCHEMA_VERSION}: "
+            f"{' '.join(step.what for step in steps)} A copy from before is kept for {KEPT_DAYS} days"
+        ),
+        extra={"from": version, "to": SCHEMA_VERSION, "copy": f"{copy.parent.name}/{copy.name}"},
+    )
+    body, digest = seal(head.seq + 1, head.hash, record)
+    connection.execute(
+        "INSERT INTO audit(seq, at, event, run, prev, hash, body) VALUES(?,?,?,?,?,?,?)",
+        (head.seq + 1, record.at, record.event, record.run, head.hash, digest, body),
+    )
+
+
+def _copied(path: Path, folder: Path, version: int, now: float) -> Path:
+    """Return a checked copy of the database as it was last committed, for the owner's eyes alone.
+
+    Raises:
+        HomeError: it could not be made, or what it was made of is damaged.
+    """
+    stamp = rfc3339(now).translate(str.maketrans("", "", "-:.TZ"))
+    copy = folder / f"schema-{version}-{stamp}.db"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        with closing(open_reader(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+            # One file, not three: the log of a copy that nobody writes would only get lost.
+            target.execute("PRAGMA journal_mode=DELETE")
+            found = str(target.execute("PRAGMA quick_check(1)").fetchone()[0])
+        _sync(copy)
+        _sync(folder)
+    except (sqlite3.Error, OSError) as error:
+        with suppress(OSError):
+            copy.unlink()
+        raise HomeError(
+            f"{path} has to be carried to a newer schema, and no copy of it could be made first "
+            f"({error}). Nothing was changed; free some space and start again."
+        ) from error
+    if found != "ok":
+        copy.unlink()
+        raise HomeError(
+            f"{path} is damaged ({found}). Nothing was changed; restore it from a copy."
+        )
+    return copy
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _forget(folder: Path, before: float) -> None:
+    """Remove the copies that were made before *before*; one that cannot go now goes another time."""
+    for copy in folder.glob("schema-*.db"):
+        with suppress(OSError):
+            if copy.stat().st_mtime < before:
+                copy.unlink()
