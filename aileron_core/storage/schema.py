@@ -6,7 +6,8 @@ somebody else added is a reason to stop, not something to live with (DESIGN 3).
 
 __all__ = ["SCHEMA", "SCHEMA_VERSION"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""
 
 _AUDIT = (
     "CREATE TABLE audit(seq INTEGER PRIMARY KEY, at TEXT, event TEXT, run TEXT, "
@@ -28,7 +29,7 @@ _RUNS = (
     "requested_at REAL NOT NULL, expires_at REAL, times_asked INTEGER NOT NULL, "
     "digest TEXT, words TEXT, decided_at REAL, decided_by TEXT, reason TEXT, "
     "note TEXT NOT NULL, ended_at REAL, output TEXT, failure TEXT, delivered INTEGER NOT NULL, "
-    "last_record INTEGER NOT NULL) STRICT"
+    "last_record INTEGER NOT NULL, progress TEXT) STRICT"
 )
 _RUNS_KEY = (
     "CREATE UNIQUE INDEX runs_key ON runs(session_id, idempotency_key) "
