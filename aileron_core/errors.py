@@ -16,6 +16,7 @@ each stands in one table, `aileron_core.server.problems`.
         StorageUnavailable
         OwnerLost
         ConsoleAbsent
+        Paused
       OpFailed                    (the class that the failing op ended with)
         CapabilityDenied          capability_denied
         BindingRequired           binding_required
@@ -64,6 +65,7 @@ __all__ = [
     "OpFailed",
     "OutcomeUnknown",
     "OwnerLost",
+    "Paused",
     "PayloadTooLarge",
     "Problem",
     "RateLimited",
@@ -212,6 +214,10 @@ class OwnerLost(Unavailable):
 
 class ConsoleAbsent(Unavailable):
     """No console holds the home."""
+
+
+class Paused(Unavailable):
+    """A person holds all calls."""
 
 
 class OpFailed(AileronError):

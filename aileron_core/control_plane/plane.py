@@ -41,6 +41,7 @@ from aileron_core.gate.held import RunBook
 from aileron_core.gate.journal import Journal
 from aileron_core.gate.locks import ConnectorLocks
 from aileron_core.gate.looking import Lookout
+from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.gate.recovery import Recovery
 from aileron_core.sessions.book import SessionBook
@@ -78,6 +79,7 @@ class ControlPlane:
         self.clock = clock or SystemClock()
         self.facts: EventBus[Fact] = EventBus()
         self.sessions = SessionBook(self.clock)
+        self.pause = Pause()
         self.url = ""
         self._lock = HomeLock(home)
         self._moved: EventBus[Held] = EventBus()
@@ -165,6 +167,8 @@ class ControlPlane:
             database=self.database,
             clock=self.clock,
             settings=settings,
+            pause=self.pause,
+            is_open=lambda session_id: self.sessions.get(session_id) is not None,
         )
         carrier = Carrier(
             executor=executor,
@@ -173,6 +177,7 @@ class ControlPlane:
             library=self.library,
             locks=locks,
             clock=self.clock,
+            pause=self.pause,
         )
         self.desk = Desk(
             book=self._book,
@@ -182,6 +187,7 @@ class ControlPlane:
             database=self.database,
             clock=self.clock,
             settings=settings,
+            pause=self.pause,
         )
 
     async def _note_start(self, contradiction: str) -> None:

@@ -8,12 +8,13 @@ from aileron_core.actions.model import Action
 from aileron_core.approval.transitions import Event, State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.errors import AileronError, Conflict, StorageUnavailable
+from aileron_core.errors import AileronError, Conflict, Paused, StorageUnavailable
 from aileron_core.execution.executor import Ending, Executor, RunPlan
 from aileron_core.gate.held import Drift, Held, Look
 from aileron_core.gate.journal import Journal, Naming
 from aileron_core.gate.locks import ConnectorLocks
 from aileron_core.gate.looking import Lookout
+from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import Library
 
 __all__ = ["Carrier", "finish"]
@@ -40,6 +41,7 @@ class Carrier:
         library: Library,
         locks: ConnectorLocks,
         clock: Clock,
+        pause: Pause,
     ) -> None:
         self._executor = executor
         self._journal = journal
@@ -47,6 +49,7 @@ class Carrier:
         self._library = library
         self._locks = locks
         self._clock = clock
+        self._pause = pause
 
     async def carry_out(self, held: Held) -> None:
         """Recheck *held* as the last thing before its effect, then run it; never raises for a failure."""
@@ -56,6 +59,8 @@ class Carrier:
                     await self._run(held)
         except StorageUnavailable:
             await self._back(held, "The audit could not be written, so nothing ran.")
+        except Paused as held_up:
+            await self._back(held, held_up.message)
         except AileronError as error:
             _log.error("carrying out %s failed with %s", held.row.run_id, type(error).__name__)
             await self._back(held, f"Nothing ran: {error.message}")
@@ -77,6 +82,7 @@ class Carrier:
             await self._journal.move(
                 held, Event.HOLDS, Naming.RECHECKED, "What the person saw still holds"
             )
+            self._pause.require_starts()
             await self._journal.move(
                 held, Event.START, Naming.STARTED, f"Started {held.row.action}"
             )

@@ -15,6 +15,7 @@ from aileron_core.gate.carrying import Carrier
 from aileron_core.gate.held import Held, RunBook
 from aileron_core.gate.journal import Journal, Naming
 from aileron_core.gate.looking import Lookout
+from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import GateSettings
 from aileron_core.storage.database import Database
 
@@ -34,6 +35,7 @@ class Desk:
     database: Database
     clock: Clock
     settings: GateSettings
+    pause: Pause
 
     async def approve(self, approval_id: str, digest: str, *, unseen_lines: int = 0) -> None:
         """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
@@ -45,6 +47,7 @@ class Desk:
         held = self._held(approval_id)
         async with held.turn:
             self._require_waiting(held)
+            self.pause.require_answers()
             if held.row.state is State.AWAITING_VAULT:
                 raise Conflict("It waits for the vault. Nothing was decided.")
             if held.loaded is None:

@@ -1,6 +1,8 @@
 """The gate: the only caller of the executor, and the one path of every call (DESIGN 2)."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from aileron_core import tasks
@@ -10,13 +12,14 @@ from aileron_core.approval.model import RunRow, args_hash
 from aileron_core.approval.transitions import Event, State
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.errors import AileronError, Conflict, RateLimited
+from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
 from aileron_core.execution.executor import Executor, RunPlan
 from aileron_core.gate.carrying import finish
 from aileron_core.gate.held import Held, Look, RunBook
 from aileron_core.gate.journal import Journal, Naming
 from aileron_core.gate.locks import ConnectorLocks, SessionLanes
 from aileron_core.gate.looking import Lookout
+from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import GateSettings, Library, Loaded
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.sessions.model import Session
@@ -34,6 +37,8 @@ class Call:
     action: str
     args: Json
     idempotency_key: str | None = None
+    claims: tuple[tuple[str, str], ...] = ()
+    """What the agent's client says of this call, as (our label, its text): claims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,9 @@ class Gate:
     database: Database
     clock: Clock
     settings: GateSettings
+    pause: Pause
+    is_open: Callable[[str], bool]
+    """Whether the session with this id has not ended."""
     lanes: SessionLanes = field(default_factory=SessionLanes)
 
     async def run(self, call: Call) -> RunAnswer:
@@ -67,7 +75,8 @@ class Gate:
             InvalidArguments: the arguments do not fit its inputs.
             Conflict: it is held back, or the idempotency key belongs to another call.
             RateLimited: too many of this session wait already.
-            Unavailable: it cannot be put on record, so nothing ran.
+            Unauthorized: its session ended before it could begin.
+            Unavailable: it cannot be put on record, or a person holds all calls; nothing ran.
         """
         try:
             loaded, args = self._admissible(call)
@@ -81,7 +90,7 @@ class Gate:
     async def _answer(self, call: Call, loaded: Loaded, row: RunRow) -> RunAnswer:
         known = await self._known(call, row)
         if known is not None:
-            return await self._attach(known)
+            return await self._attach(known, call)
         if loaded.action.gated:
             return await self._ask(call, loaded, row)
         return await self._do(call, loaded, row)
@@ -142,7 +151,7 @@ class Gate:
             )
         return known
 
-    async def _attach(self, known: Held | RunRow) -> RunAnswer:
+    async def _attach(self, known: Held | RunRow, call: Call) -> RunAnswer:
         if isinstance(known, RunRow):
             return RunAnswer(row=known, attached=True)
         if known.admitted is not None:
@@ -152,17 +161,19 @@ class Gate:
             return RunAnswer(row=known.row, attached=True)
         async with known.turn:
             if not known.is_final:
+                known.claims = call.claims or known.claims
                 await self.journal.amend(
                     known,
                     Naming.REPEATED,
                     f"The agent asked for {known.row.action} again; it is the same approval",
+                    _claimed(call.claims),
                     rearm=False,
                     times_asked=known.row.times_asked + 1,
                 )
         return RunAnswer(row=known.row, attached=True)
 
     def _hold(self, call: Call, loaded: Loaded, row: RunRow, look: Look) -> Held:
-        held = Held(row=row, session=call.session, loaded=loaded, look=look)
+        held = Held(row=row, session=call.session, loaded=loaded, look=look, claims=call.claims)
         held.admitted = asyncio.get_running_loop().create_future()
         # Nobody may be waiting for it; an unread exception is no event of its own.
         held.admitted.add_done_callback(lambda future: future.cancelled() or future.exception())
@@ -172,7 +183,7 @@ class Gate:
     async def _admit(self, held: Held, event: Event, named: tuple[str, str], summary: str) -> None:
         assert held.loaded is not None
         assert held.admitted is not None
-        extra: dict[str, Json] = {"hosts": list(held.loaded.hosts)}
+        extra: dict[str, Json] = {"hosts": list(held.loaded.hosts), **_claimed(held.claims)}
         if held.loaded.routed:
             extra["routed"] = list(held.loaded.routed)
         try:
@@ -192,6 +203,10 @@ class Gate:
             )
             await self._refuse(call, error)
             raise error
+        if not self.is_open(row.session_id):
+            ended = _session_ended()
+            await self._refuse(call, ended)
+            raise ended
         now = self.clock.now()
         has_preview = loaded.action.approval.preview is not None
         look = Look(status="fetching" if has_preview else "none", at=now)
@@ -206,17 +221,22 @@ class Gate:
 
     async def _do(self, call: Call, loaded: Loaded, row: RunRow) -> RunAnswer:
         held = self._hold(call, loaded, row, Look(status="none"))
-        await self._execute(held)
+        try:
+            await self._execute(held)
+        except AileronError as error:
+            assert held.admitted is not None
+            if not held.admitted.done():  # nothing of it is a row
+                self.book.discard(held)
+                held.admitted.set_exception(error)
+                await self._refuse(call, error)
+            raise
         return RunAnswer(row=held.row, attached=False)
 
     async def _execute(self, held: Held) -> None:
         assert held.loaded is not None
         assert held.row.args is not None
         action = held.loaded.action
-        async with (
-            self.lanes.using(held.row.session_id),
-            self.locks.using(held.lock_keys(), alone=False),
-        ):
+        async with self._turn(held):
             await self._admit(held, Event.START, Naming.STARTED, f"Started {action.name}")
             plan = RunPlan(action=action, args=held.row.args, connectors=held.loaded.connectors)
             ending = await self.executor.run(plan)
@@ -225,3 +245,42 @@ class Gate:
             finally:
                 held.ended.set()  # also where it cannot be written any more: nobody waits for ever
         self.book.finished(held)
+
+    @asynccontextmanager
+    async def _turn(self, held: Held) -> AsyncGenerator[None]:
+        """Hold the session's lane and the connectors, entered only while calls go on.
+
+        Raises:
+            Paused: a person held all calls for too long.
+            Unauthorized: the session has ended meanwhile.
+            Conflict, NotFound: the action is not accepted any more in the bytes that were asked for.
+        """
+        left = self.pause.hold_seconds
+        while True:
+            left = await self.pause.over(left)  # not in the lane: what waits there has not waited
+            async with (
+                self.lanes.using(held.row.session_id),
+                self.locks.using(held.lock_keys(), alone=False),
+            ):
+                if not self.pause.on:
+                    self._require_as_asked(held)
+                    yield
+                    return
+
+    def _require_as_asked(self, held: Held) -> None:
+        """Look again at what may have changed while the call waited for its turn."""
+        if not self.is_open(held.row.session_id):
+            raise _session_ended()
+        if self.library.find(held.row.action).action.sha256 != held.row.action_sha256:
+            raise Conflict(
+                f"{held.row.action} was changed while the call waited. Nothing ran; ask again.",
+                details={"outcome": "changed"},
+            )
+
+
+def _session_ended() -> Unauthorized:
+    return Unauthorized("This session has ended. Nothing ran.")
+
+
+def _claimed(claims: tuple[tuple[str, str], ...]) -> dict[str, Json]:
+    return {"claims": dict(claims)} if claims else {}

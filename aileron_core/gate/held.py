@@ -66,6 +66,8 @@ class Held:
     outcome: str = ""
     tampered: set[str] = field(default_factory=set[str])
     """Columns of its row that another program was seen to have changed."""
+    claims: tuple[tuple[str, str], ...] = ()
+    """What the agent's client says of the call, as (our label, its text)."""
     admitted: "asyncio.Future[None] | None" = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
