@@ -8,21 +8,18 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
-from textual.timer import Timer
 
 from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Refresh
 from aileron_core.text import escape
 from aileron_tui.actions import bindings_for
-from aileron_tui.messages import DocumentScrolled, RowClicked, SettleDue
-from aileron_tui.presenters import chrome, wording
-from aileron_tui.presenters.arming import AFTER_SECONDS
+from aileron_tui.messages import RowClicked
+from aileron_tui.presenters import chrome
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.head import item_head
 from aileron_tui.presenters.lines import Line, spread
 from aileron_tui.presenters.model import Model, Token
-from aileron_tui.presenters.pages import Pages
 from aileron_tui.presenters.rows import (
     compact_list_rows,
     decided_lines,
@@ -30,9 +27,8 @@ from aileron_tui.presenters.rows import (
     queue_header,
     row_lines,
 )
-from aileron_tui.presenters.situation import availability
-from aileron_tui.presenters.voice import voice
-from aileron_tui.screens.base import ConsoleScreen, Submit
+from aileron_tui.screens.base import Submit
+from aileron_tui.screens.deciding import DecidingScreen
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.linework import Lines
 from aileron_tui.widgets.reason import Reason
@@ -40,25 +36,15 @@ from aileron_tui.widgets.rows import RowList
 
 __all__ = ["WaitingScreen"]
 
-SEEN_SECONDS = 0.1
-"""A line counts as seen when it stood on screen this long."""
-SETTLE_AGAIN_SECONDS = 0.005
 
-
-class WaitingScreen(ConsoleScreen):
+class WaitingScreen(DecidingScreen):
     """The list, the item, the voice, the keys; the reason's panel in place of the last two."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("waiting", "panel")
-    AUTO_FOCUS = "#document"
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__(model, clock, submit)
-        self._pages = Pages()
         self._shown_content: Token = ()
-        self._in_view: tuple[Token, int, int] = ((), 0, 0)
-        self._in_view_since = 0.0
-        self._waker: Timer | None = None
-        self._pressed = ""
 
     def compose(self) -> ComposeResult:
         """Lay the regions out from top to bottom; the stylesheet places them by size class."""
@@ -76,13 +62,7 @@ class WaitingScreen(ConsoleScreen):
                 yield Document(id="document")
         yield Lines(id="empty")
         yield Lines(id="sentence")
-        with Vertical(id="foot"):
-            yield Lines(id="voice")
-            yield Lines(id="keys")
-            with Vertical(id="panel"):
-                yield Lines(id="question")
-                yield Reason(id="reason", placeholder=wording.REASON_PLACEHOLDER)
-                yield Lines(id="panelkeys")
+        yield from self.compose_foot()
 
     # Drawing
 
@@ -180,68 +160,7 @@ class WaitingScreen(ConsoleScreen):
         )
         self.query_one("#empty", Lines).show(*rows)
 
-    def _draw_foot(self) -> None:
-        if not self.query("#keys"):
-            return  # a timer's last call, while the application ends
-        width, now = self.size.width, self.situation
-        if self.model.panel == "deny":
-            self.query_one("#panelkeys", Lines).show(chrome.footer_line("panel", now, width))
-            return
-        item = self.model.queue.current
-        words = item.approval.words if item is not None and item.approval is not None else None
-        said = voice(now, self.model.said, self.clock.now())
-        self.query_one("#voice", Lines).show(chrome.voice_line(said, words, width))
-        self.query_one("#keys", Lines).show(chrome.footer_line("waiting", now, width))
-
-    # What stands on screen, and since when
-
-    def _stands(self, token: Token) -> None:
-        """Everything drawn for *token* was painted: from here on it can be read and rested before."""
-        at = self.clock.monotonic()
-        item = self.model.queue.current
-        if item is not None and self.model.laid_out != item.version:
-            return  # shown only now, its size not known yet: its lines come with the next drawing
-        if not self.query("#keys") or not self.is_current or token != self.model.token:
-            return
-        self.model.arming.drawn(token, at)
-        view = (token, *self.query_one("#document", Document).in_view)
-        if view != self._in_view:
-            self._in_view, self._in_view_since = view, at
-        self._draw_foot()
-        self._wake()
-
-    def _wake(self) -> None:
-        """Look again when the next thing is due: lines that count as seen, a key that arms."""
-        at = self.clock.monotonic()
-        waits: list[float] = []
-        if arms_in := self.model.arming.arms_in(self.model.token, at):
-            waits.append(arms_in)
-        if self.model.reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
-            waits.append(self._in_view_since + SEEN_SECONDS - at)
-        if self._waker is not None:
-            self._waker.stop()
-        if waits:
-            self._waker = self.set_timer(max(min(waits), SETTLE_AGAIN_SECONDS), self._look)
-
-    def _look(self) -> None:
-        if not self.query("#keys"):
-            return
-        at = self.clock.monotonic()
-        token, first, last = self._in_view
-        rested = at - self._in_view_since >= SEEN_SECONDS
-        present = token == self.model.token and rested and not self.model.small
-        if present and self.model.reading.mark(range(first, last)):
-            unseen = self.model.reading.unseen_rows()
-            self.query_one("#document", Document).show(self._pages.current, unseen)
-        self._draw_foot()
-        self._wake()
-
-    def on_document_scrolled(self, message: DocumentScrolled) -> None:
-        """Other lines stand there now; they count from their own painting on."""
-        message.stop()
-        self.call_after_refresh(self._stands, self.model.token)
-
-    # Moving and reading
+    # Moving
 
     def action_next(self) -> None:
         """Select the next row."""
@@ -279,81 +198,13 @@ class WaitingScreen(ConsoleScreen):
             self.model.queue.select(message.row)
             self.redraw()
 
-    def action_read_on(self) -> None:
-        """Read on by one pane less two lines."""
-        self.query_one("#document", Document).read_panes(1)
-
-    def action_read_back(self) -> None:
-        """Read back by one pane less two lines."""
-        self.query_one("#document", Document).read_panes(-1)
-
-    def action_line_down(self) -> None:
-        """Scroll the document down by one line."""
-        self.query_one("#document", Document).read(1)
-
-    def action_line_up(self) -> None:
-        """Scroll the document up by one line."""
-        self.query_one("#document", Document).read(-1)
+    # The item
 
     def action_refresh(self) -> None:
         """Fetch the preview again."""
         item = self.model.queue.current
         if item is not None and item.approval is not None:
             self.submit(Refresh(approval_id=item.key))
-
-    # Deciding
-
-    def action_approve(self) -> None:
-        """Approve, if this press counts."""
-        self._press("approve")
-
-    def action_take_in(self) -> None:
-        """Take the file in, if this press counts."""
-        self._press("take_in")
-
-    def action_panel_enter(self) -> None:
-        """Deny with the reason, if this press counts."""
-        self._press("panel_enter")
-
-    def _press(self, action: str) -> None:
-        model = self.model
-        at = model.key_at
-        state = availability(action, model.situation(self.clock.now(), at))
-        if state.asks:
-            model.confirm()
-        elif state.shown and model.press(at):
-            self._pressed = action
-            self._settle_in(AFTER_SECONDS)
-        self.redraw()
-
-    def _settle_in(self, seconds: float) -> None:
-        # By way of the application's queue: every key that had arrived is counted before.
-        self.set_timer(seconds, lambda: self.post_message(SettleDue()))
-
-    def settle(self) -> None:
-        """Let a press that had its silence decide; say it where a burst took it back."""
-        at = self.clock.monotonic()
-        arming = self.model.arming
-        token = arming.settled(at)
-        if token is not None and token == self.model.token:
-            self._decide(self._pressed)
-        if dropped := arming.take_dropped(at):
-            self.model.say(wording.keys_dropped(dropped), at)
-            self.redraw()
-        if arming.unsettled:
-            self._settle_in(SETTLE_AGAIN_SECONDS)
-
-    def _decide(self, action: str) -> None:
-        now = self.situation
-        block = now.deny_block if action == "panel_enter" else now.block
-        reason = self.query_one("#reason", Reason).value
-        intent = self.model.intent(action, reason)
-        if block != "none" or intent is None:
-            return
-        self.model.sending(intent)
-        self.submit(intent)
-        self._close_panel()
-        self.redraw()
 
     def action_deny(self) -> None:
         """Ask for the reason; `enter` there denies."""
@@ -368,24 +219,6 @@ class WaitingScreen(ConsoleScreen):
         self.query_one("#question", Lines).show(question)
         self.redraw()
         reason.focus()
-
-    def action_panel_leave(self) -> None:
-        """Leave it waiting."""
-        self._close_panel()
-        self.redraw()
-
-    def _close_panel(self) -> None:
-        self.model.close_panel()
-        self.query_one("#reason", Reason).value = ""
-        # Hiding the focused input leaves nothing focused.
-        self.query_one("#document", Document).focus()
-
-    def _leave_a_panel_of_nothing(self) -> None:
-        """Close the panel where its item cannot be denied any more."""
-        if self.model.panel == "none":
-            return
-        if self.situation.deny_block in ("over", "empty", "lost", "storage"):
-            self._close_panel()
 
 
 def demo() -> int:
