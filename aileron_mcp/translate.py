@@ -58,8 +58,8 @@ _MAX_WAIT = 60
 
 _NEXT_STEP: Mapping[str, str] = {
     "approval_denied": "Do not ask for the same again unchanged; do what the reason says, or ask the user.",
-    "approval_expired": "Nothing ran. Ask the user whether it is still wanted; calling again asks anew.",
-    "approval_withdrawn": "Nothing ran. Calling again asks anew.",
+    "approval_expired": "Ask the user whether it is still wanted; calling again asks anew.",
+    "approval_withdrawn": "Calling again asks anew.",
     "binding_failed": "Ask the user to look at the credential in the Aileron console, then call again.",
     "binding_required": "Ask the user to bind the credential in the Aileron console, then call again.",
     "capability_denied": "Calling again will not help: tell the user what was refused.",
@@ -260,7 +260,7 @@ def withdraw_answer(status: int, body: Json) -> ToolResult:
     return _completed(
         facts,
         ("approval_id", "action", "audit_id"),
-        note="Withdrawn: nothing ran and nothing will.",
+        note=f"Withdrawn. {_what_ran(facts)}",
     )
 
 
@@ -310,15 +310,22 @@ def _status_of(class_: str) -> str:
 
 
 def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolResult:
-    details = _present(facts, ("reason", "approval_id"))
+    details = _present(facts, ("reason", "approval_id", "completed_steps"))
     audit_id = facts.get("audit_id")
     failure = Failure(
         class_=class_,
-        message=message,
+        message=f"{message} {_what_ran(facts)}",
         audit_id=audit_id if isinstance(audit_id, str) else None,
         details=details,
     )
     return _failed(status, failure.to_json())
+
+
+def _what_ran(facts: JsonObject) -> str:
+    steps = facts.get("completed_steps")
+    if not isinstance(steps, Sequence) or isinstance(steps, str) or not steps:
+        return "Nothing ran."
+    return f"Before that ran: {', '.join(map(str, steps))}. The rest did not."
 
 
 def _failed(status: str, error: JsonObject) -> ToolResult:

@@ -25,6 +25,7 @@ __all__ = [
     "op_arguments",
     "references",
     "template_problems",
+    "uses_earlier_output",
 ]
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
@@ -94,6 +95,7 @@ def interpolate(
     outputs: Mapping[str, Json] | None,
     *,
     declared: Collection[str],
+    unknown: Collection[str] = (),
 ) -> dict[str, Json]:
     """Return *template* with its references filled in.
 
@@ -103,11 +105,15 @@ def interpolate(
         outputs: the outputs of the earlier steps by id; None leaves `${STEP.path}` as written
             (for the digest, before any step has run).
         declared: the names of the action's inputs; one of them that is not in *args* is absent.
+        unknown: ids of steps that have not run, beside those in *outputs*; their references stay
+            as written (for the digest of a run that halted half-way).
 
     Raises:
         MissingValue: a step's output has no value at the path.
     """
-    filling = _Filling(args=args, outputs=outputs, declared=frozenset(declared))
+    filling = _Filling(
+        args=args, outputs=outputs, declared=frozenset(declared), unknown=frozenset(unknown)
+    )
     return filling.table(template)
 
 
@@ -116,15 +122,21 @@ def op_arguments(
     args: JsonObject,
     outputs: Mapping[str, Json] | None,
     declared: Collection[str],
+    unknown: Collection[str] = (),
 ) -> dict[str, Json]:
     """Return the arguments of *step*'s op: its own inputs, else the call's declared arguments.
 
     A step with an `inputs` table states its arguments fully; the call adds nothing to it. See
-    `interpolate` for *outputs* and for what is raised.
+    `interpolate` for *outputs*, *unknown* and for what is raised.
     """
     if step.inputs is None:
         return {name: args[name] for name in declared if name in args}
-    return interpolate(step.inputs, args, outputs, declared=declared)
+    return interpolate(step.inputs, args, outputs, declared=declared, unknown=unknown)
+
+
+def uses_earlier_output(step: Step) -> bool:
+    """Tell whether *step*'s arguments hold an earlier step's output, so that they are not known before."""
+    return any(not reference.of_argument for reference in references(dict(step.inputs or {})))
 
 
 def number_text(number: float) -> str:
@@ -158,6 +170,7 @@ class _Filling:
     args: JsonObject
     outputs: Mapping[str, Json] | None
     declared: frozenset[str]
+    unknown: frozenset[str]
 
     def table(self, template: JsonObject) -> dict[str, Json]:
         filled = ((key, self.value(item)) for key, item in template.items())
@@ -192,7 +205,9 @@ class _Filling:
                 return self.args.get(name, _ABSENT)
         elif self.outputs is None:
             return match[0]
-        elif step := _step_of(match[1], self.outputs):
+        elif step := _step_of(match[1], self.unknown.union(self.outputs)):
+            if step in self.unknown:
+                return match[0]
             located = lookup(self.outputs[step], match[1][len(step) + 1 :])
             if located is not None:
                 return located.value

@@ -1,7 +1,7 @@
 """A run as it stands in the database."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -9,12 +9,53 @@ from aileron_core.approval.transitions import Event, State, advance
 from aileron_core.canonical import Json, JsonObject, canonical, sha256_hex
 from aileron_core.errors import Failure
 
-__all__ = ["COLUMNS", "RunRow", "args_hash"]
+__all__ = ["COLUMNS", "Progress", "RunRow", "args_hash"]
 
 
 def args_hash(args: JsonObject) -> str:
     """Return the SHA-256 of the arguments' JCS text."""
     return sha256_hex(canonical(args))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What a run that halted half-way has behind it; its finished steps are never repeated."""
+
+    steps: Mapping[str, Json]
+    """Outputs of the finished steps, by id, in their order."""
+    asked: str | None
+    """The step it halted before because its arguments are known only now; None where a recheck differed."""
+    spent: float
+    """Seconds of its wall time that are used up."""
+
+    def to_json(self) -> JsonObject:
+        """Return it as it is stored."""
+        return {
+            "steps": list(map(list, self.steps.items())),
+            "asked": self.asked,
+            "spent": self.spent,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Any) -> "Progress":
+        """Read what `to_json` returned.
+
+        Raises:
+            ValueError: Aileron never wrote that.
+        """
+        if not isinstance(stored, dict):
+            raise ValueError("progress is no table")
+        fields = cast("dict[str, Any]", stored)
+        steps, asked, spent = fields.get("steps"), fields.get("asked"), fields.get("spent")
+        if not isinstance(steps, list) or not isinstance(spent, int | float):
+            raise ValueError("progress lacks its steps")
+        pairs = cast("Sequence[tuple[str, Json]]", steps)
+        return cls(steps=dict(pairs), asked=asked, spent=float(spent))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of its text as stored, for the record that vouches for the row."""
+        return sha256_hex((_dump(self.to_json()) or "").encode())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +87,8 @@ class RunRow:
     failure: Failure | None = None
     delivered: bool = False
     last_record: int = 0
+    progress: Progress | None = None
+    """Set from the first halt on, until it completed, failed or is unknown."""
 
     def after(self, event: Event, **changes: Any) -> "RunRow":
         """Return this run after *event*, with *changes*.
@@ -82,6 +125,7 @@ class RunRow:
             _dump(self.failure.to_json() if self.failure else None),
             int(self.delivered),
             self.last_record,
+            _dump(self.progress.to_json() if self.progress else None),
         )
 
     @classmethod
@@ -93,6 +137,7 @@ class RunRow:
         """
         words = _load(columns["words"])
         failure = _load(columns["failure"])
+        progress = _load(columns["progress"])
         return cls(
             run_id=columns["run_id"],
             approval_id=columns["approval_id"],
@@ -118,6 +163,7 @@ class RunRow:
             failure=Failure.from_json(failure) if failure else None,
             delivered=bool(columns["delivered"]),
             last_record=columns["last_record"],
+            progress=Progress.from_json(progress) if progress else None,
         )
 
 
@@ -125,7 +171,7 @@ COLUMNS = (
     "run_id", "approval_id", "session_id", "action", "action_sha256", "args", "args_sha256",
     "idempotency_key", "gated", "state", "requested_at", "expires_at", "times_asked", "digest",
     "words", "decided_at", "decided_by", "reason", "note", "ended_at", "output", "failure",
-    "delivered", "last_record",
+    "delivered", "last_record", "progress",
 )  # fmt: skip
 """The columns of the table `runs`, in order."""
 

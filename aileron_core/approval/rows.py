@@ -99,5 +99,7 @@ def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRow 
 def forget_before(tx: Tx, moment: float) -> int:
     """Remove the arguments of runs that ended before *moment*; return how many."""
     return tx.execute(
-        "UPDATE runs SET args = NULL WHERE args IS NOT NULL AND ended_at < ?", (moment,)
+        "UPDATE runs SET args = NULL, progress = NULL "
+        "WHERE (args IS NOT NULL OR progress IS NOT NULL) AND ended_at < ?",
+        (moment,),
     ).rowcount

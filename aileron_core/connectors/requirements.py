@@ -1,8 +1,7 @@
-"""Why an action that was taken in is not offered: its connectors, and what cannot be asked of a person."""
+"""Why an action that was taken in is not offered: its connectors."""
 
 from collections.abc import Mapping
 
-from aileron_core.actions.interpolate import references
 from aileron_core.actions.model import Action, ConnectorRequirement
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.errors import Problem
@@ -25,12 +24,6 @@ def offer_problems(
         if message := _unusable(requirement, installed.get(requirement.hash), taken_in):
             key = f"requires.connectors[{index}].hash"
             problems.append(Problem(file=action.file, key=key, message=message))
-    if _needs_asking_again(action):
-        message = (
-            "a step of this gated action uses an earlier step's output and is not idempotent; "
-            "this version cannot ask again in between, so it is not offered"
-        )
-        problems.append(Problem(file=action.file, key="execute", message=message))
     return problems
 
 
@@ -45,14 +38,3 @@ def _unusable(
     if taken_in.get(ref) != requirement.hash:
         return f"{ref} is held back: take it in, in the console"
     return None
-
-
-def _needs_asking_again(action: Action) -> bool:
-    """Whether a person's yes would cover arguments that are not known yet (DESIGN 5, THREATS H13)."""
-    if not action.gated:
-        return False
-    return any(
-        step.idempotent is not True
-        and any(not reference.of_argument for reference in references(dict(step.inputs or {})))
-        for step in action.steps[1:]
-    )

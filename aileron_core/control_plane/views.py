@@ -2,9 +2,10 @@
 
 import json
 import sqlite3
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from aileron_core.actions.model import Action, Preview
+from aileron_core.actions.interpolate import json_text, uses_earlier_output
+from aileron_core.actions.model import Action, Preview, Step
 from aileron_core.approval.transitions import FINAL
 from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
@@ -17,6 +18,7 @@ from aileron_core.control_plane.port import (
     RecordView,
     RunState,
     SessionView,
+    StepView,
 )
 from aileron_core.gate import Held, Look
 from aileron_core.gate.held import Drift
@@ -33,6 +35,7 @@ def approval_view(held: Held, sessions: SessionBook, preview_seconds: float) -> 
     row, session, loaded = held.row, held.session, held.loaded
     action = loaded.action if loaded else None
     assert row.approval_id is not None
+    step = _step_now(held, action)
     return ApprovalView(
         approval_id=row.approval_id,
         run_id=row.run_id,
@@ -51,8 +54,8 @@ def approval_view(held: Held, sessions: SessionBook, preview_seconds: float) -> 
         action=row.action,
         title=action.title if action else row.action,
         effect=(action.approval.effect or "ask").upper() if action else "ASK",
-        connector=action.steps[0].connector if action else "",
-        op=action.steps[0].op if action else "",
+        connector=step.connector if step else "",
+        op=step.op if step else "",
         hosts=loaded.hosts if loaded else (),
         routed=loaded.routed if loaded else (),
         sent=_sent(held, action),
@@ -61,6 +64,7 @@ def approval_view(held: Held, sessions: SessionBook, preview_seconds: float) -> 
         digest=row.digest or "",
         words=row.words,
         note=_note(held),
+        steps=_steps(held, action),
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",
@@ -69,12 +73,59 @@ def approval_view(held: Held, sessions: SessionBook, preview_seconds: float) -> 
     )
 
 
+def _step_now(held: Held, action: Action | None) -> Step | None:
+    """Return the step that a yes would begin with."""
+    if action is None:
+        return None
+    progress = held.row.progress
+    left = (step for step in action.steps if progress is None or step.id not in progress.steps)
+    return next(left, action.steps[0])
+
+
+def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
+    """Return every step of a gated action whose later steps use what earlier ones return."""
+    if action is None or held.loaded is None or held.row.args is None:
+        return ()
+    if not any(uses_earlier_output(step) for step in action.steps):
+        return ()
+    progress, halts = held.row.progress, held.halts()
+    shown: list[StepView] = []
+    for step in action.steps:
+        status: Literal["done", "asked", "running", "fixed"]
+        if progress and step.id in progress.steps:
+            status = "done"
+        elif progress and step.id == progress.asked:
+            status = "asked"
+        else:
+            status = "running" if uses_earlier_output(step) else "fixed"
+        inputs = held.inputs(step, progress)
+        shown.append(
+            StepView(
+                step_id=step.id,
+                connector=step.connector,
+                op=step.op,
+                hosts=held.loaded.connectors[step.connector].hosts,
+                status=status,
+                asks_again=step.id in halts and status == "running",
+                inputs=tuple(_input(name, value) for name, value in inputs.items()),
+            )
+        )
+    return tuple(shown)
+
+
+def _input(name: str, value: Json) -> FieldView:
+    text = value if isinstance(value, str) else json_text(value, indent=2)
+    return FieldView(label=name, value=text, multiline="\n" in text)
+
+
 def _note(held: Held) -> str:
     if held.loaded is None and held.row.state not in FINAL:
         return (
             "The action file that was asked for is not accepted any more, so this cannot run. "
             "Deny it, or take the same file in again and restart the console."
         )
+    if held.row.progress is not None and held.row.progress.asked and not held.row.note:
+        return "It halted half-way: its first steps ran, the rest waits for this answer."
     return held.row.note
 
 

@@ -37,17 +37,30 @@ class RunPlan:
     args: JsonObject
     connectors: Mapping[str, Connector]
     """By FQN."""
+    done: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Outputs of the steps that ran before the run halted; they are not repeated."""
+    halts: frozenset[str] = frozenset()
+    """Ids of the steps before which a person has to be asked again."""
+    spent: float = 0.0
+    """Seconds of the wall time that were used up before it halted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run ended. `differs`: a recheck before a retry found something else; nothing was repeated."""
+    """How a run ended, or where it stands.
 
-    kind: Literal["completed", "failed", "unknown", "differs"]
+    `differs`: a recheck before a retry found something else; nothing was repeated. `halted`: the
+    arguments of the step `next` are known now, and a person has to see them first.
+    """
+
+    kind: Literal["completed", "failed", "unknown", "differs", "halted"]
     steps: Mapping[str, Json] = field(default_factory=dict[str, Json])
     output: Json = None
     failure: Failure | None = None
     last_status: int | None = None
+    next: str | None = None
+    spent: float = 0.0
+    """Seconds of the wall time used up so far; for `differs` and `halted`."""
 
 
 class Executor:
@@ -73,19 +86,29 @@ class Executor:
     async def run(
         self, plan: RunPlan, *, before_retry: Callable[[], Awaitable[bool]] | None = None
     ) -> Ending:
-        """Run every step in order; the first failing one ends the run.
+        """Run every step in order that has not run yet; the first failing one ends the run.
 
         Args:
             plan: what to run.
             before_retry: asked before a step is repeated; False ends the run as `differs`.
         """
-        outputs: dict[str, Json] = {}
-        deadline = self._clock.monotonic() + plan.action.limits.wall_seconds
+        outputs: dict[str, Json] = dict(plan.done)
+        began = self._clock.monotonic() - plan.spent
+        deadline = began + plan.action.limits.wall_seconds
         status: int | None = None
         for step in plan.action.steps:
-            result = await self._step(plan, step, outputs, deadline, before_retry)
+            if step.id in plan.done:
+                continue
+            args = _arguments(plan, step, outputs)
+            if isinstance(args, Failure):
+                return _ended(step, OpResult(failure=args), outputs)
+            if step.id in plan.halts:
+                spent = self._clock.monotonic() - began
+                return Ending(kind="halted", steps=outputs, next=step.id, spent=spent)
+            result = await self._step(plan, step, args, deadline, before_retry)
             if result is None:
-                return Ending(kind="differs", steps=outputs)
+                spent = self._clock.monotonic() - began
+                return Ending(kind="differs", steps=outputs, spent=spent)
             status = result.last_status or status
             if result.failure is not None:
                 return _ended(step, result, outputs)
@@ -97,19 +120,10 @@ class Executor:
         self,
         plan: RunPlan,
         step: Step,
-        outputs: Mapping[str, Json],
+        args: JsonObject,
         deadline: float,
         before_retry: Callable[[], Awaitable[bool]] | None,
     ) -> OpResult | None:
-        refusal = _refusal(plan, step)
-        if refusal is not None:
-            return OpResult(failure=refusal)
-        try:
-            args = op_arguments(step, plan.args, outputs, plan.action.declared)
-        except MissingValue as error:
-            return OpResult(
-                failure=ConnectorRuntimeError(str(error), boundary="action").to_failure()
-            )
         connector = plan.connectors[step.connector]
         retried = 0
         while True:
@@ -144,6 +158,17 @@ async def _call(
         message = f"The output of {op} is nested more than {MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
     return result
+
+
+def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonObject | Failure:
+    """Return what *step*'s op is called with, or why it may not or cannot be called."""
+    refusal = _refusal(plan, step)
+    if refusal is not None:
+        return refusal
+    try:
+        return op_arguments(step, plan.args, outputs, plan.action.declared)
+    except MissingValue as error:
+        return ConnectorRuntimeError(str(error), boundary="action").to_failure()
 
 
 def _refusal(plan: RunPlan, step: Step) -> Failure | None:

@@ -2,20 +2,26 @@
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
-from aileron_core.actions.model import Action
+from aileron_core.approval.model import Progress
 from aileron_core.approval.transitions import Event, State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.errors import AileronError, Conflict, Paused, StorageUnavailable
+from aileron_core.errors import (
+    AileronError,
+    Conflict,
+    ConnectorRuntimeError,
+    Paused,
+    StorageUnavailable,
+)
 from aileron_core.execution.executor import Ending, Executor, RunPlan
 from aileron_core.gate.held import Drift, Held, Look
 from aileron_core.gate.journal import Journal, Naming
 from aileron_core.gate.locks import ConnectorLocks
 from aileron_core.gate.looking import Lookout
 from aileron_core.gate.pause import Pause
-from aileron_core.gate.ports import Library
+from aileron_core.gate.ports import GateSettings, Library
 
 __all__ = ["Carrier", "finish"]
 
@@ -41,6 +47,7 @@ class Carrier:
         library: Library,
         locks: ConnectorLocks,
         clock: Clock,
+        settings: GateSettings,
         pause: Pause,
     ) -> None:
         self._executor = executor
@@ -49,6 +56,7 @@ class Carrier:
         self._library = library
         self._locks = locks
         self._clock = clock
+        self._settings = settings
         self._pause = pause
 
     async def carry_out(self, held: Held) -> None:
@@ -77,7 +85,7 @@ class Carrier:
                 await self._conflict(held, found.why)
                 return False
             if found.verdict == "differs":
-                await self._differs(held, found.look, Event.DIFFERS)
+                await self._differs(held, found.look)
                 return False
             await self._journal.move(
                 held, Event.HOLDS, Naming.RECHECKED, "What the person saw still holds"
@@ -132,22 +140,20 @@ class Carrier:
             ended_at=self._clock.now(),
         )
 
-    async def _differs(self, held: Held, look: Look, event: Event) -> None:
-        before, drift, words = held.look, held.drift, held.row.words
-        digest, new_words = held.consent(look)
-        held.drift = Drift(before=before, after=look, words_before=words)
+    async def _differs(self, held: Held, look: Look) -> None:
+        before, drift = held.look, held.drift
+        digest, words = held.consent(look)
+        held.drift = Drift(before=before, after=look, words_before=held.row.words)
         held.look = look
-        # Once it has begun, only what is written leads on.
-        write = self._journal.insist if event is Event.ASK_AGAIN else self._journal.move
         try:
-            await write(
+            await self._journal.move(
                 held,
-                event,
+                Event.DIFFERS,
                 Naming.DRIFTED,
                 "Nothing ran: what would happen is not what was seen",
                 {"digest_before": held.row.digest},
                 digest=digest,
-                words=new_words,
+                words=words,
                 decided_at=None,
                 decided_by=None,
             )
@@ -171,18 +177,58 @@ class Carrier:
             latest.append(found)
             return found.verdict == "holds"
 
+        before = held.row.progress
         plan = RunPlan(
-            action=held.loaded.action, args=held.row.args, connectors=held.loaded.connectors
+            action=held.loaded.action,
+            args=held.row.args,
+            connectors=held.loaded.connectors,
+            done=before.steps if before else {},
+            halts=held.halts(),
+            spent=before.spent if before else 0.0,
         )
         ending = await self._executor.run(plan, before_retry=still_holds)
         async with held.turn:
-            if ending.kind != "differs":
+            if ending.kind == "halted":
+                await self._ask_again(held, ending, Look(status="none", at=self._clock.now()))
+            elif ending.kind != "differs":
                 await finish(self._journal, held, ending, self._clock.now())
-            elif latest[-1].verdict == "differs" and _may_begin_anew(plan.action, ending):
-                await self._differs(held, latest[-1].look, Event.ASK_AGAIN)
+            elif latest[-1].verdict == "differs":
+                await self._ask_again(held, ending, latest[-1].look)
             else:
                 again = _not_repeated(latest[-1].why, ending, held.row.run_id)
                 await finish(self._journal, held, again, self._clock.now())
+
+    async def _ask_again(self, held: Held, ending: Ending, look: Look) -> None:
+        """Put a run that stands half-way before the person again; what has run stays done."""
+        row, halted = held.row, ending.next is not None
+        done = Progress(steps=ending.steps, asked=ending.next, spent=ending.spent)
+        changes: dict[str, Any] = {"progress": done if ending.steps else None}
+        if halted and self._settings.expires_seconds:
+            # What is asked now was not known before, so it gets a deadline of its own.
+            changes["expires_at"] = self._clock.now() + self._settings.expires_seconds
+        try:
+            digest, words = held.consent(look, replace(row, **changes))
+        except ValueError as error:
+            refused = _not_askable(str(error), ending)
+            await finish(self._journal, held, refused, self._clock.now())
+            return
+        held.drift = None if halted else Drift(before=held.look, after=look, words_before=row.words)
+        held.look = look
+        # It has begun, so only what is written leads on.
+        await self._journal.insist(
+            held,
+            Event.ASK_AGAIN,
+            Naming.HALTED if halted else Naming.DRIFTED,
+            f"{row.action} halted: its next step waits for a person"
+            if halted
+            else "Nothing was repeated: what would happen is not what was seen",
+            {"digest_before": row.digest, "steps": list(ending.steps), "next": ending.next},
+            digest=digest,
+            words=words,
+            decided_at=None,
+            decided_by=None,
+            **changes,
+        )
 
     async def _back(self, held: Held, note: str) -> None:
         """Return to the person: the yes is void. Goes on until it is durable."""
@@ -194,18 +240,22 @@ class Carrier:
                 )
 
 
-def _may_begin_anew(action: Action, ending: Ending) -> bool:
-    """Whether a second yes, which runs every step from the first, repeats only what may be repeated."""
-    return all(step.idempotent is True for step in action.steps if step.id in ending.steps)
-
-
 def _not_repeated(why: str, ending: Ending, run_id: str) -> Ending:
     """Return the end of a run whose step failed and could not be tried again."""
-    reason = why or "what it would do differs now, and a step that must not run twice has run"
     failure = Conflict(
-        f"A step failed and was not repeated: {reason}. Look at the service before you ask again.",
+        f"A step failed and was not repeated: {why}. Look at the service before you ask again.",
         details={"outcome": "failed", "completed_steps": list(ending.steps)},
     ).to_failure(run_id)
+    return replace(ending, kind="failed", failure=failure)
+
+
+def _not_askable(why: str, ending: Ending) -> Ending:
+    """Return the end of a run whose next step's arguments no digest can cover."""
+    failure = ConnectorRuntimeError(
+        f"The step {ending.next} did not run: its arguments, which an earlier step's output fills "
+        f"in, cannot be put before a person ({why}).",
+        details={"step": ending.next, "completed_steps": list(ending.steps)},
+    ).to_failure()
     return replace(ending, kind="failed", failure=failure)
 
 
@@ -223,6 +273,7 @@ async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> No
             f"{action} completed",
             extra,
             output={"output": ending.output, "steps": dict(ending.steps)},
+            progress=None,
             ended_at=now,
         )
         return
@@ -236,5 +287,6 @@ async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> No
         f"{action}: outcome unknown" if unknown else f"{action} failed: {ending.failure.class_}",
         {**extra, "class": ending.failure.class_},
         failure=replace(ending.failure, audit_id=held.row.run_id),
+        progress=None,
         ended_at=now,
     )

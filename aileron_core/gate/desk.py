@@ -199,7 +199,7 @@ class Desk:
         """Drop from memory the arguments of runs that ended before *before*, as their rows did."""
         for held in self.book:
             if held.row.ended_at is not None and held.row.ended_at < before:
-                held.row = replace(held.row, args=None)
+                held.row = replace(held.row, args=None, progress=None)
 
     async def _expire(self, held: Held) -> None:
         await self._end(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aileron_core.actions.interpolate import op_arguments
+from aileron_core.actions.interpolate import op_arguments, uses_earlier_output
+from aileron_core.actions.model import Step
 from aileron_core.approval.digest import (
     ConnectorPart,
     Consent,
@@ -15,10 +16,11 @@ from aileron_core.approval.digest import (
     consent_digest,
     preview_digest,
 )
-from aileron_core.approval.model import RunRow
+from aileron_core.approval.model import Progress, RunRow
 from aileron_core.approval.transitions import FINAL, State
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject, exact
 from aileron_core.clock import rfc3339
+from aileron_core.errors import MissingValue
 from aileron_core.gate.ports import Loaded
 from aileron_core.sessions.model import Session
 
@@ -83,12 +85,59 @@ class Held:
         """Whether a person's answer is out."""
         return self.row.state in (State.PENDING, State.AWAITING_VAULT)
 
-    def consent(self, look: Look) -> tuple[str, tuple[str, str, str]]:
-        """Return digest and words of what a yes to *look* would cover."""
+    @property
+    def has_preview(self) -> bool:
+        """Whether what a yes would cover can be looked at through the preview op.
+
+        Not where the run halted before a step: the preview op told what the first yes covered; now
+        it is the filled-in arguments that a person sees.
+        """
+        if self.loaded is None or self.loaded.action.approval.preview is None:
+            return False
+        return self.row.progress is None or self.row.progress.asked is None
+
+    def halts(self) -> frozenset[str]:
+        """Return the steps before which a person has to be asked again (DESIGN 5).
+
+        Their arguments hold an earlier step's output, so no yes can have covered them yet.
+        """
+        if not self.row.gated or self.loaded is None:
+            return frozenset()
+        asked = self.row.progress.asked if self.row.progress else None
+        return frozenset(
+            step.id
+            for step in self.loaded.action.steps
+            if step.id != asked and step.idempotent is not True and uses_earlier_output(step)
+        )
+
+    def inputs(self, step: Step, progress: Progress | None) -> JsonObject:
+        """Return *step*'s arguments as far as they are known after *progress*; the rest as written."""
         assert self.loaded is not None
         assert self.row.args is not None
-        action, args = self.loaded.action, self.row.args
-        expires = self.row.expires_at
+        args, declared = self.row.args, self.loaded.action.declared
+        if progress is None:
+            return op_arguments(step, args, None, declared)
+        unknown = {each.id for each in self.loaded.action.steps} - set(progress.steps)
+        try:
+            return op_arguments(step, args, progress.steps, declared, unknown)
+        except MissingValue:  # ends the run before that step; until then it stands as written
+            return op_arguments(step, args, None, declared)
+
+    def consent(self, look: Look, row: RunRow | None = None) -> tuple[str, tuple[str, str, str]]:
+        """Return digest and words of what a yes to *look* would cover.
+
+        Args:
+            look: the reading of the preview op.
+            row: the run as it would be then, where that differs from how it is.
+
+        Raises:
+            ValueError: a step's output cannot be put into a digest.
+        """
+        row = row or self.row
+        assert self.loaded is not None
+        assert row.args is not None
+        action, args = self.loaded.action, row.args
+        expires = row.expires_at
         return consent_digest(
             Consent(
                 action=action.name,
@@ -106,7 +155,7 @@ class Held:
                         id=step.id,
                         connector=step.connector,
                         op=step.op,
-                        inputs=op_arguments(step, args, None, action.declared),
+                        inputs=_exact(self.inputs(step, row.progress)),
                     )
                     for step in action.steps
                 ],
@@ -122,6 +171,10 @@ class Held:
     def lock_keys(self) -> list[tuple[str, str | None]]:
         """Return the (connector, credential) pairs that its effect uses."""
         return [(fqn, None) for fqn in (self.loaded.connectors if self.loaded else ())]
+
+
+def _exact(inputs: JsonObject) -> JsonObject:
+    return {name: exact(value) for name, value in inputs.items()}
 
 
 class RunBook:

@@ -37,6 +37,7 @@ class Naming:
     WITHDRAWN = ("approval.withdrawn", "agent")
     RECHECKED = ("recheck.held", "aileron")
     DRIFTED = ("recheck.differed", "aileron")
+    HALTED = ("run.halted", "aileron")
     UNDONE = ("recheck.undone", "aileron")
     CONFLICT = ("recheck.conflict", "aileron")
     COMPLETED = ("run.completed", "aileron")
@@ -75,6 +76,8 @@ class Journal:
         }
         if row.approval_id:
             body["approval"] = row.approval_id
+        if row.progress:
+            body["progress_sha256"] = row.progress.fingerprint
         if row.digest:
             body |= {"digest": row.digest, "words": list(row.words or ())}
         return AuditRecord(

@@ -89,7 +89,7 @@ class Lookout:
         """Call the preview op once and return what it said, or why it could not say."""
         assert held.loaded is not None
         action = held.loaded.action
-        if action.approval.preview is None:
+        if not held.has_preview:
             return Look(status="none", at=self._clock.now())
         return await self._ask(held, action)
 

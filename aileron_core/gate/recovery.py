@@ -82,7 +82,9 @@ class Recovery:
         extra: dict[str, Json] = {"was": str(state)}
         if state is State.EXECUTING:
             held.outcome = _UNKNOWN
-            failure = OutcomeUnknown(_UNKNOWN).to_failure(held.row.run_id)
+            done = list(held.row.progress.steps) if held.row.progress else []
+            details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
+            failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(held.row.run_id)
             summary = f"{held.row.action}: outcome unknown, the console stopped while it ran"
             await self.journal.move(
                 held,
@@ -114,7 +116,7 @@ class Recovery:
 
     async def _look_anew(self, held: Held) -> None:
         assert held.loaded is not None
-        if held.loaded.action.approval.preview is None:
+        if not held.has_preview:
             async with held.turn:
                 await self.lookout.adopt(held, Look(status="none", at=self.clock.now()))
             return
@@ -165,9 +167,8 @@ def _has_record(connection: sqlite3.Connection, row: RunRow) -> bool:
 
 def _says(body: dict[str, Any], row: RunRow) -> bool:
     """Return whether a record's body is about *row* as it stands."""
-    said = tuple(
-        body.get(name) for name in ("run", "approval", "session", "action", "state", "args_sha256")
-    )
+    names = ("run", "approval", "session", "action", "state", "args_sha256", "progress_sha256")
+    said = tuple(body.get(name) for name in names)
     return said == (
         row.run_id,
         row.approval_id,
@@ -175,4 +176,5 @@ def _says(body: dict[str, Any], row: RunRow) -> bool:
         row.action,
         str(row.state),
         row.args_sha256,
+        row.progress.fingerprint if row.progress else None,
     )

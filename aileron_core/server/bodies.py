@@ -78,6 +78,8 @@ def result_body(row: RunRow) -> dict[str, Any]:
         "requested_at": rfc3339(row.requested_at),
         "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
     }
+    if row.progress is not None:
+        body["completed_steps"] = list(row.progress.steps)
     if row.state is State.COMPLETED:
         output = row.output or {}
         body |= {"output": output.get("output"), "steps": output.get("steps") or {}}

@@ -51,5 +51,5 @@ def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
     assert listed == console
     assert done.exit_code == 1
     assert console["send-draft"] == ("ready", [])
-    assert "cannot ask again in between" in console["chain"][1][0]
+    assert console["chain"] == ("ready", [])
     assert "not local://aileron/mail-drafts@9.9.9" in console["other"][1][0]

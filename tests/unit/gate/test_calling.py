@@ -2,15 +2,13 @@
 
 import asyncio
 import contextlib
-import shutil
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, ROOT, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
 
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
-from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, InvalidArguments, NotFound, RateLimited
 from aileron_core.server.bodies import pending_body
 from aileron_core.testing import FrozenClock
@@ -325,38 +323,6 @@ def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
     with Mailbox() as mailbox:
         run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
-
-
-LATER_STEP = """
-[[execute]]
-id = "tell"
-connector = "local://aileron/mail-drafts"
-op = "update_draft"
-idempotent = false
-inputs = { id = "${send.id}" }
-
-[approval]
-"""
-
-
-def test_a_gated_action_whose_later_step_is_not_known_yet_is_not_offered(home: Path) -> None:
-    """H13: a yes would cover arguments that nobody has seen; this version says so in the file's row."""
-    shutil.rmtree(home)
-    text = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
-    text = text.replace('["send_draft"]', '["send_draft", "update_draft"]')
-    text = text.replace("\n[approval]\n", LATER_STEP, 1)
-    (home / "actions").mkdir(parents=True)
-    (home / "actions" / "send-draft.md").write_text(text, encoding="utf-8")
-    ConnectorStore(home).install(ROOT / "examples" / "connector")
-
-    async def story() -> None:
-        async with Core.open(home) as core:
-            assert [action.name for action in core.plane.library.ready()] == []
-            assert any("ask again" in p.message for p in core.plane.library.problems())
-            with pytest.raises(Conflict, match="cannot be used"):
-                await core.call()
-
-    run(story())
 
 
 def test_an_op_that_the_action_does_not_list_is_denied(home: Path) -> None:

@@ -443,16 +443,16 @@ def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> Non
             view = await core.ask()
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
             await core.approve(view)
-            over = await core.ended(view)
-            assert over.state == "failed"
-            assert "must not run twice" in over.outcome
-            last = (await core.records("run.failed"))[-1]
-            assert last["steps"] == ["change"]
+            again = await core.back(view)
+            assert again.drift is not None
+            assert (await core.records("recheck.differed"))[-1]["steps"] == ["change"]
+            await core.approve(again)
+            assert (await core.ended(again)).state == "completed"
 
     with Mailbox() as mailbox:
         run(story(mailbox))
         assert sum(each.startswith("PUT") for each in writes(mailbox)) == 1
-        assert mailbox.state()["sent"] == []
+        assert len(mailbox.state()["sent"]) == 1
 
 
 def test_a_step_that_is_not_idempotent_is_never_repeated(home: Path) -> None:
