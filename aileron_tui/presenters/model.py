@@ -239,7 +239,7 @@ class Model:
             unseen = self.reading.unseen
             digest = item.approval.digest
             return Approve(approval_id=item.key, digest=digest, unseen_lines=unseen)
-        if action == "panel_enter" and self.panel_key == item.key:
+        if action == "deny_enter" and self.panel_key == item.key:
             return Deny(approval_id=item.key, reason=reason)
         return None
 
@@ -353,11 +353,10 @@ class Model:
 
     def tick(self, now: float, at: float) -> None:
         """Let time pass: reports end, rows whose time is over go."""
-        self.queue.tick(now)
+        gone = self.queue.tick(now)
         if self.said is not None and self.said.until <= at:
             self.said = None
-        present = {item.key for item in self.queue.items}
-        for key in [key for key in self._readings if key not in present]:
+        for key in [key for key in self._readings if gone and self.queue.get(key) is None]:
             del self._readings[key]
 
 

@@ -14,6 +14,9 @@ from aileron_tui.presenters.queue import Item
 
 __all__ = ["Pages"]
 
+KEPT = 200
+"""Items whose findings are kept: more than any pane shows rows."""
+
 
 class Pages:
     """Keeps what is dear to make: the layout of one item, and what the renderer found in each."""
@@ -32,12 +35,9 @@ class Pages:
         if known is None or known[0] is not item.approval:
             known = (item.approval, findings_of(item.approval))
             self._findings[item.key] = known
+            if len(self._findings) > KEPT:
+                del self._findings[next(iter(self._findings))]
         return known[1]
-
-    def forget(self, present: frozenset[str]) -> None:
-        """Drop what belongs to items that are gone."""
-        for key in [key for key in self._findings if key not in present]:
-            del self._findings[key]
 
     def warnings(self, item: Item, *, file_moved: bool) -> list[Line]:
         """Return the warnings of the item's head; *file_moved*: `Queue.file_moved`."""

@@ -160,22 +160,15 @@ def _tag(item: Item, *, hidden: bool) -> Line:
     return ()
 
 
-def queue_header(items: Sequence[Item], now: float, width: int) -> Line:
-    """Return the line above the waiting list, with the nearest deadline."""
-    if not items:
+def queue_header(count: int, nearest: float | None, now: float, width: int) -> Line:
+    """Return the line above a waiting list of *count* rows, with its *nearest* deadline."""
+    if not count:
         return ()
     first = line(" ", Piece(wording.WAITING, "muted"), "  ", Piece(wording.OLDEST_FIRST, "faint"))
-    ends = [
-        item.approval.expires_at
-        for item in items
-        if item.waits and item.approval is not None and item.approval.expires_at is not None
-    ]
-    if not ends:
+    if nearest is None:
         return spread(first, (), width)
-    rest = left(min(ends) - now)
-    return spread(
-        first, line(Piece(f"{wording.FIRST_ENDS} ", "muted"), Piece(rest, "strong"), " "), width
-    )
+    rest = Piece(left(nearest - now), "strong")
+    return spread(first, line(Piece(f"{wording.FIRST_ENDS} ", "muted"), rest, " "), width)
 
 
 def out_of_sight(above: int, below: int) -> Line:

@@ -102,14 +102,13 @@ class WaitingScreen(DecidingScreen):
         queue, now = self.model.queue, self.clock.now()
         rows = self.query_one("#queue", RowList)
         items = queue.items
-        self._pages.forget(frozenset(item.key for item in items))
         rows.show(len(items), 1 if self._compact else 2, queue.index(queue.selected))
         width = self.query_one("#side").size.width
         more = out_of_sight(*rows.hidden_rows)
         if self._compact:
             self.query_one("#sidefoot", Lines).show(spread((), more, width))
         else:
-            header = queue_header(items, now, width)
+            header = queue_header(len(items), queue.nearest_deadline(), now, width)
             self.query_one("#sidehead", Lines).show((), header, spread((), more, width))
             self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
 
