@@ -9,9 +9,10 @@ from typing import Any, Literal, cast
 
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["ConsoleSettings", "Glyphs", "Settings", "load_settings", "parse_route"]
+__all__ = ["ConsoleSettings", "Glyphs", "LogSettings", "Settings", "load_settings", "parse_route"]
 
 Glyphs = Literal["auto", "unicode", "ascii"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,18 @@ class ConsoleSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """`[log]`: Aileron's own log in the home."""
+
+    level: LogLevel = "info"
+    """The least that is written."""
+    max_mib: float = 2.0
+    """Size at which the file is set aside and a new one begun."""
+    keep: int = 3
+    """How many files that were set aside are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What `config.toml` may say in this version."""
 
@@ -46,6 +59,7 @@ class Settings:
     hold_seconds: float = 25.0
     """How long the MCP server holds a gated call at most."""
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
+    log: LogSettings = field(default_factory=LogSettings)
 
 
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -53,7 +67,9 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "approval": frozenset({"expires_seconds"}),
     "mcp": frozenset({"hold_seconds"}),
     "console": frozenset({"theme", "glyphs", "arm_ms", "bell", "lock_minutes", "keys"}),
+    "log": frozenset({"level", "max_mib", "keep"}),
 }
+_LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
 _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
 ARM_MS = (250, 10_000)
 LOCK_MINUTES = (0, 24 * 60)
@@ -155,6 +171,19 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         expires_seconds=int(approval.number("expires_seconds", 1800, 0, 30 * 86400)),
         hold_seconds=mcp.number("hold_seconds", 25.0, 0, 600),
         console=_console(_Table(path, "console", content, problems)),
+        log=_logging(_Table(path, "log", content, problems)),
+    )
+
+
+def _logging(table: _Table) -> LogSettings:
+    level = table.value("level", "info")
+    if level not in _LEVELS:
+        table.refuse("level", f"must be one of {', '.join(_LEVELS)}")
+        level = "info"
+    return LogSettings(
+        level=level,
+        max_mib=table.number("max_mib", 2.0, 0.1, 1024),
+        keep=int(table.number("keep", 3, 1, 100)),
     )
 
 

@@ -196,6 +196,8 @@ class Database:
         except (sqlite3.Error, AileronError) as error:
             self._roll_back()
             failure = self._translate(error)
+            # By its type: a message of SQLite's may quote a value.
+            _log.error("a commit of %d units failed with %s", len(batch), type(error).__name__)
             for job in batch:
                 job.error = failure
             for tell in self._failure_sinks:
@@ -205,6 +207,7 @@ class Database:
                 self._head = head
                 for sink in self._sinks:
                     sink(head, committed)
+                _tell_log(committed)
         self._answer(batch)
 
     def _begin(self) -> None:
@@ -273,6 +276,16 @@ class Database:
                 loop.call_soon_threadsafe(_resolve, jobs)
             except RuntimeError:
                 _log.warning("the loop ended before %d writes were answered", len(jobs))
+
+
+def _tell_log(committed: Sequence[CommittedRecord]) -> None:
+    """Have the log say what was recorded, by its names alone: the rest is the audit's."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    for each in committed:
+        record = each.record
+        named = {"event": record.event, "run": record.run, "session": record.session}
+        _log.info("recorded", extra={**named, "seq": each.seq, "action": record.action})
 
 
 def _resolve(jobs: list[_Job[Any]]) -> None:

@@ -64,6 +64,25 @@ def status(context: Context) -> int:
 
 
 @aileron.command()
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(0, 1_000_000),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="How many of the newest lines.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@command_options
+def logs(context: Context, count: int, follow: bool) -> int:
+    """Print Aileron's own log. It holds no arguments, previews or secrets."""
+    from aileron_tui.cli.logs import show_logs
+
+    return show_logs(context, count, follow=follow)
+
+
+@aileron.command()
 @command_options
 def version(context: Context) -> int:
     """Print the version."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-import logging.handlers
+import os
 import signal
 import sys
 import threading
@@ -21,32 +21,12 @@ from aileron_core.settings import Settings, load_settings
 from aileron_core.storage.home import Home
 from aileron_mcp.mount import LazyMcp, Receive, Send, asgi_call
 from aileron_tui.cli.given import route_argument
+from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, Context, Fault
 
 __all__ = ["core_thread", "run_console", "run_serve"]
 
-_LOG_BYTES = 2 * 1024 * 1024
-
-
-class _Terse(logging.Formatter):
-    """Names an exception by its type: its text may quote arguments or a preview, which no log holds."""
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging names it
-        return f"({ei[0].__name__})" if ei and ei[0] else ""
-
-    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging names it
-        return ""
-
-
-def _log_to(home: Home) -> None:
-    """Send every log line to Aileron's own file; nothing but the App writes to the terminal."""
-    handler = logging.handlers.RotatingFileHandler(
-        home.log / "aileron.log", maxBytes=_LOG_BYTES, backupCount=3, encoding="utf-8"
-    )
-    handler.setFormatter(_Terse("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.INFO)
+_log = logging.getLogger(__name__)
 
 
 def core_thread(
@@ -153,8 +133,19 @@ class _ToolsWatch:
 def _prepare(context: Context) -> Home:
     home = Home(context.home)
     home.prepare()
-    _log_to(home)
+    log_to(home, load_settings(home.config).log)
     return home
+
+
+def _log_start(plane: ControlPlane, how: str) -> None:
+    _log.info("%s %s began as process %d at %s", how, plane.version, os.getpid(), plane.url)
+
+
+def _log_end(core: CoreThread, how: str) -> None:
+    if core.failure is not None:
+        _log.error("%s ended because its core did", how)
+    else:
+        _log.info("%s ended", how)
 
 
 def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool) -> int:
@@ -169,6 +160,7 @@ def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     plane = core.start()
+    _log_start(plane, "serve")
     _say_start(context, plane)
     threading.Thread(target=lambda: (core.wait(), ended.set()), daemon=True).start()
     # Not one endless wait: the kernel may hand the signal to another thread, and nothing would
@@ -176,6 +168,7 @@ def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool
     while not ended.wait(0.2):
         pass
     core.stop()
+    _log_end(core, "serve")
     return EXIT.OUR_BUG if core.failure is not None else EXIT.DONE
 
 
@@ -201,7 +194,7 @@ def run_console(context: Context, routes: Sequence[str], *, accept_installed: bo
     home = _prepare(context)
     first_frame = threading.Event()
     core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
-    core.start()
+    _log_start(core.start(), "console")
     sys.setswitchinterval(0.0005)  # screen and server share one interpreter (PERFORMANCE 5)
     try:
         with asyncio.Runner() as runner:
@@ -209,6 +202,7 @@ def run_console(context: Context, routes: Sequence[str], *, accept_installed: bo
     finally:
         first_frame.set()
         core.stop()
+        _log_end(core, "console")
 
 
 async def _run_app(core: CoreThread, first_frame: threading.Event) -> int:

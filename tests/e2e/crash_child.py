@@ -24,8 +24,10 @@ from aileron_core.control_plane.port import (
     Refresh,
 )
 from aileron_core.sessions import book
+from aileron_core.settings import LogSettings
 from aileron_core.storage.home import Home
-from aileron_tui.cli.root import _log_to, core_thread
+from aileron_tui.cli.logfile import log_to
+from aileron_tui.cli.root import core_thread
 
 
 def say(value: dict[str, object]) -> None:
@@ -81,7 +83,7 @@ def main() -> None:
     book.RESTART_GRACE = options.restart_grace  # type: ignore[misc]
     home = Home(options.home)
     home.prepare()
-    _log_to(home)
+    log_to(home, LogSettings())
     core = core_thread(
         home,
         options.route,
