@@ -1,263 +1,203 @@
-"""The one registry of keys. Bindings, footer and help derive from it; nothing else names a key."""
+"""The one registry of keys. Bindings, footer, help and palette derive from it; nothing else names a key."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding, BindingsMap
 
-__all__ = ["ACTIONS", "Action", "Context", "action", "bindings_for", "footer_order"]
+__all__ = ["ACTIONS", "DEFAULT", "VIEW_CONTEXTS", "Action", "Context", "Registry", "face_of"]
 
-Context = Literal["waiting", "activity", "panel", "help"]
-_LISTS: tuple[Context, ...] = ("waiting", "activity")
+Context = Literal["waiting", "activity", "deny", "help"]
+VIEW_CONTEXTS: tuple[Context, ...] = ("waiting", "activity")
+
+_FACES = {
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "escape": "esc",
+    "pageup": "pgup",
+    "pagedown": "pgdn",
+    "up": "↑",
+    "down": "↓",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """One thing that a key does.
 
-    `keys` are Textual's names, `face` is how the footer and the help write them. `label` is a verb
-    in lower case. `decides`: a press can change the world; `asks`: it asks something first.
-    `moves`: it only looks elsewhere, so it counts however fast it is repeated.
-    `rank` orders the footer, from the left; None keeps it out of the footer.
+    `keys` are Textual's names, the first is the one that footer and help write. `label` is a verb in
+    lower case. `decides`: a press can change the world; `asks`: it asks something first. `moves`: it
+    only looks elsewhere, so it counts however fast it is repeated. `rank` orders the footer, from the
+    left; None keeps it out. `beside`: the action whose key is written beside this one's.
     """
 
     id: str
     keys: tuple[str, ...]
-    face: str
     label: str
-    help: str
     contexts: tuple[Context, ...]
+    help: str = ""
     decides: bool = False
     asks: bool = False
-    rank: int | None = None
     moves: bool = False
+    rank: int | None = None
+    beside: str = ""
+    fixed: bool = False
+    """No other key can be given to it."""
 
 
 ACTIONS: tuple[Action, ...] = (
+    # Reading
     Action(
-        id="read_on",
-        moves=True,
-        keys=("space",),
-        face="space",
-        label="read on",
-        help="read on: one pane less two lines",
-        contexts=("waiting",),
-        rank=0,
+        id="read_on", moves=True, keys=("space",), label="read on", rank=0,
+        help="read on: one pane less two lines", contexts=("waiting",),
     ),
     Action(
-        id="approve",
-        keys=("a",),
-        face="a",
-        label="approve",
-        help="approve what stands on screen, exactly",
-        contexts=("waiting",),
-        decides=True,
-        rank=1,
+        id="read_back", moves=True, keys=("b", "shift+space"), label="read back",
+        help="read back", contexts=("waiting",),
     ),
     Action(
-        id="take_in",
-        keys=("t",),
-        face="t",
-        label="take in",
-        help="take in the file, exactly as it is",
-        contexts=("waiting",),
-        decides=True,
-        rank=2,
+        id="line_down", moves=True, keys=("J",), label="scroll", beside="line_up",
+        help="scroll the document by one line", contexts=("waiting",),
     ),
     Action(
-        id="deny",
-        keys=("d",),
-        face="d",
-        label="deny",
-        help="deny; asks what the agent shall be told",
-        contexts=("waiting",),
-        asks=True,
-        rank=3,
+        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=("waiting",),
+    ),
+    # Deciding
+    Action(
+        id="approve", keys=("a",), label="approve", decides=True, rank=10,
+        help="approve what stands on screen, exactly", contexts=("waiting",),
     ),
     Action(
-        id="refresh",
-        keys=("r",),
-        face="r",
-        label="refetch",
-        help="fetch the preview again",
-        contexts=("waiting",),
-        rank=4,
+        id="take_in", keys=("t",), label="take in", decides=True, rank=20,
+        help="take in the file, exactly as it is", contexts=("waiting",),
     ),
     Action(
-        id="next",
-        moves=True,
-        keys=("j", "down"),
-        face="j k",
-        label="move",
-        help="next, previous row (also the arrows)",
-        contexts=_LISTS,
-        rank=5,
+        id="deny", keys=("d",), label="deny", asks=True, rank=30,
+        help="deny; asks what the agent shall be told", contexts=("waiting",),
     ),
     Action(
-        id="previous",
-        moves=True,
-        keys=("k", "up"),
-        face="k",
-        label="previous",
-        help="",
-        contexts=_LISTS,
+        id="refresh", keys=("r",), label="refetch", rank=40,
+        help="fetch the preview again", contexts=("waiting",),
+    ),
+    # What stands in the lists
+    Action(
+        id="next", moves=True, keys=("j", "down"), label="move", beside="previous", rank=50,
+        help="next, previous row (also the arrows)", contexts=VIEW_CONTEXTS,
+    ),
+    Action(id="previous", moves=True, keys=("k", "up"), label="previous", contexts=VIEW_CONTEXTS),
+    Action(
+        id="first", moves=True, keys=("home",), label="first", beside="last",
+        help="first, last row", contexts=VIEW_CONTEXTS,
+    ),
+    Action(id="last", moves=True, keys=("end",), label="last", contexts=VIEW_CONTEXTS),
+    Action(
+        id="page_up", moves=True, keys=("pageup",), label="page up", beside="page_down",
+        help="a page of rows up, down", contexts=VIEW_CONTEXTS,
+    ),
+    Action(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=VIEW_CONTEXTS),
+    # What can be done with what one reads
+    # Everywhere
+    Action(
+        id="view_waiting", keys=("1",), label="waiting", rank=80,
+        help="what waits for you", contexts=VIEW_CONTEXTS,
     ),
     Action(
-        id="read_back",
-        moves=True,
-        keys=("b", "shift+space"),
-        face="b",
-        label="read back",
-        help="read back",
-        contexts=("waiting",),
+        id="view_activity", keys=("2",), label="activity", rank=81,
+        help="what agents did, newest first", contexts=VIEW_CONTEXTS,
     ),
     Action(
-        id="line_down",
-        moves=True,
-        keys=("J",),
-        face="J K",
-        label="scroll",
-        help="scroll the document by one line",
-        contexts=("waiting",),
+        id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", rank=90,
+        help="quit; asks once more if anything waits", contexts=VIEW_CONTEXTS,
     ),
     Action(
-        id="line_up",
-        moves=True,
-        keys=("K",),
-        face="K",
-        label="scroll back",
-        help="",
-        contexts=("waiting",),
+        id="help", keys=("question_mark",), label="help", rank=99,
+        help="this page", contexts=VIEW_CONTEXTS,
+    ),
+    # Panels
+    Action(
+        id="deny_enter", keys=("enter",), label="deny", decides=True, rank=0, fixed=True,
+        help="deny with this reason", contexts=("deny",),
     ),
     Action(
-        id="first",
-        moves=True,
-        keys=("home",),
-        face="home end",
-        label="first",
-        help="first, last row",
-        contexts=_LISTS,
+        id="deny_leave", keys=("escape",), label="leave it waiting", rank=1, fixed=True,
+        contexts=("deny",),
     ),
     Action(
-        id="last", moves=True, keys=("end",), face="end", label="last", help="", contexts=_LISTS
-    ),
-    Action(
-        id="page_down",
-        moves=True,
-        keys=("pagedown",),
-        face="pgup pgdn",
-        label="page",
-        help="a page of rows up, down",
-        contexts=_LISTS,
-    ),
-    Action(
-        id="page_up",
-        moves=True,
-        keys=("pageup",),
-        face="pgup",
-        label="page up",
-        help="",
-        contexts=_LISTS,
-    ),
-    Action(
-        id="view_waiting",
-        keys=("1",),
-        face="1",
-        label="waiting",
-        help="what waits for you",
-        contexts=_LISTS,
-        rank=6,
-    ),
-    Action(
-        id="view_activity",
-        keys=("2",),
-        face="2",
-        label="activity",
-        help="what was recorded, newest first",
-        contexts=_LISTS,
-        rank=7,
-    ),
-    Action(
-        id="quit",
-        keys=("q", "ctrl+q", "ctrl+c"),
-        face="q",
-        label="quit",
-        help="quit; asks once more if anything waits",
-        contexts=_LISTS,
-        rank=8,
-    ),
-    Action(
-        id="help",
-        keys=("question_mark",),
-        face="?",
-        label="help",
-        help="this page",
-        contexts=_LISTS,
-        rank=9,
-    ),
-    Action(
-        id="panel_enter",
-        keys=("enter",),
-        face="enter",
-        label="deny",
-        help="deny with this reason",
-        contexts=("panel",),
-        decides=True,
-        rank=0,
-    ),
-    Action(
-        id="panel_leave",
-        keys=("escape",),
-        face="esc",
-        label="leave it waiting",
-        help="leave it waiting",
-        contexts=("panel",),
-        rank=1,
-    ),
-    Action(
-        id="close",
-        keys=("escape", "q", "question_mark"),
-        face="esc",
-        label="close",
-        help="",
+        id="close", keys=("escape", "q", "question_mark"), label="close", rank=0, fixed=True,
         contexts=("help",),
     ),
-)
+)  # fmt: skip
 
 
-def action(action_id: str) -> Action:
-    """Return the action with *action_id*.
-
-    Raises:
-        KeyError: there is none.
-    """
-    for each in ACTIONS:
-        if each.id == action_id:
-            return each
-    raise KeyError(action_id)
+def face_of(key: str) -> str:
+    """Return how a person writes *key*, a name of Textual's."""
+    return _FACES.get(key, key)
 
 
-def bindings_for(*contexts: Context) -> list[BindingType]:
-    """Return the bindings of every action in one of *contexts*.
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All actions, with the keys that this console gives them."""
 
-    They are priority bindings: a key is judged when it arrives at the application, before any
-    widget sees it, so that the time of the press and the judgement of it belong together.
-    """
-    return [
-        Binding(
-            ",".join(each.keys),
-            each.id,
-            each.label,
-            show=False,
-            priority=True,
-            id=f"aileron.{each.id}",
-        )
-        for each in ACTIONS
-        if set(each.contexts) & set(contexts)
-    ]
+    actions: tuple[Action, ...] = ACTIONS
+
+    def action(self, action_id: str) -> Action:
+        """Return the action with *action_id*.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for each in self.actions:
+            if each.id == action_id:
+                return each
+        raise KeyError(action_id)
+
+    def face(self, action_id: str) -> str:
+        """Return the key of *action_id* as a person writes it."""
+        return face_of(self.action(action_id).keys[0])
+
+    def faces(self, each: Action) -> str:
+        """Return the key of *each*, and the one that is written beside it."""
+        own = face_of(each.keys[0])
+        return f"{own} {self.face(each.beside)}" if each.beside else own
+
+    def here(self, context: Context) -> tuple[Action, ...]:
+        """Return the actions of *context*."""
+        return tuple(each for each in self.actions if context in each.contexts)
+
+    def footer_order(self, context: Context) -> tuple[Action, ...]:
+        """Return the actions of *context* that the footer names, from left to right."""
+        named = [each for each in self.here(context) if each.rank is not None]
+        return tuple(sorted(named, key=lambda each: each.rank or 0))
+
+    def keys_that_decide(self) -> frozenset[str]:
+        """Return the keys that can change the world somewhere."""
+        return frozenset(key for each in self.actions if each.decides for key in each.keys)
+
+    def keys_that_move(self) -> frozenset[str]:
+        """Return the keys that only look elsewhere, wherever they are pressed."""
+        other = {key for each in self.actions if not each.moves for key in each.keys}
+        return frozenset(k for each in self.actions if each.moves for k in each.keys) - other
+
+    def bindings_for(self, *contexts: Context) -> BindingsMap:
+        """Return the bindings of every action in one of *contexts*, and no other.
+
+        They are priority bindings: a key is judged when it arrives at the application, before any
+        widget sees it, so that the time of the press and the judgement of it belong together.
+        """
+        bindings = [
+            Binding(
+                ",".join(each.keys),
+                each.id,
+                each.label,
+                show=False,
+                priority=True,
+                id=f"aileron.{each.id}",
+            )
+            for each in self.actions
+            if set(each.contexts) & set(contexts)
+        ]
+        return BindingsMap(bindings)
 
 
-def footer_order(context: Context) -> tuple[Action, ...]:
-    """Return the actions of *context* that the footer names, from left to right."""
-    named = [each for each in ACTIONS if each.rank is not None and context in each.contexts]
-    return tuple(sorted(named, key=lambda each: each.rank or 0))
+DEFAULT = Registry()

@@ -13,7 +13,7 @@ from textual.types import AnimationLevel
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import ConsolePort, CoreLost, Fact
 from aileron_core.errors import Unavailable
-from aileron_tui.actions import ACTIONS
+from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.messages import CoreFact, Wanted
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.model import Model
@@ -30,9 +30,6 @@ EXIT_CORE_LOST = 70
 BELL_SECONDS = 3.0
 """At most one bell in this time, however many calls arrive."""
 
-_DECIDING = frozenset(key for each in ACTIONS if each.decides for key in each.keys)
-_MOVING = frozenset(key for each in ACTIONS if each.moves for key in each.keys)
-
 
 class AileronApp(App[int], inherit_bindings=False):
     """Shows what the core says and hands over what the person presses. It holds no decision."""
@@ -48,6 +45,7 @@ class AileronApp(App[int], inherit_bindings=False):
         clock: Clock | None = None,
         arm_seconds: float = 0.4,
         start_theme: str = "aileron-dark",
+        registry: Registry = DEFAULT,
         first_frame: Callable[[], object] | None = None,
     ) -> None:
         """Hold *port*; *first_frame* is called once, after the first page was drawn."""
@@ -58,6 +56,9 @@ class AileronApp(App[int], inherit_bindings=False):
         self._arm_seconds = arm_seconds
         self._start_theme = start_theme
         self._first_frame = first_frame
+        self._keys = registry
+        self._deciding = registry.keys_that_decide()
+        self._moving = registry.keys_that_move()
         self._model: Model | None = None
         self._pages: dict[View, ConsoleScreen] = {}
         self._bell_at = float("-inf")
@@ -85,7 +86,7 @@ class AileronApp(App[int], inherit_bindings=False):
         except Unavailable as gone:
             self.exit(EXIT_CORE_LOST, return_code=EXIT_CORE_LOST, message=gone.message)
             return
-        model = Model(snapshot, arm_seconds=self._arm_seconds)
+        model = Model(snapshot, arm_seconds=self._arm_seconds, registry=self._keys)
         self._model = model
         self._pages = {
             "waiting": WaitingScreen(model, self._clock, self._port.submit),
@@ -178,7 +179,8 @@ class AileronApp(App[int], inherit_bindings=False):
         at = self._pressed_at(event)
         if event.key not in ("q", "ctrl+q", "ctrl+c"):
             self._quit_asked = False
-        if model.key_begins(at, decides=event.key in _DECIDING, moves=event.key in _MOVING):
+        decides = event.key in self._deciding
+        if model.key_begins(at, decides=decides, moves=event.key in self._moving):
             model.key_ends()
             return
         await super().on_event(event)
@@ -233,7 +235,7 @@ class AileronApp(App[int], inherit_bindings=False):
         """Show the keys of this page; decide keys rest anew afterwards."""
         if self._model is not None:
             self._model.arming.changed()
-            self.push_screen(HelpScreen(self._model.view), self._after_help)
+            self.push_screen(HelpScreen(self._keys, self._model.view), self._after_help)
 
     def _after_help(self, _: None) -> None:
         if self._model is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from aileron_core.control_plane.port import ApprovalView, SessionView
-from aileron_tui.actions import Action, Context, action, footer_order
+from aileron_tui.actions import DEFAULT, VIEW_CONTEXTS, Action, Context, Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread, wrap
 from aileron_tui.presenters.outside import outside
@@ -32,6 +32,8 @@ NAMED_AGENTS_FROM = 110
 """From this width on agents are named in the top bar; below it they are counted."""
 SHORT_BELOW = 100
 """Below this width problems of files are only counted, so that the views stay named."""
+READ_ON_LATER = 45
+"""Where reading on stands in the footer once everything was read: before moving."""
 VERY_SHORT_BELOW = 80
 """Below this one held-back files as well."""
 
@@ -45,6 +47,7 @@ def top_bar(
     sessions: Sequence[SessionView],
     now: float,
     width: int,
+    registry: Registry = DEFAULT,
 ) -> Line:
     """Return name, views, count, exceptions, agents at work, clock."""
     parts: list[Piece] = [Piece(" "), Piece(wording.NAME, "strong"), Piece("  ")]
@@ -61,8 +64,8 @@ def top_bar(
         ]
     if problems:
         # They are the last rows of the waiting list.
-        way = action("last").face.split()[-1]
-        way = way if view == "waiting" else f"{action('view_waiting').face} {way}"
+        way = registry.face("last")
+        way = way if view == "waiting" else f"{registry.face('view_waiting')} {way}"
         told = wording.load_problems(problems, way, short=width < SHORT_BELOW)
         right += [Piece(told, "attn"), Piece("  ")]
     if not problems or width >= NAMED_AGENTS_FROM:
@@ -120,7 +123,9 @@ def voice_line(said: Line, words: tuple[str, str, str] | None, width: int) -> Li
 
 def footer_line(context: Context, now: Situation, width: int) -> Line:
     """Return the keys that do something now, the recommended one first; `? help` never drops."""
-    tail = line(Piece("?", "strong"), Piece(" help", "muted"), " ") if context != "panel" else ()
+    tail: Line = ()
+    if context in VIEW_CONTEXTS:
+        tail = line(Piece(now.registry.face("help"), "strong"), Piece(" help", "muted"), " ")
     room = width - cells(tail) - 1
     parts: Line = (Piece(" "),)
     for each, state in _ordered(context, now):
@@ -134,27 +139,29 @@ def footer_line(context: Context, now: Situation, width: int) -> Line:
 def _ordered(context: Context, now: Situation) -> list[tuple[Action, Availability]]:
     entries = [
         (each, availability(each.id, now))
-        for each in footer_order(context)
+        for each in now.registry.footer_order(context)
         if each.id not in ("help", f"view_{now.view}")
     ]
     shown = [(each, state) for each, state in entries if state.shown]
     if not now.unseen or now.confirmed:
         # With everything read, reading on is no longer the next thing to do.
-        shown.sort(key=lambda entry: (entry[0].id == "read_on") * 4.5 + (entry[0].rank or 0))
+        shown.sort(
+            key=lambda entry: (entry[0].id == "read_on") * READ_ON_LATER + (entry[0].rank or 0)
+        )
     return shown
 
 
 def _key(each: Action, state: Availability, now: Situation) -> Line:
-    label = each.label
+    label, face = each.label, now.registry.faces(each)
     if each.decides and now.confirmed and now.unseen:
         label = f"{label}, {now.unseen} lines unread"
     if state.filled:
-        role: Role = "keydanger" if each.id == "panel_enter" else "key"
-        return (Piece(f" {each.face} ", role), Piece(f" {label}", "strong"))
+        role: Role = "keydanger" if each.id == "deny_enter" else "key"
+        return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))
     if each.decides and not state.asks:
-        return (Piece(f" {each.face}  {label}", "muted"),)
+        return (Piece(f" {face}  {label}", "muted"),)
     dots = "…" if each.asks or each.decides else ""
-    return (Piece(each.face, "strong"), Piece(f" {label}{dots}", "muted"))
+    return (Piece(face, "strong"), Piece(f" {label}{dots}", "muted"))
 
 
 def panel_question(title: str, agent: str, width: int) -> Line:

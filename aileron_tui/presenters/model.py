@@ -23,6 +23,7 @@ from aileron_core.control_plane.port import (
     Waiting,
 )
 from aileron_core.text import escape
+from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import Arming
 from aileron_tui.presenters.document import agent_name
@@ -54,8 +55,11 @@ class Said:
 class Model:
     """One console's state. Times: `now` is epoch seconds, `at` monotonic seconds."""
 
-    def __init__(self, snapshot: Snapshot, *, arm_seconds: float) -> None:
+    def __init__(
+        self, snapshot: Snapshot, *, arm_seconds: float, registry: Registry = DEFAULT
+    ) -> None:
         self.snapshot = snapshot
+        self.registry = registry
         self.queue = Queue()
         self.queue.load(snapshot.approvals, snapshot.held_back, snapshot.problems)
         self.sessions: tuple[SessionView, ...] = snapshot.sessions
@@ -145,6 +149,7 @@ class Model:
             longer=self.longer,
             problem=item is not None and item.problem is not None,
             several=len(self.queue.items) > 1 or self.view != "waiting",
+            registry=self.registry,
         )
 
     def _general_block(self, item: Item | None) -> Block:

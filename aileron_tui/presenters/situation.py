@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aileron_core.control_plane.port import ApprovalView, HeldBackView
+from aileron_tui.actions import DEFAULT, Registry
 
 __all__ = ["Availability", "Block", "Situation", "availability"]
 
@@ -47,6 +48,8 @@ class Situation:
     """The document has more lines than its pane: there is something to read on to."""
     several: bool = False
     """More than one row to move among."""
+    registry: Registry = DEFAULT
+    """The keys that this console gives to the actions."""
 
     @property
     def needs_second(self) -> bool:
@@ -118,8 +121,8 @@ def _decide(now: Situation, block: Block) -> Availability:
 
 
 def _in_panel(action: str, now: Situation) -> Availability:
-    if action == "panel_enter":
+    if action == "deny_enter":
         if now.deny_block != "none":
             return _ABSENT
         return Availability(shown=True, filled=now.armed)
-    return _PLAIN if action == "panel_leave" else _ABSENT
+    return _PLAIN if action == "deny_leave" else _ABSENT

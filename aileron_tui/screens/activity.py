@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 
 from aileron_core.clock import Clock
-from aileron_tui.actions import bindings_for
+from aileron_tui.actions import Context
 from aileron_tui.messages import RowClicked
 from aileron_tui.presenters import chrome
 from aileron_tui.presenters.activity import (
@@ -28,7 +27,7 @@ __all__ = ["ActivityScreen"]
 class ActivityScreen(ConsoleScreen):
     """The list of committed records. The cursor belongs to a record: new ones do not move it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("activity")
+    CONTEXTS: ClassVar[tuple[Context, ...]] = ("activity",)
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__(model, clock, submit)

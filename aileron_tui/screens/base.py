@@ -1,12 +1,14 @@
 """What every full screen of the console shares: the model, the top bar, the footer, size classes."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from textual import events
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Intent
+from aileron_tui.actions import Context
 from aileron_tui.messages import Relaid, Wanted
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.lines import Piece, wrap
@@ -36,9 +38,14 @@ def width_class(width: int, height: int) -> str:
 class ConsoleScreen(Screen[None]):
     """A page of the console. `redraw` draws everything from the model; nothing else changes it."""
 
+    CONTEXTS: ClassVar[tuple[Context, ...]] = ()
+    """Where its keys come from."""
+
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__()
         self.model = model
+        # Not the class's: which keys there are is the person's to say.
+        self._bindings = model.registry.bindings_for(*self.CONTEXTS)
         self.clock = clock
         self.submit = submit
 
@@ -105,6 +112,7 @@ class ConsoleScreen(Screen[None]):
                 sessions=model.sessions,
                 now=self.clock.now(),
                 width=width,
+                registry=model.registry,
             )
         )
         rows = chrome.banner_lines(

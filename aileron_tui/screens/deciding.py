@@ -52,7 +52,7 @@ class DecidingScreen(ConsoleScreen):
             return  # a timer's last call, while the application ends
         width, now = self.size.width, self.situation
         if self.model.panel == "deny":
-            self.query_one("#panelkeys", Lines).show(chrome.footer_line("panel", now, width))
+            self.query_one("#panelkeys", Lines).show(chrome.footer_line("deny", now, width))
             return
         item = self.model.queue.current
         words = item.approval.words if item is not None and item.approval is not None else None
@@ -136,9 +136,9 @@ class DecidingScreen(ConsoleScreen):
         """Take the file in, if this press counts."""
         self._press("take_in")
 
-    def action_panel_enter(self) -> None:
+    def action_deny_enter(self) -> None:
         """Deny with the reason, if this press counts."""
-        self._press("panel_enter")
+        self._press("deny_enter")
 
     def _press(self, action: str) -> None:
         model = self.model
@@ -170,7 +170,7 @@ class DecidingScreen(ConsoleScreen):
 
     def _decide(self, action: str) -> None:
         now = self.situation
-        block = now.deny_block if action == "panel_enter" else now.block
+        block = now.deny_block if action == "deny_enter" else now.block
         reason = self.query_one("#reason", Reason).value
         intent = self.model.intent(action, reason)
         if block != "none" or intent is None:
@@ -180,7 +180,7 @@ class DecidingScreen(ConsoleScreen):
         self._close_panel()
         self.redraw()
 
-    def action_panel_leave(self) -> None:
+    def action_deny_leave(self) -> None:
         """Leave it waiting."""
         self._close_panel()
         self.redraw()

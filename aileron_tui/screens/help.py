@@ -1,12 +1,9 @@
 """Help: the keys from the registry, and what the signs mean. The only modal."""
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.screen import ModalScreen
 
-from aileron_tui.actions import ACTIONS, Context, bindings_for
+from aileron_tui.actions import Context, Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, line
 from aileron_tui.widgets.linework import Lines
@@ -18,13 +15,13 @@ SIGNS_FROM = 31
 """From this height on the signs stand below the keys; a key must never be the one left out."""
 
 
-def help_lines(context: Context, height: int) -> tuple[Line, ...]:
+def help_lines(registry: Registry, context: Context, height: int) -> tuple[Line, ...]:
     """Return the page: every key of *context* that has a text, then the signs where they fit."""
     rows: list[Line] = [(Piece(wording.HELP_TITLE, "fact"),)]
-    for each in ACTIONS:
-        if context in each.contexts and each.help:
+    for each in registry.here(context):
+        if each.help:
             decides: Line = (Piece("  decides", "attn"),) if each.decides else ()
-            rows.append(line(Piece(f"{each.face:<11}", "strong"), each.help, *decides))
+            rows.append(line(Piece(f"{registry.faces(each):<11}", "strong"), each.help, *decides))
     if height >= SIGNS_FROM:
         rows += [(), (Piece(wording.HELP_SIGNS, "fact"),)]
         rows += [line(Piece(f"{glyph:<11}", "strong"), text) for glyph, text in wording.HELP_GLYPHS]
@@ -35,10 +32,10 @@ def help_lines(context: Context, height: int) -> tuple[Line, ...]:
 class HelpScreen(ModalScreen[None]):
     """The keys of the page below it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("help")
-
-    def __init__(self, context: Context) -> None:
+    def __init__(self, registry: Registry, context: Context) -> None:
         super().__init__()
+        self._bindings = registry.bindings_for("help")
+        self._keys = registry
         self._page: Context = context
 
     def compose(self) -> ComposeResult:
@@ -47,7 +44,9 @@ class HelpScreen(ModalScreen[None]):
 
     def on_resize(self) -> None:
         """Fill in the lines."""
-        self.query_one("#help", Lines).show(*help_lines(self._page, self.size.height))
+        self.query_one("#help", Lines).show(
+            *help_lines(self._keys, self._page, self.size.height)
+        )
 
     def action_close(self) -> None:
         """Go back to what was below."""

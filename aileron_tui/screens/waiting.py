@@ -6,13 +6,12 @@
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
 from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Refresh
 from aileron_core.text import escape
-from aileron_tui.actions import bindings_for
+from aileron_tui.actions import Context
 from aileron_tui.messages import RowClicked
 from aileron_tui.presenters import chrome
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
@@ -40,7 +39,7 @@ __all__ = ["WaitingScreen"]
 class WaitingScreen(DecidingScreen):
     """The list, the item, the voice, the keys; the reason's panel in place of the last two."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("waiting", "panel")
+    CONTEXTS: ClassVar[tuple[Context, ...]] = ("waiting", "deny")
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__(model, clock, submit)

@@ -6,7 +6,7 @@ from itertools import product
 from driving import NOW, Console, drive, mail, short, start
 
 from aileron_core.control_plane.port import PreviewView
-from aileron_tui.actions import ACTIONS, footer_order
+from aileron_tui.actions import ACTIONS, DEFAULT
 from aileron_tui.presenters.chrome import footer_line
 from aileron_tui.presenters.lines import cells, plain
 from aileron_tui.presenters.situation import Situation, availability
@@ -52,16 +52,19 @@ def test_the_footer_names_only_keys_that_do_something() -> None:
     """No dead keys: what is not possible is not in the footer."""
     for now in situations():
         text = plain(footer_line("waiting", now, 300))
-        for each in footer_order("waiting"):
+        for each in DEFAULT.footer_order("waiting"):
             if each.id in ("help", "view_waiting"):
                 continue
-            shown = re.search(rf"(^|\s){re.escape(each.face)}\s+{each.label}", text) is not None
+            shown = (
+                re.search(rf"(^|\s){re.escape(DEFAULT.faces(each))}\s+{each.label}", text)
+                is not None
+            )
             assert shown == availability(each.id, now).shown, (each.id, text)
 
 
 def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     """One key decides one thing, and leaving never decides."""
-    for context in ("waiting", "activity", "panel", "help"):
+    for context in ("waiting", "activity", "deny", "help"):
         keys = [key for each in ACTIONS if context in each.contexts for key in each.keys]
         assert len(keys) == len(set(keys)), context
     deciding = [key for each in ACTIONS if each.decides for key in each.keys]
