@@ -8,14 +8,16 @@ from typing import ClassVar
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
+from textual.message import Message
 from textual.types import AnimationLevel
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import ConsolePort, CoreLost, Fact
 from aileron_core.errors import Unavailable
 from aileron_tui.actions import DEFAULT, Registry
-from aileron_tui.messages import CoreFact, Wanted
+from aileron_tui.messages import CoreFact, Painted, SettleDue, Wanted
 from aileron_tui.presenters import wording
+from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import View
 from aileron_tui.screens.activity import ActivityScreen
@@ -23,12 +25,15 @@ from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.styles.tokens import themes, variables
+from aileron_tui.terminal import ConsoleDriver, InputCame
 
 __all__ = ["EXIT_CORE_LOST", "AileronApp"]
 
 EXIT_CORE_LOST = 70
 BELL_SECONDS = 3.0
 """At most one bell in this time, however many calls arrive."""
+UNREAD_SECONDS = 0.005
+"""How soon a press is looked at again while input waits unread."""
 
 
 class AileronApp(App[int], inherit_bindings=False):
@@ -49,7 +54,7 @@ class AileronApp(App[int], inherit_bindings=False):
         first_frame: Callable[[], object] | None = None,
     ) -> None:
         """Hold *port*; *first_frame* is called once, after the first page was drawn."""
-        super().__init__()
+        super().__init__(driver_class=ConsoleDriver)
         self.title = "aileron"
         self._port = port
         self._clock: Clock = clock if clock is not None else SystemClock()
@@ -66,6 +71,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self._ends_on_signal = False
         self._redraw_due = False
         self._title_shown = ""
+        self._arrivals = 0
         self.animation_level: AnimationLevel = "none"
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -99,6 +105,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self.push_screen(self._pages["waiting"])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
+        self.theme_changed_signal.subscribe(self, lambda _: self._looks_changed())
         self.set_interval(1.0, self._tick)
         self._show_title()
 
@@ -182,13 +189,31 @@ class AileronApp(App[int], inherit_bindings=False):
         decides = event.key in self._deciding
         if model.key_begins(at, decides=decides, moves=event.key in self._moving):
             model.key_ends()
+            if decides:
+                model.arming.refused()
+                self._settle_in(AFTER_SECONDS)
             return
         await super().on_event(event)
         model.key_ends()
         if isinstance(self.screen, ConsoleScreen):
             self.screen.redraw()
 
-    def _pressed_at(self, event: events.Event) -> float:
+    def on_input_came(self, message: InputCame) -> None:
+        """Note what came with a key and makes no event; it stands before the events of its read."""
+        self._arrivals += 1
+        if self._model is None:
+            return
+        at = self._pressed_at(message)
+        if message.kind == "burst":
+            self._model.burst(at)
+        elif message.kind == "mouse":
+            self._model.arming.stirred(at)
+
+    def on_terminal_gone(self) -> None:
+        """Nobody can look or press any more."""
+        self._terminated(signal.SIGHUP)
+
+    def _pressed_at(self, event: Message) -> float:
         """Return when *event* was made, on our clock: handling may come much later."""
         return self._clock.monotonic() - max(0.0, events.Event().time - event.time)
 
@@ -225,8 +250,38 @@ class AileronApp(App[int], inherit_bindings=False):
             case _:
                 await self.action_quit()
 
+    # What stands on screen
+
+    def on_painted(self, message: Painted) -> None:
+        """Tell the page once the terminal has got as far."""
+        driver = self._driver
+        if isinstance(driver, ConsoleDriver):
+            driver.when_drawn(message.then, self._clock.monotonic(), self.cursor_position)
+        else:
+            message.then()
+
+    def on_cursor_position(self, event: events.CursorPosition) -> None:
+        """The terminal says how far it got."""
+        if isinstance(self._driver, ConsoleDriver):
+            self._driver.answered(event.x, event.y)
+
+    def _looks_changed(self) -> None:
+        """Another theme: the same words stand there anew."""
+        if self._model is not None:
+            self._model.arming.changed()
+            self._redraw()
+
+    def _settle_in(self, seconds: float) -> None:
+        self.set_timer(seconds, lambda: self.post_message(SettleDue()))
+
     def on_settle_due(self) -> None:
-        """A press may have had its silence."""
+        """A press may have had its silence, unless something waits that nobody has read yet."""
+        driver = self._driver
+        waits = isinstance(driver, ConsoleDriver) and driver.unread(self._arrivals)
+        if waits and self._model is not None:
+            self._model.arming.unread()
+            self._settle_in(UNREAD_SECONDS)
+            return
         page = self._pages["waiting"]
         if isinstance(page, WaitingScreen):
             page.settle()

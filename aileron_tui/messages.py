@@ -1,12 +1,13 @@
 """Messages of the console's own: what crosses from the core, and from widgets to screens."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from textual.message import Message
 
 from aileron_core.control_plane.port import Fact
 
-__all__ = ["CoreFact", "DocumentScrolled", "Relaid", "RowClicked", "SettleDue", "Wanted"]
+__all__ = ["CoreFact", "DocumentScrolled", "Painted", "Relaid", "RowClicked", "SettleDue", "Wanted"]
 
 
 class CoreFact(Message):
@@ -37,6 +38,13 @@ class Wanted(Message):
     """A key asked for something that the application does: another page, help, the end."""
 
     action: str
+
+
+@dataclass
+class Painted(Message):
+    """A page was written to the terminal; *then* wants to know when it stands there."""
+
+    then: Callable[[], None]
 
 
 class SettleDue(Message):

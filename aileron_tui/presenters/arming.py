@@ -24,7 +24,9 @@ class Arming:
         self._key_at = _NEVER
         self._focused = True
         self._focus_at = _NEVER
+        self._stirred_at = _NEVER
         self._press: tuple[Hashable, float] | None = None
+        self._late = False
         self._burst = 0
         self._dropped = False
 
@@ -42,10 +44,33 @@ class Arming:
     def key(self, at: float) -> None:
         """Any key. One within `AFTER_SECONDS` of a press takes that press back."""
         self._burst = self._burst + 1 if self.in_burst(at) else 1
-        if self._press is not None and at - self._press[1] < AFTER_SECONDS:
+        self._take_back(at)
+        self._key_at = max(at, self._key_at)
+
+    def burst(self, at: float) -> None:
+        """More than one key came in one read: each key that follows from it is in one burst."""
+        self._burst = self._burst if self.in_burst(at) else 0
+        self._take_back(at)
+        self._key_at = max(at, self._key_at)
+
+    def stirred(self, at: float) -> None:
+        """Other input came, the mouse's: a press within `AFTER_SECONDS` of it does not count."""
+        self._take_back(at)
+        self._stirred_at = max(at, self._stirred_at)
+
+    def unread(self) -> None:
+        """Input waits that nobody has read: a press counts only if it turns out to be none."""
+        self._late = self._press is not None
+
+    def refused(self) -> None:
+        """A decide key came in a burst and was dropped unread; that is to be said."""
+        self._dropped = True
+
+    def _take_back(self, at: float) -> None:
+        # Input that was found late may have come early.
+        if self._press is not None and (self._late or at - self._press[1] < AFTER_SECONDS):
             self._press = None
             self._dropped = True
-        self._key_at = max(at, self._key_at)
 
     def paste(self, at: float) -> None:
         """A bracketed paste counts as a key and decides nothing."""
@@ -66,20 +91,22 @@ class Arming:
             and at - self._drawn_at >= self.rest
             and at - self._key_at >= self.rest
             and at - self._focus_at >= self.rest
+            and at - self._stirred_at >= AFTER_SECONDS
         )
 
     def arms_in(self, token: Hashable, at: float) -> float | None:
         """Return the seconds until `armed`, if nothing happens; None where that cannot be."""
         if not self._focused or self._drawn_at is None or token != self._drawn:
             return None
-        return max(0.0, max(self._drawn_at, self._key_at, self._focus_at) + self.rest - at)
+        rested = max(self._drawn_at, self._key_at, self._focus_at) + self.rest
+        return max(0.0, max(rested, self._stirred_at + AFTER_SECONDS) - at)
 
     def press(self, token: Hashable, at: float) -> bool:
         """A decide key went down. Call it in place of `key`. Return whether it may come to count."""
         counts = self.armed(token, at) and self._press is None
         self.key(at)
         if counts:
-            self._press = (token, at)
+            self._press, self._late = (token, at), False
         return counts
 
     def settled(self, at: float) -> Hashable | None:

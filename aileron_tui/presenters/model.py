@@ -203,12 +203,17 @@ class Model:
         """
         self.key_at, self._key_counted = at, False
         self.said = None
-        if not decides:
+        if not decides or self.arming.in_burst(at):
             self.take_back()
         if self.panel != "none" and not self._panel_quiet:
             self._panel_quiet = not self.arming.in_burst(at)
             return not self._panel_quiet
         return self.panel == "none" and not moves and self.arming.in_burst(at)
+
+    def burst(self, at: float) -> None:
+        """Several keys came in one read, at *at*; it is told before the first of them."""
+        self.take_back()
+        self.arming.burst(at)
 
     def key_ends(self) -> None:
         """The key was handled; unless it was a press that counted, it is one more key now."""

@@ -5,7 +5,7 @@ from textual.containers import Vertical
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
-from aileron_tui.messages import DocumentScrolled, SettleDue
+from aileron_tui.messages import DocumentScrolled, Painted, SettleDue
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.model import Model, Token
@@ -62,8 +62,12 @@ class DecidingScreen(ConsoleScreen):
 
     # What stands on screen, and since when
 
+    def _painted(self, token: Token) -> None:
+        """Everything drawn for *token* was written; a slow line may not have brought it yet."""
+        self.post_message(Painted(lambda: self._stands(token)))
+
     def _stands(self, token: Token) -> None:
-        """Everything drawn for *token* was painted: from here on it can be read and rested before."""
+        """What was drawn for *token* is on screen: from here on it can be read and rested before."""
         at = self.clock.monotonic()
         item = self.model.queue.current
         if item is not None and self.model.laid_out != item.version:
@@ -106,7 +110,7 @@ class DecidingScreen(ConsoleScreen):
     def on_document_scrolled(self, message: DocumentScrolled) -> None:
         """Other lines stand there now; they count from their own painting on."""
         message.stop()
-        self.call_after_refresh(self._stands, self.model.token)
+        self.call_after_refresh(self._painted, self.model.token)
 
     # Reading
 

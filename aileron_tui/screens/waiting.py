@@ -82,7 +82,7 @@ class WaitingScreen(DecidingScreen):
             self._draw_item()
             self._draw_empty()
         self._draw_foot()
-        self.call_after_refresh(self._stands, self.model.token)
+        self.call_after_refresh(self._painted, self.model.token)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         items = self.model.queue.items

@@ -199,6 +199,8 @@ def ends_soon(seconds: int) -> str:
 
 def keys_dropped(count: int) -> str:
     """Return what happened to keys that came faster than a person types."""
+    if count < 2:
+        return "Other input came with the key. Nothing was decided."
     return f"{count} keys came at once. Nothing was decided."
 
 

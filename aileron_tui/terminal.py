@@ -1,0 +1,198 @@
+"""The terminal: what comes from it, byte for byte, and when it has drawn what was written.
+
+Textual's own reader ends the program on a byte that is no UTF-8 and tells of keys alone. Whether a
+press was a person's is to be judged by everything that came with it: half an escape sequence, the
+mouse, the start of a paste (CONSOLE 7).
+"""
+
+import os
+import re
+import select
+from codecs import getincrementaldecoder
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from textual._time import get_time
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from aileron_tui.anchoring import anchored
+
+__all__ = ["ConsoleDriver", "InputCame", "Kind", "TerminalGone", "kind_of"]
+
+Kind = Literal["reply", "mouse", "key", "burst"]
+
+_READ = 4096
+_TICK_SECONDS = 0.1
+"""How often the parser is asked for an escape key that nothing followed."""
+_TAGS = 9
+SILENT_SECONDS = 10.0
+"""A terminal that once answered and has not for so long is taken for one that does not answer."""
+_UNANSWERED = 8
+"""After so many questions without any answer no more are asked."""
+
+_REPLY = re.compile(r"\x1b\[(?:\d+;\d+R|\?[\d;]*(?:\$y|c|u)|48;[\d;:]*t)")
+"""Answers of the terminal itself: cursor, modes, attributes, its size."""
+_MOUSE = re.compile(r"(?:\x1b\[<\d+;-?\d+;-?\d+[Mm])+")
+_KEY = re.compile(r"[^\x1b]|\x1b\[[0-9;:?<]*[ -/]*[@-~]|\x1bO[ -~]", re.DOTALL)
+_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+_PASTE_SECONDS = 2.0
+"""A paste that went silent for so long has no end: what comes now is typed again."""
+
+
+def kind_of(text: str, *, whole: bool = True) -> Kind:
+    """Return what one read gave: answers alone, the mouse alone, one key, or more at once.
+
+    Args:
+        text: what was read.
+        whole: it does not end within a character.
+    """
+    rest = _REPLY.sub("", text)
+    if not rest:
+        return "reply" if text and whole else "burst"
+    if _MOUSE.fullmatch(rest):
+        return "mouse"
+    single = whole and rest not in (_PASTE_BEGINS, _PASTE_ENDS) and _KEY.fullmatch(rest)
+    return "key" if single else "burst"
+
+
+@dataclass
+class InputCame(Message, bubble=False):
+    """One read from the terminal gave something; it comes before the events made of it."""
+
+    kind: Kind
+
+
+class TerminalGone(Message, bubble=False):
+    """The terminal hung up: nothing can be read from it any more."""
+
+
+class _Parser:
+    """Textual's parser, made anew after bytes that it fails on and after a paste without an end."""
+
+    def __init__(self, *, debug: bool) -> None:
+        self._debug = debug
+        self._parser = XTermParser(debug)
+        self._tail = ""
+        self._pasting = False
+        self._came_at = 0.0
+
+    def take(self, text: str, at: float) -> list[Message]:
+        """Return the events that *text*, read at *at* (monotonic seconds), completes."""
+        seen = self._tail + text
+        begins, ends = seen.rfind(_PASTE_BEGINS), seen.rfind(_PASTE_ENDS)
+        if begins != ends:
+            self._pasting = begins > ends
+        self._tail, self._came_at = seen[1 - len(_PASTE_BEGINS) :], at
+        return self._safely(lambda: list(self._parser.feed(text)))
+
+    def tick(self, at: float) -> list[Message]:
+        """Return the events that the time completes."""
+        if self._pasting and at - self._came_at > _PASTE_SECONDS:
+            self._anew()
+        return self._safely(lambda: list(self._parser.tick()))
+
+    def _safely(self, work: Callable[[], list[Message]]) -> list[Message]:
+        try:
+            return work()
+        except Exception:  # noqa: BLE001 - a foreign parser on bytes that anybody may send
+            self._anew()
+            return []
+
+    def _anew(self) -> None:
+        old, self._parser = self._parser, XTermParser(self._debug)
+        self._parser.mouse_pixels = old.mouse_pixels
+        self._parser.terminal_size = old.terminal_size
+        self._parser.terminal_pixel_size = old.terminal_pixel_size
+        self._tail, self._pasting = "", False
+
+
+class ConsoleDriver(LinuxDriver):
+    """Textual's driver with a reader that survives any bytes and says what came together."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)  # pyright: ignore[reportUnknownMemberType]
+        self._arrivals = 0
+        self._tag = 0
+        self._asked: deque[tuple[int, float, Callable[[], None] | None]] = deque()
+        self._answers = False
+
+    # Input, on the reader's thread
+
+    def run_input_thread(self) -> None:
+        """Read until told to stop, or until the terminal hangs up."""
+        parser = _Parser(debug=self._debug)
+        decoder = getincrementaldecoder("utf-8")("replace")
+        while not self.exit_event.is_set():
+            ready, _, _ = select.select([self.fileno], [], [], _TICK_SECONDS)
+            if ready:
+                # Before the read: what is read and not yet told of must not look like silence.
+                self._arrivals += 1
+                data = self._read()
+                if not data:
+                    self.send_message(TerminalGone())
+                    return
+                text = decoder.decode(data)
+                whole = not decoder.getstate()[0]
+                self.send_message(InputCame(kind_of(text, whole=whole)))
+                for event in parser.take(text, get_time()) if text else ():
+                    self.process_message(event)
+            for event in parser.tick(get_time()):
+                self.process_message(event)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, _READ)
+        except OSError:  # EIO: the other end is closed
+            return b""
+
+    def unread(self, told: int) -> bool:
+        """Return whether input waits that is not among the *told* arrivals."""
+        # In this order: what leaves the terminal's buffer in between is counted before it does.
+        waits, _, _ = select.select([self.fileno], [], [], 0)
+        return bool(waits) or self._arrivals != told
+
+    # Output, on the application's loop
+
+    def write(self, data: str) -> None:
+        """Write *data*, glyphs of unsure width held in their cells."""
+        super().write(anchored(data))
+
+    def when_drawn(self, then: Callable[[], None], at: float, cursor: tuple[int, int]) -> None:
+        """Call *then* once the terminal says that it got as far as what was written until now.
+
+        It is asked where its cursor is, after the cursor was put to a place that names the question.
+        A terminal that never answered is believed to draw at once.
+
+        Args:
+            then: called here, or from `answered`.
+            at: now, monotonic seconds.
+            cursor: column and row, from 0, that the cursor goes back to.
+        """
+        if self._answers and self._asked and at - self._asked[0][1] > SILENT_SECONDS:
+            self._answers = False
+            self._release(len(self._asked))
+        if not self._answers:
+            then()
+            if len(self._asked) >= _UNANSWERED:
+                return
+        self._tag = self._tag % _TAGS + 1
+        self._asked.append((self._tag, at, then if self._answers else None))
+        x, y = cursor
+        self.write(f"\x1b[1;{self._tag}H\x1b[6n\x1b[{y + 1};{x + 1}H")
+
+    def answered(self, x: int, y: int) -> None:
+        """Take the terminal's answer: its cursor stood in column *x*, row *y*, from 0."""
+        tags = [tag for tag, _, _ in self._asked]
+        if y == 0 and x + 1 in tags:
+            self._answers = True
+            self._release(tags.index(x + 1) + 1)
+
+    def _release(self, count: int) -> None:
+        for _ in range(count):
+            _, _, then = self._asked.popleft()
+            if then is not None:
+                then()
