@@ -14,6 +14,7 @@ from aileron_core.text import escape
 from aileron_tui.actions import Context
 from aileron_tui.messages import RowClicked
 from aileron_tui.presenters import chrome
+from aileron_tui.presenters.around import before_this, equal_calls, rail_lines, who_asks
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.head import item_head
@@ -59,6 +60,7 @@ class WaitingScreen(DecidingScreen):
                 yield Lines(id="head", grows=True)
                 yield Lines(id="gap")
                 yield Document(id="document")
+            yield Lines(id="rail")
         yield Lines(id="empty")
         yield Lines(id="sentence")
         yield from self.compose_foot()
@@ -80,6 +82,7 @@ class WaitingScreen(DecidingScreen):
         else:
             self._draw_list()
             self._draw_item()
+            self._draw_rail()
             self._draw_empty()
         self._draw_foot()
         self.call_after_refresh(self._painted, self.model.token)
@@ -134,6 +137,21 @@ class WaitingScreen(DecidingScreen):
         if content != self._shown_content:
             self._shown_content = content
             document.start_over()
+
+    def _draw_rail(self) -> None:
+        """Draw what is known around the call, where the layout has a rail for it."""
+        item, rail = self.model.queue.current, self.query_one("#rail", Lines)
+        view = item.approval if item is not None else None
+        sections = (
+            ()
+            if view is None or not rail.display
+            else (
+                who_asks(view),
+                before_this(self.model.records, view),
+                equal_calls(self.model.queue.decided, view),
+            )
+        )
+        rail.show(*rail_lines(sections, *rail.size))
 
     def _fit_list(self, head: int) -> None:
         """Give the list its height where it stands above an item whose head has *head* lines."""
