@@ -1,0 +1,37 @@
+"""Sentences on filters."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aileron_core.text import escape
+
+QUESTION: Final = "Show which rows?"
+PLACEHOLDER: Final = "words, agent:codex action:send state:pending age:5m"
+
+
+def bad_age(value: str) -> str:
+    """Return what is wrong with the value of `age:`."""
+    if not value:
+        return "age: wants a time, as in age:5m or age:>2h."
+    return f"{escape(value)} is no age. Say it as in age:5m or age:>2h; units are s, m, h, d."
+
+
+def unknown_field(name: str, known: Sequence[str]) -> str:
+    """Return that rows have nothing of that name, and what they have."""
+    names = ", ".join(f"{each}:" for each in known)
+    return f"No {escape(name)}: in this list. It has {names} and words; quote what is one word."
+
+
+def empty_field(name: str) -> str:
+    """Return that a field was named and nothing said of it."""
+    return f"{escape(name)}: wants a value, as in {escape(name)}:x."
+
+
+def counted(shown: int, total: int) -> str:
+    """Return how many rows a filter lets through."""
+    return f"{shown} of {total}"
+
+
+def none_match(text: str, total: int) -> str:
+    """Return that a filter lets nothing through, and the way back. *text* was rendered."""
+    return f"No item matches {text}. esc shows all {total}."
