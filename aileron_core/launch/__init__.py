@@ -1,0 +1,1 @@
+"""Starting an agent: wired to the console, contained, and gone without a trace."""

@@ -1,0 +1,1 @@
+"""The agents that `aileron launch` knows: one module each."""

@@ -1,0 +1,105 @@
+"""Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own (AGENT-CLIS 4.1)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+from aileron_core.launch.plan import SERVER, AgentFolder, Context, Plan
+
+__all__ = ["CLAUDE"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claude:
+    name: str = "claude"
+    title: str = "Claude Code"
+    program: str = "claude"
+    package: str = "npm install -g @anthropic-ai/claude-code"
+    tried: tuple[str, ...] = ("2.1.330", "2.1.197")
+    folders: tuple[AgentFolder, ...] = (
+        AgentFolder(
+            path=PurePosixPath(".claude"),
+            credentials=(".credentials.json",),
+            leave_out=("projects", "shell-snapshots", "todos", "statsig", "debug", "file-history"),
+        ),
+        AgentFolder(path=PurePosixPath(".claude.json")),
+    )
+    needs: tuple[str, ...] = (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_MAX_RETRIES",
+    )
+    project_files: tuple[str, ...] = (
+        ".mcp.json",
+        ".claude/settings.json",
+        ".claude/settings.local.json",
+    )
+    controls: tuple[str, ...] = (
+        "Aileron's actions are plain tools from the start; Claude Code asks nothing before them.",
+        "One call may take 600 s.",
+        "Telemetry and the marketplace's own installs are off for this run.",
+    )
+    outside: tuple[str, ...] = (
+        "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
+        "MCP servers, hooks and plugins of your own ~/.claude: they run beside Aileron's.",
+        "In the terminal its first prompt may go out before any MCP server is known.",
+    )
+
+    def plan(self, context: Context) -> Plan:
+        """Return `claude` with the server and the settings as files that hold no secret."""
+        server: dict[str, Any] = {
+            "type": "stdio",
+            "command": context.relay,
+            "args": [],
+            "env": {},
+            "timeout": context.call_seconds * 1000,
+            "alwaysLoad": True,
+        }
+        env: dict[str, str] = {
+            "ENABLE_TOOL_SEARCH": "false",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+        }
+        if context.gateway is not None:
+            env["ANTHROPIC_BASE_URL"] = context.gateway
+        settings = {"env": env, "permissions": {"allow": [f"mcp__{SERVER}"]}}
+        # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
+        flags = (
+            f"--mcp-config={context.private}/claude-mcp.json",
+            "--settings",
+            f"{context.private}/claude-settings.json",
+        )
+        return Plan(
+            argv=(self.program, *flags, *context.args),
+            files={
+                "claude-mcp.json": json.dumps({"mcpServers": {SERVER: server}}),
+                "claude-settings.json": json.dumps(settings),
+            },
+            call_seconds=float(context.call_seconds),
+        )
+
+    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what a project's settings would take away, or run outside anybody's sight."""
+        found: list[str] = []
+        for name, text in files.items():
+            try:
+                parsed: Any = json.loads(text)
+            except ValueError as error:
+                found.append(f"{name} cannot be parsed ({error})")
+                continue
+            table = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+            if SERVER in (table.get("mcpServers") or {}):
+                found.append(f"{name} names an MCP server {SERVER}")
+            if table.get("hooks"):
+                found.append(f"{name} sets hooks")
+            env = table.get("env") or {}
+            found += [f"{name} sets env.{key}" for key in env if key.startswith("ANTHROPIC_")]
+            if table.get("apiKeyHelper"):
+                found.append(f"{name} sets apiKeyHelper")
+        return tuple(found)
+
+
+CLAUDE = _Claude()

@@ -1,0 +1,99 @@
+"""The three calls of the Linux kernel that Python does not wrap: death signal, keyring, Landlock scope.
+
+Raw system calls through ctypes (THREATS E4; numbers are the same on all architectures of Linux that
+have them since 5.13, but for `keyctl`).
+"""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+
+__all__ = [
+    "LandlockTooOld",
+    "die_with_parent",
+    "forget_keyring",
+    "landlock_abi",
+    "no_new_privileges",
+    "scope_sockets_and_signals",
+]
+
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
+_CREATE_RULESET_VERSION = 1
+_SCOPE_ABSTRACT_UNIX_SOCKET, _SCOPE_SIGNAL = 1, 2
+SCOPE_ABI = 6
+"""The first Landlock ABI with scopes (Linux 6.12)."""
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219}
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+
+
+class LandlockTooOld(OSError):
+    """The kernel has no Landlock scopes."""
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _fail(what: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Have this process get *signal_number* when its parent ends (Linux; elsewhere nothing)."""
+    if sys.platform == "linux":
+        _libc().prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+
+
+def no_new_privileges() -> None:
+    """Let no program that this process starts gain rights by its file's mode.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    if _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise _fail("PR_SET_NO_NEW_PRIVS")
+
+
+def forget_keyring() -> bool:
+    """Give this process an empty session keyring; return whether the kernel has such a thing."""
+    number = _KEYCTL.get(platform.machine())
+    if number is None:
+        return False
+    return _libc().syscall(number, _KEYCTL_JOIN_SESSION_KEYRING, None, 0, 0, 0) >= 0
+
+
+def landlock_abi() -> int:
+    """Return the kernel's Landlock ABI; 0 where it has none."""
+    if sys.platform != "linux":
+        return 0
+    found: int = _libc().syscall(_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
+    return max(found, 0)
+
+
+def scope_sockets_and_signals() -> None:
+    """Let this process and its children connect to no abstract socket, and signal nobody, outside themselves.
+
+    Set before the sandbox is made; it handles no file-system rights, which would forbid its mounts.
+    Needs `no_new_privileges` first.
+
+    Raises:
+        LandlockTooOld: the kernel's ABI is below 6.
+        OSError: the kernel refused.
+    """
+    if landlock_abi() < SCOPE_ABI:
+        raise LandlockTooOld(0, "this kernel has no Landlock scopes (Linux 6.12 has)")
+    libc = _libc()
+    # struct landlock_ruleset_attr: handled_access_fs, handled_access_net, scoped
+    attributes = struct.pack("QQQ", 0, 0, _SCOPE_ABSTRACT_UNIX_SOCKET | _SCOPE_SIGNAL)
+    ruleset = libc.syscall(_LANDLOCK_CREATE_RULESET, attributes, len(attributes), 0)
+    if ruleset < 0:
+        raise _fail("landlock_create_ruleset")
+    try:
+        if libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0) != 0:
+            raise _fail("landlock_restrict_self")
+    finally:
+        os.close(ruleset)

@@ -1,0 +1,147 @@
+"""What launching an agent consists of: values that one module per agent makes, and the launcher carries out.
+
+A plan is pure: it names programs, flags, environment and files; it reads and writes nothing. Every
+recipe was tried with the real agent (AGENT-CLIS.md tells how and with which version).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Protocol
+
+__all__ = ["SERVER", "Addition", "Agent", "AgentFolder", "Context", "Plan"]
+
+SERVER = "aileron"
+"""The name under which an agent knows Aileron's MCP server."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFolder:
+    """A folder of the agent's own under the person's home: settings, history, credentials.
+
+    In the sandbox the agent gets a private copy that dies with the session (THREATS H5).
+    """
+
+    path: PurePosixPath
+    """Relative to the person's home."""
+    variable: str | None = None
+    """The environment variable that moves it, where there is one."""
+    credentials: tuple[str, ...] = ()
+    """Files in it that are pure credentials; only these are copied back, and only if they parse."""
+    leave_out: tuple[str, ...] = ()
+    """Names in it that are not copied in: large, or nothing that a session needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """Something of ours in a folder of the person's, where the agent leaves no other way.
+
+    Removed at the end, and at the next launch where that did not happen.
+    """
+
+    path: PurePosixPath
+    """A file, relative to the person's home. The folder above it is ours as a whole."""
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a plan is made from. Every path is one that the agent sees, inside its sandbox or out."""
+
+    relay: str
+    """The command `aileron-mcp` of this session: it needs no argument and no environment."""
+    private: PurePosixPath
+    """A folder of this launch alone, 0700, gone at the end; a plan's `files` are put there."""
+    env: Mapping[str, str]
+    """The person's environment, as far as the agent gets it."""
+    args: tuple[str, ...] = ()
+    """The agent's own arguments, from behind `--`."""
+    gateway: str | None = None
+    """`<url>/gw/<gateway token>`, once the console has a gateway; no trailing slash."""
+    call_seconds: int = 600
+    """How long one tool call may take; set where the agent has a setting."""
+    contained: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What will be started. No secret is in it: it may be shown (`--dry-run`) and seen in a process list."""
+
+    argv: tuple[str, ...]
+    """The first is a program's name; the launcher finds it outside the project."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Name -> text, put into `Context.private`, 0600."""
+    additions: tuple[Addition, ...] = ()
+    call_seconds: float = 60.0
+    """How long this agent will wait for one tool call, as wired."""
+
+
+class Agent(Protocol):
+    """One agent that `aileron launch` knows; a new one is one module with such an object, and its test."""
+
+    @property
+    def name(self) -> str:
+        """What a person types: `codex`."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What a person reads: `Codex`."""
+        ...
+
+    @property
+    def program(self) -> str:
+        """The program's name on PATH."""
+        ...
+
+    @property
+    def package(self) -> str:
+        """How it is installed, for a sentence when it is missing."""
+        ...
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """The versions this wiring was tried with, the newest first."""
+        ...
+
+    @property
+    def folders(self) -> tuple[AgentFolder, ...]:
+        """Folders of its own under the person's home."""
+        ...
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of environment variables that it needs from the person, its API keys for one."""
+        ...
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """What Aileron sets in it, a sentence each."""
+        ...
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """What stays outside Aileron's control, a sentence each."""
+        ...
+
+    def plan(self, context: Context) -> Plan:
+        """Return how it is started.
+
+        Raises:
+            InvalidRequest: the person's own arguments take away what the wiring needs.
+        """
+        ...
+
+    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+        """Return a sentence for each setting of a project that takes the wiring away, naming file and key.
+
+        Args:
+            files: the project's own settings files of this agent that are there, by relative path.
+        """
+        ...
+
+    @property
+    def project_files(self) -> tuple[str, ...]:
+        """The project's settings files that this agent reads, relative to the project."""
+        ...

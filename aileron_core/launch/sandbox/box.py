@@ -1,0 +1,136 @@
+"""The command line of bubblewrap: what an agent sees of this machine. Pure, but for looking at paths.
+
+An allow-list: what is not named here is not there. Hiding is by not mounting, never by covering
+(THREATS E2 tells what covering left open, E3 and section 5 what this recipe closes).
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = [
+    "INSIDE",
+    "INSIDE_PRIVATE",
+    "INSIDE_SOCKET",
+    "PROTECTED",
+    "Box",
+    "bwrap_argv",
+    "environment",
+]
+
+INSIDE = "/run/aileron"
+INSIDE_SOCKET = f"{INSIDE}/s.sock"
+INSIDE_PRIVATE = f"{INSIDE}/private"
+
+PROTECTED = (
+    ".git/config", ".git/hooks", "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini",
+    "opencode.json", "opencode.jsonc", ".opencode", ".envrc", ".vscode", ".idea",
+)  # fmt: skip
+"""Names in the project through which an agent reaches the person's own tools (THREATS H4)."""
+
+_PASSED = frozenset(
+    ("TERM", "COLORTERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME", "NO_COLOR",
+     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+     "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "COLUMNS", "LINES")
+)  # fmt: skip
+"""What of the person's environment goes in, beside LC_* and what the agent's module needs."""
+
+_SYSTEM = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
+_RESOLVED = Path("/run/systemd/resolve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """One sandbox."""
+
+    bwrap: str
+    project: Path
+    """Writable, but for `PROTECTED`."""
+    home: Path
+    """The person's home: its place is taken by `own_home`."""
+    own_home: Path
+    """A folder of this launch with private copies of the agent's own files."""
+    private: Path
+    """Seen as `INSIDE_PRIVATE`, read-only."""
+    socket: Path | None
+    """The session's own socket, seen as `INSIDE_SOCKET`."""
+    programs: tuple[Path, ...] = ()
+    """Read-only: the agent's program, its interpreter, ours."""
+    offline: bool = False
+    """No network but the session's socket."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str]:
+    """Return what of the person's environment an agent gets in the sandbox: a list, never the rest."""
+    wanted = _PASSED.union(needs)
+    return {
+        name: value
+        for name, value in given.items()
+        if (name in wanted or name.startswith("LC_")) and not name.startswith("AILERON_")
+    }
+
+
+def bwrap_argv(box: Box, argv: Iterable[str]) -> list[str]:
+    """Return the command that runs *argv* in *box*."""
+    command = [
+        box.bwrap,
+        *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+        "--unshare-cgroup-try",
+        *(["--unshare-net"] if box.offline else []),
+        *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"),
+    ]
+    for name, value in sorted(box.env.items()):
+        command += ["--setenv", name, value]
+    command += _system()
+    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108
+    command += ["--tmpfs", "/run", "--dir", INSIDE]
+    if _RESOLVED.is_dir():
+        command += ["--ro-bind", str(_RESOLVED), str(_RESOLVED)]
+    command += ["--bind", str(box.own_home), str(box.home)]
+    for path in sorted(set(box.programs)):
+        command += ["--ro-bind", str(path), str(path)]
+    command += _project(box)
+    command += ["--ro-bind", str(box.private), INSIDE_PRIVATE]
+    if box.socket is not None:
+        command += ["--bind", str(box.socket), INSIDE_SOCKET]
+    return [*command, "--chdir", str(box.project), "--", *argv]
+
+
+def _system() -> list[str]:
+    """Mount the system's programs and settings; links such as /bin stay links where they are."""
+    command = ["--ro-bind", "/usr", "/usr"]
+    for name in _SYSTEM:
+        path = Path("/", name)
+        if path.is_symlink():
+            command += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            command += ["--ro-bind", str(path), str(path)]
+    return [*command, "--ro-bind", "/etc", "/etc"]
+
+
+def _project(box: Box) -> list[str]:
+    """Mount the project writable, then what in it must not be written."""
+    project = box.project
+    command = ["--bind", str(project), str(project)]
+    git = project / ".git"
+    if git.is_dir() and not git.is_symlink():
+        # Itself a mount, so that nobody can move it away and put another in its place (E17).
+        command += ["--bind", str(git), str(git)]
+    for path in protected(project):
+        command += ["--ro-bind", str(path), str(path)]
+    for prefix in {sys.prefix, sys.base_prefix}:
+        if Path(prefix).is_relative_to(project):
+            command += ["--ro-bind", prefix, prefix]
+    return command
+
+
+def protected(project: Path) -> list[Path]:
+    """Return what is there of the names that must not be written, `.git/modules` included."""
+    found = [project / name for name in PROTECTED]
+    modules = project / ".git" / "modules"
+    if modules.is_dir():
+        found += [each for name in ("config", "hooks") for each in modules.glob(f"*/{name}")]
+    # A link would be mounted where it points to; it is a file of the project like any other.
+    return [path for path in found if path.exists() and not path.is_symlink()]

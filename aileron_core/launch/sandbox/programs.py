@@ -1,0 +1,101 @@
+"""Which folders a program needs to be seen in the sandbox: itself, its packages, its interpreter."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from aileron_core.errors import Forbidden, NotFound
+
+__all__ = ["find_program", "own_interpreter", "roots_of"]
+
+_SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"), Path("/sbin"), Path("/etc"))
+_SHEBANG = 256
+
+
+def find_program(name: str, path: str, project: Path) -> Path:
+    """Return the program *name* of the search path *path*, never one inside *project* (THREATS H31).
+
+    Raises:
+        NotFound: there is none outside the project.
+    """
+    folders = [
+        folder
+        for folder in path.split(os.pathsep)
+        if folder and Path(folder).is_absolute() and not _inside(Path(folder), project)
+    ]
+    found = shutil.which(name, path=os.pathsep.join(folders)) if folders else None
+    if found is None or _inside(Path(found).resolve(), project):
+        raise NotFound(f"There is no program {name} on PATH outside the project {project}.")
+    return Path(found)
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return path == folder or path.resolve().is_relative_to(folder.resolve())
+
+
+def own_interpreter() -> Path:
+    """Return the Python that runs this, past virtual environments."""
+    return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+
+
+def roots_of(program: Path, path: str, *, never: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return what has to be mounted, read-only, so that *program* runs; nothing of the system's own.
+
+    Args:
+        program: as found on the search path.
+        path: the search path, for the interpreter that a script names.
+        never: folders that no mount may hold (the person's home, Aileron's).
+
+    Raises:
+        Forbidden: the program lies so that mounting it would show one of *never* whole.
+    """
+    real = program.resolve()
+    roots = {_root(real)}
+    if program.is_symlink():
+        roots.add(program)
+    if interpreter := _interpreter(real, path):
+        roots.add(_prefix(interpreter.resolve()))
+    wanted = tuple(
+        sorted(root for root in roots if not any(root.is_relative_to(s) for s in _SYSTEM))
+    )
+    for root in wanted:
+        for kept in never:
+            if kept.is_relative_to(root):
+                raise Forbidden(
+                    f"{program} lies so that its folder {root} would show {kept} in the sandbox. "
+                    "Install it elsewhere, or start it with --no-sandbox."
+                )
+    return wanted
+
+
+def _root(real: Path) -> Path:
+    """Return the outermost `node_modules` above a program, else the program's own file or prefix."""
+    parents = [parent for parent in real.parents if parent.name == "node_modules"]
+    if parents:
+        return parents[-1]
+    return (
+        _prefix(real)
+        if real.parent.name == "bin" and (real.parent.parent / "lib").is_dir()
+        else real
+    )
+
+
+def _prefix(program: Path) -> Path:
+    """Return the installation that `<prefix>/bin/<program>` belongs to."""
+    return program.parent.parent if program.parent.name == "bin" else program
+
+
+def _interpreter(real: Path, path: str) -> Path | None:
+    with real.open("rb") as file:
+        head = file.read(_SHEBANG)
+    if not head.startswith(b"#!"):
+        return None
+    words = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
+    if not words:
+        return None
+    if Path(words[0]).name == "env":
+        names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        found = shutil.which(names[0], path=path) if names else None
+        return Path(found) if found else None
+    return Path(words[0])
