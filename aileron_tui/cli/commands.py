@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from aileron_tui.cli.output import EXIT, Context, command_options, shared_options
-from aileron_tui.cli.process import close_memory
+from aileron_tui.cli.process import close_memory, leave_no_hands
 
 __all__ = ["aileron"]
 
@@ -38,6 +38,7 @@ def _console_options(function: Any) -> Any:
 def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
     """Open the console, with the server inside."""
     close_memory()
+    leave_no_hands()
     from aileron_tui.cli.root import run_console
 
     return run_console(context, routes, accept_installed=accept_installed)

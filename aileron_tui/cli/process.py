@@ -1,9 +1,10 @@
 """What a console's process does before anything else; standard library only."""
 
 import ctypes
+import os
 import sys
 
-__all__ = ["close_memory"]
+__all__ = ["close_memory", "leave_no_hands"]
 
 _PR_SET_DUMPABLE = 4
 
@@ -12,3 +13,14 @@ def close_memory() -> None:
     """Close our memory and environment to other programs of this user (Linux; DESIGN 3 and 10)."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def leave_no_hands() -> None:
+    """Drop the variables by which an environment could press keys or load code in the console.
+
+    `TEXTUAL_PRESS` presses keys, `TEXTUAL_DRIVER` imports a module, `TEXTUAL_LOG` and `TEXTUAL_SCREENSHOT`
+    write what is on screen to a file, `ESCDELAY` moves keys in time. A folder's own settings (direnv)
+    may set them without anybody looking.
+    """
+    for name in [name for name in os.environ if name.startswith("TEXTUAL") or name == "ESCDELAY"]:
+        del os.environ[name]
