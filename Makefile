@@ -5,7 +5,7 @@ BIN    := .venv/bin
 # Two workers: the machines that run this have two cores.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo setup test test-all fuzz check format bench pictures connector clean
+.PHONY: help demo setup node test test-all fuzz check format bench pictures connector clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -17,10 +17,13 @@ demo:  ## show the main job live, on a throw-away home
 setup:  ## make .venv with everything that tests and checks need
 	@$(PYTHON) .ci/setup.py test lint connector
 
-test: setup  ## run the whole suite (under 15 minutes on 2 cores)
+node: setup  ## fetch the official TypeScript MCP client and conformance suite (npm) for the tests
+	@$(BIN)/python .ci/node.py
+
+test: node  ## run the whole suite (under 15 minutes on 2 cores)
 	HYPOTHESIS_PROFILE=full $(PYTEST)
 
-test-all: setup  ## the whole suite with many more examples and kills (about an hour)
+test-all: node  ## the whole suite with many more examples and kills (about an hour)
 	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
 
 fuzz: setup  ## the property tests with 2,000 examples each: files, templates, previews, text (minutes)
@@ -50,4 +53,4 @@ connector:  ## rebuild the example connector (needs nothing but .venv)
 	$(BIN)/python examples/connector/build.py
 
 clean:  ## remove what was built
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis tests/node/node_modules tests/node/runtime/node_modules
