@@ -1,6 +1,7 @@
 """Rows of the waiting list and of the list of decisions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aileron_core.control_plane.port import ApprovalView
 from aileron_core.errors import Problem
@@ -73,10 +74,9 @@ def row_lines(
         return ((),)
     if compact:
         agent = cut(outside(view.agent, "muted"), 9)
-        pad = Piece(" " * (10 - cells(agent)))
-        time_left = _left(view, now, item)
-        gap = Piece(" " * max(0, 6 - cells(time_left)))
-        return (spread(first, line(*agent, pad, gap, *time_left, " "), width),)
+        right = _left(view, now, item) if item.waits else _tag(item, hidden=False)
+        gap = Piece(" " * max(1, 16 - cells(agent) - cells(right)))
+        return (spread(first, line(*agent, gap, *right, " "), width),)
     about = line(
         *cut(outside(view.agent, "muted"), 12), Piece(f" · {age(now - view.requested_at)}", "muted")
     )
@@ -99,9 +99,12 @@ def _first(item: Item, *, selected: bool) -> Line:
         name = outside(item.held.name, "gist" if selected else "text") if item.held else ()
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
-    glyph = _glyph(view)
+    role: Role = "gist" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
-    return line(_edge(selected), glyph, " ", effect, *_gist(view, selected=selected))
+    if not item.waits:
+        # It was answered: it stays for a moment, dimmed, so that nothing moves under the eye.
+        role, effect = "muted", replace(effect, role="muted")
+    return line(_edge(selected), _glyph(view), " ", effect, *_gist(view, role))
 
 
 def _place(problem: Problem) -> str:
@@ -110,15 +113,15 @@ def _place(problem: Problem) -> str:
     return f"{place} {problem.key}" if problem.key else place
 
 
-def _gist(view: ApprovalView, *, selected: bool) -> Line:
+def _gist(view: ApprovalView, role: Role) -> Line:
     """Return Aileron's reading in one line, or the arguments, marked as the agent's words."""
     if view.preview.gist:
-        return outside(view.preview.gist, "gist" if selected else "text")
+        return outside(view.preview.gist, role)
     words: list[Piece] = [Piece("┊ ", "claimbar")]
     for index, field in enumerate(view.sent[:4]):
         words += [Piece(", " if index else "", "claim"), *outside(field.label, "claim")]
         words += [Piece(" ", "claim"), *outside(field.value[:200], "claim")]
-    return line(*words) if view.sent else outside(view.title, "gist" if selected else "text")
+    return line(*words) if view.sent else outside(view.title, role)
 
 
 def _glyph(view: ApprovalView) -> Piece:
@@ -164,7 +167,7 @@ def queue_header(count: int, nearest: float | None, now: float, width: int) -> L
     """Return the line above a waiting list of *count* rows, with its *nearest* deadline."""
     if not count:
         return ()
-    first = line(" ", Piece(wording.WAITING, "muted"), "  ", Piece(wording.OLDEST_FIRST, "faint"))
+    first = line(" ", Piece(wording.WAITING, "muted"), "  ", Piece(wording.OLDEST_FIRST, "muted"))
     if nearest is None:
         return spread(first, (), width)
     rest = Piece(left(nearest - now), "strong")
@@ -180,7 +183,7 @@ def out_of_sight(above: int, below: int) -> Line:
 
 def decided_lines(decided: Sequence[ApprovalView], width: int) -> tuple[Line, ...]:
     """Return the list of the last five decisions, with its heading."""
-    head = line(" ", Piece(wording.DECIDED, "muted"), "  ", Piece(wording.NEWEST_FIRST, "faint"))
+    head = line(" ", Piece(wording.DECIDED, "muted"), "  ", Piece(wording.NEWEST_FIRST, "muted"))
     return (head, *(_decided_line(view, width) for view in decided[:5]))
 
 

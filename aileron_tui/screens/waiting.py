@@ -104,7 +104,8 @@ class WaitingScreen(DecidingScreen):
         queue, now = self.model.queue, self.clock.now()
         rows = self.query_one("#queue", RowList)
         items = queue.items
-        rows.show(len(items), 1 if self._compact else 2, queue.index(queue.selected))
+        height = 1 if self._compact else 2
+        rows.show(len(items), height, queue.index(queue.selected), queue.selected)
         width = self.query_one("#side").size.width
         more = out_of_sight(*rows.hidden_rows)
         if self._compact:

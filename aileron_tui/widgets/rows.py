@@ -1,6 +1,6 @@
 """A list of rows of equal height that draws only what is in view."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeAlias
 
 from textual import events
@@ -19,7 +19,10 @@ DrawRow: TypeAlias = Callable[[int, int, bool], tuple[Line, ...]]
 
 
 class RowList(ScrollView, can_focus=False):
-    """Rows, one of them selected. It never scrolls but to keep the selected one in view, or by wheel."""
+    """Rows, one of them selected. It scrolls to keep a newly selected one in view, and by the wheel.
+
+    Rows that come or go scroll nothing: where they do so above the selected one, it stays at its place.
+    """
 
     COMPONENT_CLASSES = ROLE_CLASSES
 
@@ -29,14 +32,24 @@ class RowList(ScrollView, can_focus=False):
         self._count = 0
         self._row_height = 1
         self._selected = 0
+        self._key: Hashable = None
 
-    def show(self, count: int, row_height: int, selected: int) -> None:
-        """Take the number of rows and which is selected, and draw what is in view."""
-        moved = (count, row_height, selected) != (self._count, self._row_height, self._selected)
-        self._count, self._row_height, self._selected = count, row_height, selected
+    def show(self, count: int, row_height: int, selected: int, key: Hashable = None) -> None:
+        """Take the number of rows and which is selected, and draw what is in view.
+
+        *key* names what the selected row is about: while it stays the same, nobody moved the cursor.
+        """
+        before = (self._key, self._row_height)
+        shift = (selected - self._selected) * row_height
+        moved = before != (key, row_height) or (key is None and bool(shift))
+        self._count, self._row_height = count, row_height
+        self._selected, self._key = selected, key
         self.virtual_size = Size(self.size.width, count * row_height)
         if moved:
             self._keep_in_view()
+        elif shift:
+            y = self.scroll_offset.y + shift
+            self.scroll_to(y=y, animate=False, force=True, immediate=True)
         self.refresh()
 
     def _keep_in_view(self) -> None:
@@ -47,6 +60,12 @@ class RowList(ScrollView, can_focus=False):
         """Keep the selected row in view, and say so: what is out of sight differs."""
         self._keep_in_view()
         self.post_message(Relaid())
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Say that other rows are out of sight."""
+        super().watch_scroll_y(old_value, new_value)
+        if round(old_value) != round(new_value):
+            self.post_message(Relaid())
 
     @property
     def hidden_rows(self) -> tuple[int, int]:
