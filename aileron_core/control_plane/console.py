@@ -8,18 +8,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from aileron_core import tasks
+from aileron_core.control_plane.intents import carry_out
 from aileron_core.control_plane.plane import ControlPlane
-from aileron_core.control_plane.port import (
-    Approve,
-    CoreLost,
-    Deny,
-    Fact,
-    Intent,
-    IntentRefused,
-    Refresh,
-    Snapshot,
-    TakeIn,
-)
+from aileron_core.control_plane.port import CoreLost, Fact, Intent, IntentRefused, Snapshot
 from aileron_core.errors import AileronError, StorageUnavailable, Unavailable
 
 __all__ = ["CoreThread", "Serving"]
@@ -113,18 +104,8 @@ class CoreThread:
 
     async def _carry_out(self, intent: Intent) -> None:
         assert self._plane is not None
-        desk, library = self._plane.desk, self._plane.library
         try:
-            if isinstance(intent, Approve):
-                await desk.approve(
-                    intent.approval_id, intent.digest, unseen_lines=intent.unseen_lines
-                )
-            elif isinstance(intent, Deny):
-                await desk.deny(intent.approval_id, intent.reason)
-            elif isinstance(intent, Refresh):
-                await desk.refresh(intent.approval_id)
-            elif isinstance(intent, TakeIn):
-                await library.take_in(intent.kind, intent.name, intent.digest, by="person")
+            await carry_out(self._plane, intent)
         except AileronError as error:
             if isinstance(error, StorageUnavailable):
                 self._plane.news.unwritable(error.message)

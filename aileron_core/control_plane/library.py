@@ -8,17 +8,19 @@ from pathlib import Path
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, Entry, Scan, read_file, scan
 from aileron_core.actions.model import Action
-from aileron_core.canonical import sha256_hex
+from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.connectors.protocol import Connector, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
-from aileron_core.control_plane.port import HeldBackView
+from aileron_core.control_plane.library_view import Shelf, held_back_views, library_items
+from aileron_core.control_plane.port import HeldBackView, LibraryItemView
 from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
 from aileron_core.gate import Loaded
 from aileron_core.pins import rows as pins
+from aileron_core.pins.rows import Pin
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.record import AuditRecord
 
@@ -40,7 +42,20 @@ class HomeLibrary:
         clock: Clock,
         routes: Sequence[Route],
         changed: Callable[[], None],
+        guard: Callable[[Connector], Connector],
     ) -> None:
+        """Read nothing yet; see `load`.
+
+        Args:
+            actions: the folder of action files.
+            store: where connectors lie.
+            registry: what makes them ready to be called.
+            database: where it is written what was taken in.
+            clock: the time.
+            routes: where requests of some hosts really go.
+            changed: called after each reading or taking in.
+            guard: gives what a run calls in place of a connector.
+        """
         self._folder = actions
         self._store = store
         self._registry = registry
@@ -48,11 +63,13 @@ class HomeLibrary:
         self._clock = clock
         self._routes = {route.host: f"{route.address}:{route.port}" for route in routes}
         self._changed = changed
+        self._guard = guard
         self._scan = Scan()
         self._installed: Mapping[str, WasmConnector] = {}
         self._warmed: set[str] = set()
         self._store_problems: tuple[Problem, ...] = ()
-        self._pins: dict[tuple[str, str], str] = {}
+        self._pins: dict[tuple[str, str], Pin] = {}
+        self._refused: set[tuple[str, str, str]] = set()
         self._catalog = Catalog(self._scan, {})
         self._seen: object = None
         self._reading = asyncio.Lock()
@@ -71,7 +88,7 @@ class HomeLibrary:
             raise self._missing(name)
         connectors: dict[str, Connector] = {}
         for requirement in action.requires:
-            connectors[requirement.fqn] = self._installed[requirement.hash]
+            connectors[requirement.fqn] = self._guard(self._installed[requirement.hash])
         return Loaded(action=action, connectors=connectors, routed=self._routed(connectors))
 
     async def changed_since(self, loaded: Loaded) -> str:
@@ -91,9 +108,15 @@ class HomeLibrary:
                 self._store.read(identity.hash)
             except (HashMismatch, NotFound):
                 return f"the bytes of the connector {identity.fqn} were changed"
-        if self._pins.get(("action", loaded.action.file)) != digest:
-            return f"the action file {loaded.action.file} is not the one that was taken in"
+            if self._taken_in("connector", identity.ref) != identity.hash:
+                return f"the connector {identity.ref} was held back"
+        if self._taken_in("action", loaded.action.file) != digest:
+            return f"the action file {loaded.action.file} was held back"
         return ""
+
+    def _taken_in(self, kind: str, name: str) -> str | None:
+        pin = self._pins.get((kind, name))
+        return pin.digest if pin else None
 
     def _missing(self, name: str) -> AileronError:
         for entry in self._catalog.entries:
@@ -130,44 +153,19 @@ class HomeLibrary:
 
     def held_back(self) -> tuple[HeldBackView, ...]:
         """Return what lies there and was not taken in, or not in this form."""
-        views = [self._held_action(entry) for entry in self._catalog.held_back()]
-        for installed in self._installed.values():
-            name = installed.identity.ref
-            pinned = self._pins.get(("connector", name))
-            if pinned == installed.identity.hash:
-                continue
-            views.append(
-                HeldBackView(
-                    kind="connector",
-                    name=name,
-                    file="",
-                    digest=installed.identity.hash,
-                    why="changed" if pinned else "new",
-                    gated=None,
-                    connector=installed.identity.fqn,
-                    hosts=installed.hosts,
-                )
-            )
-        return tuple(views)
+        return held_back_views(self._shelf())
 
-    def _held_action(self, entry: Entry) -> HeldBackView:
-        assert entry.action is not None
-        hashes = {requirement.hash for requirement in entry.action.requires}
-        hosts = {
-            host
-            for digest, installed in self._installed.items()
-            if digest in hashes
-            for host in installed.hosts
-        }
-        return HeldBackView(
-            kind="action",
-            name=entry.name,
-            file=entry.file,
-            digest=entry.sha256,
-            why="changed" if ("action", entry.file) in self._pins else "new",
-            gated=entry.action.gated,
-            connector=", ".join(requirement.fqn for requirement in entry.action.requires),
-            hosts=tuple(sorted(hosts)),
+    def items(self) -> tuple[LibraryItemView, ...]:
+        """Return everything that lies there, whatever its state."""
+        return library_items(self._shelf())
+
+    def _shelf(self) -> Shelf:
+        return Shelf(
+            catalog=self._catalog,
+            installed=self._installed,
+            store_problems=self._store_problems,
+            pins=self._pins,
+            refused=self._refused,
         )
 
     # Reading the folders
@@ -175,7 +173,8 @@ class HomeLibrary:
     async def load(self) -> None:
         """Read pins and folders; called once at start."""
         found = await self._database.read(pins.all_pins)
-        self._pins = {(pin.kind, pin.name): pin.digest for pin in found}
+        self._pins = {(pin.kind, pin.name): pin for pin in found}
+        self._refused = await self._database.read(pins.held_back)
         await self._rescan()
 
     async def poll(self) -> None:
@@ -206,9 +205,7 @@ class HomeLibrary:
             self._judge()
 
     def _judge(self) -> None:
-        taken_in = {
-            name: digest for (kind, name), digest in self._pins.items() if kind == "connector"
-        }
+        taken_in = self._digests("connector")
         installed = {digest: each.identity for digest, each in self._installed.items()}
         usable = {
             digest for digest, found in installed.items() if taken_in.get(found.ref) == digest
@@ -218,12 +215,16 @@ class HomeLibrary:
             tasks.spawn(_warm(self._installed[digest]), name="compile a connector")
         self._catalog = Catalog(
             self._scan,
-            {name: digest for (kind, name), digest in self._pins.items() if kind == "action"},
+            self._digests("action"),
             extra_problems=lambda action: offer_problems(action, installed, taken_in),
         )
         self._changed()
 
-    # Taking in
+    def _digests(self, kind: str) -> dict[str, str]:
+        """Return by name the digest of everything of *kind* that was taken in."""
+        return {name: pin.digest for (of, name), pin in self._pins.items() if of == kind}
+
+    # Taking in, and back
 
     async def take_in(self, kind: str, name: str, digest: str, *, by: str) -> None:
         """Record that exactly *digest* counts from now on.
@@ -250,26 +251,62 @@ class HomeLibrary:
 
     async def _pin(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
         now = self._clock.now()
+        taken = [
+            Pin(kind=kind, name=name, digest=digest, taken_at=now, taken_by=by)
+            for kind, name, digest in found
+        ]
 
         def unit(tx: Tx) -> None:
-            for kind, name, digest in found:
-                pins.put(
-                    tx, pins.Pin(kind=kind, name=name, digest=digest, taken_at=now, taken_by=by)
-                )
-                tx.record(
-                    AuditRecord(
-                        at=rfc3339(now),
-                        event="library.taken_in",
-                        actor="person",
-                        summary=f"Took in the {kind} {name}"
-                        + (" (--accept-installed)" if by != "person" else ""),
-                        extra={"kind": kind, "name": name, "digest": digest, "by": by},
-                    )
-                )
+            for pin in taken:
+                pins.put(tx, pin)
+                how = " (--accept-installed)" if by != "person" else ""
+                tx.record(self._record(pins.TAKEN_IN, pin, f"Took in the {pin.kind}", how))
 
         await self._database.write(unit)
-        self._pins.update({(kind, name): digest for kind, name, digest in found})
+        for pin in taken:
+            self._pins[pin.kind, pin.name] = pin
+            self._refused.discard((pin.kind, pin.name, pin.digest))
         self._judge()
+
+    async def hold_back(self, kind: str, name: str, digest: str) -> None:
+        """Record that what was taken in with *digest* counts no more; agents stop seeing it at once.
+
+        Args:
+            kind: `action` or `connector`.
+            name: the action's name, or the connector's `fqn@version`.
+            digest: of the bytes that a person was shown.
+
+        Raises:
+            Conflict: nothing of that name counts in these bytes.
+        """
+        names = {name}
+        if kind == "action":  # an action counts by its file's name
+            names = {entry.file for entry in self._catalog.entries if entry.name == name}
+        pinned = (self._pins.get((kind, each)) for each in sorted(names))
+        found = next((pin for pin in pinned if pin and pin.digest == digest), None)
+        if found is None:
+            raise Conflict(f"{name} does not count in the form that you saw. Nothing changed.")
+
+        def unit(tx: Tx) -> None:
+            pins.drop(tx, found.kind, found.name)
+            tx.record(self._record(pins.HELD_BACK, found, f"Held back the {found.kind}"))
+
+        await self._database.write(unit)
+        self._pins.pop((found.kind, found.name), None)
+        self._refused.add((found.kind, found.name, found.digest))
+        self._judge()
+
+    def _record(self, event: str, pin: Pin, what: str, how: str = "") -> AuditRecord:
+        extra: dict[str, Json] = {"kind": pin.kind, "name": pin.name, "digest": pin.digest}
+        if event == pins.TAKEN_IN:
+            extra["by"] = pin.taken_by
+        return AuditRecord(
+            at=rfc3339(self._clock.now()),
+            event=event,
+            actor="person",
+            summary=f"{what} {pin.name}{how}",
+            extra=extra,
+        )
 
 
 async def _warm(connector: WasmConnector) -> None:

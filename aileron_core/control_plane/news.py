@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
+from aileron_core.clock import Clock
 from aileron_core.control_plane.library import HomeLibrary
 from aileron_core.control_plane.port import (
     ApprovalUpdated,
@@ -15,7 +16,9 @@ from aileron_core.control_plane.port import (
     SessionView,
     StorageHealth,
 )
+from aileron_core.control_plane.tally import Tally
 from aileron_core.control_plane.views import approval_view, record_view, session_view
+from aileron_core.control_plane.waiters import Waiters
 from aileron_core.errors import AileronError
 from aileron_core.events import EventBus
 from aileron_core.gate import Held
@@ -27,6 +30,9 @@ from aileron_core.words import two_words
 
 __all__ = ["News"]
 
+_COUNTS_SECONDS = 0.25
+"""How long changed counts of sessions wait for more of them: calls may come by the hundred."""
+
 
 class News:
     """Turns what happens in the rooms into facts.
@@ -35,6 +41,7 @@ class News:
         facts: where they are published, on the core's loop.
         book: the runs.
         sessions: the sessions.
+        clock: the time.
         preview_seconds: how long a preview may take, for the screen.
     """
 
@@ -43,12 +50,17 @@ class News:
         facts: EventBus[Fact],
         book: RunBook,
         sessions: SessionBook,
+        clock: Clock,
         *,
         preview_seconds: float,
     ) -> None:
         self._facts = facts
         self._book = book
         self._sessions = sessions
+        self.waiters = Waiters(clock, self._waiting_changed)
+        """The calls that are held for an answer."""
+        self._tally = Tally()
+        self._counts_due = False
         self._preview_seconds = preview_seconds
         self._loop = asyncio.get_running_loop()
         self.health = StorageHealth(writable=True)
@@ -61,17 +73,43 @@ class News:
 
     def sessions(self) -> tuple[SessionView, ...]:
         """Return the open sessions."""
-        return tuple(session_view(session, self._sessions) for session in self._sessions.all())
+        return tuple(
+            session_view(
+                session,
+                self._sessions,
+                waiting=self._tally.waiting(session.session_id),
+                running=self._tally.running(session.session_id),
+            )
+            for session in self._sessions.all()
+        )
 
     def _view(self, held: Held) -> ApprovalView:
-        return approval_view(held, self._sessions, self._preview_seconds)
+        return approval_view(held, self._sessions, self.waiters, self._preview_seconds)
 
     # What has changed
 
     def run_changed(self, held: Held) -> None:
         """A run is new or differs."""
+        if self._tally.count(held) and not self._counts_due:
+            self._counts_due = True
+            self._loop.call_later(_COUNTS_SECONDS, self._tell_counts)
         if held.row.gated:
             self._facts.publish(ApprovalUpdated(view=self._view(held)))
+
+    def _tell_counts(self) -> None:
+        self._counts_due = False
+        self.sessions_changed()
+
+    def _waiting_changed(self, approval_id: str) -> None:
+        """An agent stopped waiting for an answer, or waits for it again."""
+        held = self._book.approval(approval_id)
+        if held is not None:
+            self.run_changed(held)
+
+    def recovered(self) -> None:
+        """The runs of an earlier life are in the book: nobody was told of each."""
+        for held in self._book:
+            self._tally.count(held)
 
     def sessions_changed(self) -> None:
         """A session came, went, or is held or not."""
@@ -84,6 +122,7 @@ class News:
                 held_back=library.held_back(),
                 problems=library.problems(),
                 actions_ready=len(library.ready()),
+                library=library.items(),
             )
         )
 

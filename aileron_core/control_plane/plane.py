@@ -1,7 +1,6 @@
 """The composition root of the core: it opens a home and puts the rooms together."""
 
 import asyncio
-import json
 import logging
 import os
 import re
@@ -10,11 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Self
 
 from aileron_core import tasks
-from aileron_core.approval import rows as run_rows
 from aileron_core.approval.transitions import State
 from aileron_core.audit.chain import seal
 from aileron_core.audit.head import JOURNAL, HeadFile
@@ -27,10 +24,15 @@ from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.control_plane.asking import bring_back_claims
+from aileron_core.control_plane.auditing import AuditReader
+from aileron_core.control_plane.daemon_file import write_daemon_file
+from aileron_core.control_plane.forgetting import Forgetting
 from aileron_core.control_plane.library import HomeLibrary
 from aileron_core.control_plane.news import News
 from aileron_core.control_plane.port import Fact, Snapshot
 from aileron_core.control_plane.session_desk import SessionDesk, nobody
+from aileron_core.control_plane.stopping import EverythingStop, Stops
 from aileron_core.control_plane.views import records_from
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
@@ -57,7 +59,6 @@ __all__ = ["ControlPlane", "PlaneOptions"]
 _log = logging.getLogger(__name__)
 _TICK = 0.5
 _SETTLE = 3.0
-_FORGET_EVERY = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,6 @@ class ControlPlane:
         self._moved: EventBus[Held] = EventBus()
         self._book = RunBook()
         self._tick: asyncio.Task[None] | None = None
-        self._forgot_at = 0.0
 
     # Life
 
@@ -108,7 +108,11 @@ class ControlPlane:
     async def _open(self) -> None:
         settings = GateSettings(expires_seconds=self.options.settings.expires_seconds)
         self.news = News(
-            self.facts, self._book, self.sessions, preview_seconds=settings.preview_seconds
+            self.facts,
+            self._book,
+            self.sessions,
+            self.clock,
+            preview_seconds=settings.preview_seconds,
         )
         self.database = Database(self.home.database, seal)
         # Before the first record of this life overwrites what the last one left.
@@ -124,6 +128,7 @@ class ControlPlane:
         self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
         self._engine = WasmEngine(self._outgoing)
+        self._stops = Stops(self._engine.stop_running)
         self._registry = ConnectorRegistry(self._store, self._engine)
         self.library = HomeLibrary(
             actions=self.home.actions,
@@ -133,6 +138,7 @@ class ControlPlane:
             clock=self.clock,
             routes=self.options.routes,
             changed=lambda: self.news.library_changed(self.library),
+            guard=self._stops.guarded,
         )
         self._compose(settings)
         self.session_desk = SessionDesk(
@@ -147,11 +153,20 @@ class ControlPlane:
         if self.options.accept_installed:
             await self.library.accept_all()
         await self._recover(await self.session_desk.load())
+        self.audit = AuditReader(self.home, self.database, self.clock)
+        self.everything_stop = EverythingStop(
+            stops=self._stops,
+            pause=self.pause,
+            desk=self.desk,
+            book=self._book,
+            moved=self._moved,
+            sessions=self.session_desk,
+            note=self.note,
+        )
         self._moved.subscribe(self.news.run_changed)
         self._tick = tasks.spawn(self._ticking(), name="tick")
 
     def _compose(self, settings: GateSettings) -> None:
-        self._gate_settings = settings
         journal = Journal(self.database, self.clock, self._moved, self.options.failpoint)
         executor = Executor(self.clock)
         locks = ConnectorLocks()
@@ -177,6 +192,7 @@ class ControlPlane:
             library=self.library,
             locks=locks,
             clock=self.clock,
+            settings=settings,
             pause=self.pause,
         )
         self.desk = Desk(
@@ -189,6 +205,8 @@ class ControlPlane:
             settings=settings,
             pause=self.pause,
         )
+        days = settings.keep_arguments_days
+        self._forgetting = Forgetting(self.database, self.desk, self.clock, days=days)
 
     async def _note_start(self, contradiction: str) -> None:
         extra = {
@@ -215,31 +233,16 @@ class ControlPlane:
             session_of=lambda session_id: known.get(session_id) or nobody(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
-        await self._forget_old()
+        await self._forgetting.sweep()
         await recovery.recover()
-
-    async def _forget_old(self) -> None:
-        """Remove arguments that have been kept long enough (WIRE.md, Defaults)."""
-        before = self.clock.now() - self._gate_settings.keep_arguments_days * 86400
-        await self.database.write(lambda tx: self._forget(tx, before))
-        self.desk.forget(before)
-        self._forgot_at = self.clock.now()
-
-    def _forget(self, tx: Tx, before: float) -> None:
-        if count := run_rows.forget_before(tx, before):
-            tx.record(
-                self._record(
-                    "arguments.forgotten",
-                    "aileron",
-                    f"Forgot the arguments of {count} old runs",
-                    {},
-                )
-            )
+        await bring_back_claims(self._book, self.database)
+        self.news.recovered()
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Stop, in the reverse order. Effects in flight get `_SETTLE` seconds to end on record."""
         if self._tick is not None:
             self._tick.cancel()
+        self.audit.close()
         await self._settle()
         with suppress(AileronError):
             await self.database.write(
@@ -274,14 +277,26 @@ class ControlPlane:
                 await self.library.poll()
                 await self.desk.sweep()
                 await self.session_desk.sweep()
-                if self.clock.now() - self._forgot_at > _FORGET_EVERY:
-                    await self._forget_old()
+                self.news.waiters.sweep(self._is_open)
+                await self._forgetting.sweep()
                 if not self.news.health.writable:
                     await self._probe()
             except StorageUnavailable as error:
                 self.news.unwritable(error.message)
             except (AileronError, OSError, sqlite3.Error) as error:
                 _log.error("a tick failed with %s", type(error).__name__)
+
+    def _is_open(self, approval_id: str) -> bool:
+        held = self._book.approval(approval_id)
+        return held is not None and not held.is_final
+
+    async def note(self, event: str, summary: str) -> None:
+        """Put on record what a person did with the console itself.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+        await self.database.write(lambda tx: tx.record(self._record(event, "person", summary, {})))
 
     async def _probe(self) -> None:
         """See whether the database can be written again, by recording that it could not."""
@@ -330,14 +345,7 @@ class ControlPlane:
                 tx.record(self._record("console.port", "aileron", f"Listens on port {port}", {}))
 
             await self.database.write(unit)
-        content = {
-            "version": 1,
-            "url": self.url,
-            "socket": str(self.home.socket),
-            "pid": os.getpid(),
-            "started_at": rfc3339(self.clock.now()),
-        }
-        _write_private(self.home.daemon, json.dumps(content))
+        write_daemon_file(self.home, self.url, self.clock.now())
 
     def status(self) -> dict[str, Any]:
         """Return what `aileron status` shows."""
@@ -371,17 +379,11 @@ class ControlPlane:
             records=found,
             head_words=two_words(self.database.head.hash),
             health=self.news.health,
+            library=self.library.items(),
+            paused_at=self.pause.since,
         )
 
     def _record(self, event: str, actor: str, summary: str, extra: dict[str, Any]) -> AuditRecord:
         return AuditRecord(
             at=rfc3339(self.clock.now()), event=event, actor=actor, summary=summary, extra=extra
         )
-
-
-def _write_private(path: Path, text: str) -> None:
-    temporary = path.with_suffix(".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(text)
-    temporary.replace(path)

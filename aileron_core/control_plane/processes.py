@@ -1,24 +1,105 @@
 """What the kernel says of a process (Linux; elsewhere nothing is known and nothing is claimed)."""
 
+import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["executable_of", "is_ancestor"]
+from aileron_core.sessions.model import Process
+
+__all__ = ["is_ancestor", "process_of"]
 
 _DEEPEST = 64
+_PARENTS = 8
+_LONGEST = 1024
+"""Characters of a path. Linux allows 4,096 bytes; the rest is named by its length."""
 
 
-def executable_of(pid: int) -> str:
-    """Return the path of the program that *pid* runs; empty where the kernel does not say."""
+def process_of(pid: int) -> Process | None:
+    """Return what the kernel says of *pid* now; None where it says nothing.
+
+    All of it is of one process, even where its number is given to another meanwhile. Names and
+    paths are of its owner's choosing, so they are as hostile as any text.
+    """
     try:
-        return str(Path(f"/proc/{pid}/exe").readlink())
+        folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
+        return None
+    try:
+        parent, ticks = _stat(folder)
+        return Process(
+            pid=pid,
+            executable=_link(folder, "exe"),
+            cwd=_link(folder, "cwd"),
+            parents=_parents(parent),
+            started_at=_epoch(ticks),
+        )
+    except (OSError, ValueError, IndexError):
+        return None  # it has ended
+    finally:
+        os.close(folder)
+
+
+def _stat(folder: int) -> tuple[int, int]:
+    """Return the parent's pid and the start in clock ticks since boot (proc(5), fields 4 and 22)."""
+    # The name in parentheses may hold blanks and parentheses of its own.
+    fields = _read(folder, "stat").rpartition(")")[2].split()
+    return int(fields[1]), int(fields[19])
+
+
+def _read(folder: int, name: str) -> str:
+    handle = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.read(handle, 4096).decode("utf-8", "backslashreplace")
+    finally:
+        os.close(handle)
+
+
+def _link(folder: int, name: str) -> str:
+    """Return where a link of the process leads; empty where that is not for us to see."""
+    try:
+        target = os.readlink(name, dir_fd=folder)
+    except PermissionError:
         return ""
+    except FileNotFoundError:
+        return ""  # a thread of the kernel has none
+    text = os.fsencode(target).decode("utf-8", "backslashreplace")
+    if len(text) > _LONGEST:
+        return f"{text[:_LONGEST]}… ({len(text)} characters)"
+    return text
+
+
+def _parents(pid: int) -> tuple[tuple[int, str], ...]:
+    found: list[tuple[int, str]] = []
+    while pid > 0 and len(found) < _PARENTS:
+        try:
+            folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            break
+        try:
+            name = _read(folder, "comm").removesuffix("\n")
+            parent, _ = _stat(folder)
+        except (OSError, ValueError, IndexError):
+            break
+        finally:
+            os.close(folder)
+        found.append((pid, name))
+        pid = parent
+    return tuple(found)
+
+
+def _epoch(ticks: int) -> float | None:
+    """Return the epoch seconds of a moment in clock ticks since boot."""
+    with suppress(OSError):
+        match = re.search(r"^btime (\d+)$", Path("/proc/stat").read_text("ascii"), re.MULTILINE)
+        if match is not None:
+            return int(match[1]) + ticks / os.sysconf("SC_CLK_TCK")
+    return None
 
 
 def _parent(pid: int) -> int:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        # The name in parentheses may hold blanks and parentheses of its own.
         return int(stat.rpartition(")")[2].split()[1])
     except (OSError, ValueError, IndexError):
         return 0

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.control_plane.processes import executable_of, is_ancestor
+from aileron_core.control_plane.processes import is_ancestor, process_of
 from aileron_core.errors import AileronError
 from aileron_core.ids import token_hash
 from aileron_core.sessions import rows as session_rows
 from aileron_core.sessions.book import SessionBook
-from aileron_core.sessions.model import OpenedSession, Session
+from aileron_core.sessions.model import OpenedSession, Process, Session
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.record import AuditRecord
 
@@ -72,14 +72,21 @@ class SessionDesk:
         A pid that it claims counts only if that is the process itself or one of its parents.
         """
         pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
+        process = process_of(pid)
         draft = self.book.draft(
-            agent=agent, label=label, cwd=cwd, pid=pid, executable=executable_of(pid), ttl=ttl
+            agent=agent,
+            label=label,
+            cwd=cwd,
+            pid=pid,
+            executable=process.executable if process else "",
+            ttl=ttl,
         )
 
         def unit(tx: Tx) -> Session:
-            session = replace(draft.session, last_record=tx.next_seq())
+            session = replace(draft.session, last_record=tx.next_seq(), process=process)
             session_rows.insert(tx, session)
             extra = {"token_hash": session.token_hash, "pid": pid, "opened_by": session.opened_by}
+            extra |= _said_of(process)
             record = _record(self._clock, "session.opened", "agent", "A session was opened", extra)
             tx.record(replace(record, session=session.session_id))
             return session
@@ -89,25 +96,38 @@ class SessionDesk:
         self._changed()
         return replace(draft, session=session)
 
-    async def end(self, session_id: str, why: str) -> None:
+    async def end(self, session_id: str, why: str, *, by: str = "aileron") -> bool:
         """End a session; the second time nothing happens. Its open approvals stay, marked.
+
+        Returns:
+            Whether it was open.
 
         Raises:
             StorageUnavailable: it could not be written, and so goes on: else it would live again
                 after a restart.
         """
-        if self.book.get(session_id) is None:
-            return
+        session = self.book.get(session_id)
+        if session is None:
+            return False
 
         def unit(tx: Tx) -> None:
             session_rows.end(tx, session_id, self._clock.now())
-            record = _record(self._clock, "session.ended", "aileron", f"A session ended: {why}", {})
+            said = _said_of(session.process)
+            record = _record(self._clock, "session.ended", by, f"A session ended: {why}", said)
             tx.record(replace(record, session=session_id))
 
         await self._database.write(unit)
+        if self.book.get(session_id) is None:
+            return False  # somebody else was quicker
         self.book.remove(session_id)
         self._changed()
         self._gone(session_id)
+        return True
+
+    def claimed(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
+        """Note what the session's client says of itself, as (our label, its text); in memory alone."""
+        if self.book.claim(session_id, claims):
+            self._changed()
 
     async def ended_by_token(self, session_id: str, token: str) -> bool:
         """Return whether *token* was this session's own and the session has ended."""
@@ -145,6 +165,11 @@ def _record(
     return AuditRecord(
         at=rfc3339(clock.now()), event=event, actor=actor, summary=summary, extra=extra
     )
+
+
+def _said_of(process: Process | None) -> dict[str, Any]:
+    """Return what a record keeps of *process*: with it the opener outlives a restart."""
+    return {"process": process.to_json()} if process else {}
 
 
 def nobody(session_id: str) -> Session:

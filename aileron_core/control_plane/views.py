@@ -15,22 +15,29 @@ from aileron_core.control_plane.port import (
     FieldChange,
     FieldView,
     PreviewView,
+    ProcessView,
     RecordView,
     RunState,
     SessionView,
     StepView,
 )
+from aileron_core.control_plane.waiters import Waiters
 from aileron_core.gate import Held, Look
 from aileron_core.gate.held import Drift
 from aileron_core.preview.resolve import argument_fields, differences, gist, resolve
 from aileron_core.sessions.book import SessionBook
-from aileron_core.sessions.model import Session
+from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.record import CommittedRecord
 
 __all__ = ["approval_view", "record_view", "records_from", "session_view"]
 
+_AFTER_ALL = 2**63 - 1
+"""Greater than the number of any record."""
 
-def approval_view(held: Held, sessions: SessionBook, preview_seconds: float) -> ApprovalView:
+
+def approval_view(
+    held: Held, sessions: SessionBook, waiters: Waiters, preview_seconds: float
+) -> ApprovalView:
     """Return how the console shows *held*."""
     row, session, loaded = held.row, held.session, held.loaded
     action = loaded.action if loaded else None
@@ -65,6 +72,9 @@ def approval_view(held: Held, sessions: SessionBook, preview_seconds: float) -> 
         words=row.words,
         note=_note(held),
         steps=_steps(held, action),
+        process=_process(session.process),
+        claims=_claims(held.claims),
+        stopped_waiting_at=waiters.stopped_at(row.approval_id),
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",
@@ -223,7 +233,25 @@ def _gone(preview: Preview, before: Json) -> tuple[FieldChange, ...]:
     )
 
 
-def session_view(session: Session, sessions: SessionBook) -> SessionView:
+def _process(process: Process | None) -> ProcessView | None:
+    if process is None:
+        return None
+    return ProcessView(
+        pid=process.pid,
+        executable=process.executable,
+        cwd=process.cwd,
+        parents=process.parents,
+        started_at=process.started_at,
+    )
+
+
+def _claims(claims: tuple[tuple[str, str], ...]) -> tuple[FieldView, ...]:
+    return tuple(FieldView(label=label, value=value) for label, value in claims)
+
+
+def session_view(
+    session: Session, sessions: SessionBook, *, waiting: int, running: int
+) -> SessionView:
     """Return how the console shows *session*."""
     return SessionView(
         session_id=session.session_id,
@@ -236,6 +264,10 @@ def session_view(session: Session, sessions: SessionBook) -> SessionView:
         contained=False,
         opened_at=session.opened_at,
         connected=sessions.connected(session.session_id),
+        process=_process(session.process),
+        claims=_claims(sessions.claims(session.session_id)),
+        waiting=waiting,
+        running=running,
     )
 
 
@@ -255,13 +287,15 @@ def record_view(committed: CommittedRecord, agent: str) -> RecordView:
     )
 
 
-def records_from(connection: sqlite3.Connection, limit: int) -> tuple[RecordView, ...]:
-    """Return the newest records of the database, oldest first."""
+def records_from(
+    connection: sqlite3.Connection, limit: int, before_seq: int | None = None
+) -> tuple[RecordView, ...]:
+    """Return the newest records of the database, or the newest before *before_seq*, oldest first."""
     found = connection.execute(
         "SELECT a.seq, a.body, s.agent FROM audit AS a LEFT JOIN sessions AS s ON s.session_id = "
         "CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') END "
-        "ORDER BY a.seq DESC LIMIT ?",
-        (limit,),
+        "WHERE a.seq < ? ORDER BY a.seq DESC LIMIT ?",
+        (_AFTER_ALL if before_seq is None else before_seq, limit),
     ).fetchall()
     return tuple(_stored_view(seq, body, agent or "") for seq, body, agent in reversed(found))
 

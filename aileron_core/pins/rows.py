@@ -1,11 +1,19 @@
 """What a person took in, by digest (DESIGN 3, "Taken in, not just lying there")."""
 
+import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from aileron_core.storage.database import Tx
 
-__all__ = ["Pin", "all_pins", "put"]
+__all__ = ["HELD_BACK", "TAKEN_IN", "Pin", "all_pins", "drop", "held_back", "put"]
+
+TAKEN_IN = "library.taken_in"
+"""The event that makes a pin count."""
+HELD_BACK = "library.held_back"
+"""The event by which a person took it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +31,7 @@ class Pin:
 
 
 def put(tx: Tx, pin: Pin) -> None:
-    """Record that *pin* counts from now on, in place of an earlier one of that name."""
+    """Write that *pin* counts from now on, in place of an earlier one of that name."""
     tx.execute(
         "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) VALUES(?,?,?,?,?,?) "
         "ON CONFLICT(kind, name) DO UPDATE SET digest = excluded.digest, "
@@ -33,15 +41,54 @@ def put(tx: Tx, pin: Pin) -> None:
     )
 
 
+def drop(tx: Tx, kind: str, name: str) -> None:
+    """Write that what was taken in under *name* counts no more."""
+    tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
+
+
 def all_pins(connection: sqlite3.Connection) -> list[Pin]:
-    """Return every pin that a record accounts for; an inserted row takes nothing in."""
+    """Return every pin that the newest record of its name accounts for.
+
+    A row that another program inserted, or put back after a person had held it back, takes nothing in.
+    """
+    newest = _newest(connection)
     found = connection.execute(
-        "SELECT kind, name, digest, taken_at, taken_by FROM pins AS p WHERE EXISTS ("
-        "SELECT 1 FROM audit WHERE seq = p.last_record AND event = 'library.taken_in' "
-        "AND CASE WHEN json_valid(body) THEN json_extract(body, '$.kind') = p.kind "
-        "AND json_extract(body, '$.name') = p.name AND json_extract(body, '$.digest') = p.digest END)"
+        "SELECT kind, name, digest, taken_at, taken_by, last_record FROM pins"
     )
     return [
         Pin(kind=kind, name=name, digest=digest, taken_at=at, taken_by=by)
-        for kind, name, digest, at, by in found
+        for kind, name, digest, at, by, last in found
+        if newest.get((kind, name)) == (TAKEN_IN, digest, last)
     ]
+
+
+def held_back(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Return (kind, name, digest) of what a person held back and has not taken in again since."""
+    return {
+        (kind, name, digest)
+        for (kind, name), (event, digest, _) in _newest(connection).items()
+        if event == HELD_BACK
+    }
+
+
+def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[str, str, int]]:
+    """Return event, digest and number of the newest record about each (kind, name)."""
+    newest: dict[tuple[str, str], tuple[str, str, int]] = {}
+    # `run IS NULL` first: an index finds these few among all the records of runs.
+    for seq, event, body in connection.execute(
+        "SELECT seq, event, body FROM audit WHERE run IS NULL AND event IN (?, ?) ORDER BY seq",
+        (TAKEN_IN, HELD_BACK),
+    ):
+        said = _said(body)
+        kind, name, digest = said.get("kind"), said.get("name"), said.get("digest")
+        if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
+            newest[kind, name] = (event, digest, seq)
+    return newest
+
+
+def _said(body: object) -> dict[str, Any]:
+    try:
+        content: Any = json.loads(str(body))
+    except (ValueError, RecursionError):  # another program spoilt it: it accounts for nothing
+        return {}
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}

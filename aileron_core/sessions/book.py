@@ -25,6 +25,7 @@ class SessionBook:
         self._by_key_id: dict[str, str] = {}
         self._holds: dict[str, int] = {}
         self._lost_at: dict[str, float] = {}
+        self._claims: dict[str, tuple[tuple[str, str], ...]] = {}
 
     def load(self, sessions: Iterable[Session]) -> None:
         """Take sessions over from an earlier life of the console; a held one has `RESTART_GRACE` to come back."""
@@ -69,6 +70,7 @@ class SessionBook:
             self._by_key_id.pop(_key_id(session), None)
         self._lost_at.pop(session_id, None)
         self._holds.pop(session_id, None)
+        self._claims.pop(session_id, None)
 
     def get(self, session_id: str) -> Session | None:
         """Return an open session."""
@@ -95,6 +97,17 @@ class SessionBook:
     def connected(self, session_id: str) -> bool:
         """Return whether the session's hold stream is open."""
         return self._holds.get(session_id, 0) > 0
+
+    def claim(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> bool:
+        """Note what the session's client says of itself; return whether that is news."""
+        if session_id not in self._by_id or self._claims.get(session_id, ()) == claims:
+            return False
+        self._claims[session_id] = claims
+        return True
+
+    def claims(self, session_id: str) -> tuple[tuple[str, str], ...]:
+        """Return what the session's client said of itself last, as (our label, its text)."""
+        return self._claims.get(session_id, ())
 
     def hold(self, session_id: str) -> None:
         """Note that a hold stream of the session was opened."""

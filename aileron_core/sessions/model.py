@@ -1,8 +1,53 @@
 """A session: one launched agent, its tokens, where it works."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-__all__ = ["OpenedSession", "Session"]
+__all__ = ["OpenedSession", "Process", "Session"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process as the kernel described it at one moment. Names and paths are hostile text."""
+
+    pid: int
+    executable: str
+    """Empty where the kernel does not tell us."""
+    cwd: str
+    parents: tuple[tuple[int, str], ...]
+    """(pid, name), the nearest first."""
+    started_at: float | None
+    """Epoch seconds."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the record of a session's opening keeps it."""
+        return {
+            "pid": self.pid,
+            "executable": self.executable,
+            "cwd": self.cwd,
+            "parents": [[pid, name] for pid, name in self.parents],
+            "started_at": self.started_at,
+        }
+
+    @classmethod
+    def from_json(cls, stored: object) -> "Process | None":
+        """Read what `to_json` returned; None for anything else (another program wrote it)."""
+        if not isinstance(stored, Mapping):
+            return None
+        fields = cast("Mapping[str, Any]", stored)
+        try:
+            parents = cast("Sequence[tuple[Any, Any]]", fields["parents"])
+            started = fields["started_at"]
+            return cls(
+                pid=int(fields["pid"]),
+                executable=str(fields["executable"]),
+                cwd=str(fields["cwd"]),
+                parents=tuple((int(pid), str(name)) for pid, name in parents),
+                started_at=None if started is None else float(started),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +70,8 @@ class Session:
     held: bool = False
     """A hold stream was opened, so the session ends when it is lost."""
     last_record: int = 0
+    process: Process | None = None
+    """Who opened it, as the kernel said then. It stands in the record of that, not in the row."""
 
     @property
     def self_opened(self) -> bool:

@@ -1,15 +1,21 @@
 """The row verbs of sessions."""
 
+import json
 import sqlite3
 from dataclasses import fields, replace
 from typing import Any
 
-from aileron_core.sessions.model import Session
+from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.database import Tx
 
 __all__ = ["end", "ended", "everyone", "insert", "living", "mark_held"]
 
-_COLUMNS = tuple(field.name for field in fields(Session))
+_COLUMNS = tuple(field.name for field in fields(Session) if field.name != "process")
+_SELECT = (
+    f"SELECT {', '.join(f's.{name}' for name in _COLUMNS)}, "  # noqa: S608 - our own names
+    "CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.process') END "
+    "FROM sessions AS s LEFT JOIN audit AS a ON a.seq = s.last_record "
+)
 
 
 def insert(tx: Tx, session: Session) -> None:
@@ -48,22 +54,28 @@ def living(connection: sqlite3.Connection, now: float) -> list[Session]:
     A row that somebody else inserted has no `session.opened` record with its token's hash.
     """
     found = connection.execute(
-        f"SELECT {', '.join(_COLUMNS)} FROM sessions AS s WHERE ended_at IS NULL AND expires_at > ? "  # noqa: S608
-        "AND EXISTS (SELECT 1 FROM audit WHERE seq = s.last_record AND event = 'session.opened' "
-        "AND CASE WHEN json_valid(body) THEN json_extract(body, '$.session') = s.session_id "
-        "AND json_extract(body, '$.opened_by') = s.opened_by "
-        "AND json_extract(body, '$.token_hash') = s.token_hash END)",
+        _SELECT + "WHERE s.ended_at IS NULL AND s.expires_at > ? AND a.event = 'session.opened' "
+        "AND CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') = s.session_id "
+        "AND json_extract(a.body, '$.opened_by') = s.opened_by "
+        "AND json_extract(a.body, '$.token_hash') = s.token_hash END",
         (now,),
     )
     return [_session(values) for values in found]
 
 
 def _session(values: tuple[Any, ...]) -> Session:
-    session = Session(**dict(zip(_COLUMNS, values, strict=True)))
-    return replace(session, held=bool(session.held))
+    *columns, process = values
+    session = Session(**dict(zip(_COLUMNS, columns, strict=True)))
+    return replace(session, held=bool(session.held), process=_process(process))
+
+
+def _process(stored: object) -> Process | None:
+    try:
+        return Process.from_json(json.loads(stored)) if isinstance(stored, str) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def everyone(connection: sqlite3.Connection) -> list[Session]:
     """Return every session there ever was, to name the requester of an old run."""
-    found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM sessions")  # noqa: S608
-    return [_session(values) for values in found]
+    return [_session(values) for values in connection.execute(_SELECT)]

@@ -76,6 +76,7 @@ class WasmConnector:
             ticker=self._engine.ticker,
             deadline=clock.monotonic() + limits.wall_seconds,
             secrets=_texts(args),
+            stops_before=self._engine.stops,
         )
         try:
             future = self._engine.submit(lambda: self._run(invocation, stdin))

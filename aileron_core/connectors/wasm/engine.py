@@ -82,6 +82,7 @@ class WasmEngine:
         self._lock = threading.Lock()
         self._running: set[Invocation] = set()
         self._closed = False
+        self._stops = 0
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aileron-guest")
         self.ticker = EpochTicker(self._engine.increment_epoch)
         self.slots = GuestSlots(guests or os.cpu_count() or 1)
@@ -144,6 +145,8 @@ class WasmEngine:
         with self._lock:
             if self._closed:
                 invocation.stop("closing")
+            elif invocation.stops_before != self._stops:
+                invocation.stop("person")
             self._running.add(invocation)
         self._local.invocation = invocation
         invocation.enter_guest()
@@ -154,6 +157,19 @@ class WasmEngine:
             self._local.invocation = None
             with self._lock:
                 self._running.discard(invocation)
+
+    @property
+    def stops(self) -> int:
+        """How often all guests were stopped; an invocation belongs to the time after that many."""
+        return self._stops
+
+    def stop_running(self) -> None:
+        """Stop every guest that runs, and every one that waits for a thread; later calls go on."""
+        with self._lock:
+            self._stops += 1
+            running = tuple(self._running)
+        for invocation in running:
+            invocation.stop("person")
 
     def close(self) -> None:
         """Stop every guest, end every thread, free every module; blocks until that is done."""

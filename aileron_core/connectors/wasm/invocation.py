@@ -17,7 +17,7 @@ from aileron_core.errors import OpFailed
 
 __all__ = ["UNKNOWN_CODE", "Ending", "Invocation", "RunEnd", "StopReason"]
 
-StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "fault"]
+StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "person", "fault"]
 Ending: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
 UNKNOWN_CODE: Final = -1
@@ -48,6 +48,7 @@ class Invocation:
         ticker: what interrupts it while it has its turn.
         deadline: monotonic seconds at which the run is over.
         secrets: texts of the arguments, struck out of what the guest logs.
+        stops_before: how often all guests had been stopped when it was called.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class Invocation:
         ticker: EpochTicker,
         deadline: float,
         secrets: frozenset[str] = frozenset(),
+        stops_before: int = 0,
     ) -> None:
         self.manifest = manifest
         self.limits = limits
         self.read_only = read_only
         self.clock = clock
         self.deadline = deadline
+        self.stops_before = stops_before
         self._on_request = on_request
         # Longest first, so that no text hides a part of a longer one.
         self._secrets = sorted((text for text in secrets if text), key=len, reverse=True)

@@ -82,6 +82,8 @@ def _host_failure(invocation: Invocation) -> AileronError | None:
         )
     if invocation.stop_reason in {"cancelled", "closing"}:
         return Unavailable("the call was stopped because the console is closing or gave it up")
+    if invocation.stop_reason == "person":
+        return Unavailable("a person stopped everything while it ran")
     if invocation.stop_reason == "fault":
         return invocation.host_error or ConnectorRuntimeError(
             "the connector was stopped after a fault of Aileron; please report it"

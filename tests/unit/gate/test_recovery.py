@@ -263,7 +263,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
             view = await core.ask()
             await core.plane.desk.deny(view.approval_id, "")
             clock.advance(30 * day - 1)
-            await core.plane._forget_old()
+            await core.plane._forgetting.sweep()
             assert await arguments(core) == [(0, 1)]
         clock.advance(2)
         async with Core.open(home, mailbox, clock=clock) as core:
@@ -275,7 +275,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
             again = await core.ask("r-8842190312")
             await core.plane.desk.deny(again.approval_id, "")
             clock.advance(31 * day)
-            await core.plane._forget_old()
+            await core.plane._forgetting.sweep()
             assert await arguments(core) == [(1, 1)] * 2
             await core.plane.desk.deliver(again.approval_id)
             assert await arguments(core) == [(1, 1)] * 2

@@ -1,0 +1,187 @@
+"""What lies in a home, as front ends show it."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from aileron_core.actions.catalog import Catalog, Entry
+from aileron_core.actions.model import Action
+from aileron_core.connectors.protocol import Connector
+from aileron_core.control_plane.port import HeldBackView, LibraryItemView
+from aileron_core.errors import Problem
+from aileron_core.pins.rows import Pin
+
+__all__ = ["Shelf", "held_back_views", "library_items"]
+
+Key: TypeAlias = tuple[str, str]
+"""`action` and the file's name, or `connector` and `fqn@version`."""
+_HELD_BACK = "You held it back."
+_NEW = "Nobody has taken it in."
+_CHANGED = "It is not what was taken in: its bytes differ."
+_STORED = re.compile(r"(?:^|[/\\])sha256[/\\]([0-9a-f]{64})(?:[/\\]|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """What lies in the home at one moment, and what of it was taken in."""
+
+    catalog: Catalog
+    installed: Mapping[str, Connector]
+    """By hash."""
+    store_problems: Sequence[Problem]
+    pins: Mapping[Key, Pin]
+    refused: Collection[tuple[str, str, str]]
+    """(kind, name as in `pins`, digest) of what a person held back."""
+
+    def hosts_of(self, action: Action) -> tuple[str, ...]:
+        """Return every `host:port` that the installed connectors of *action* may reach, sorted."""
+        found = (self.installed.get(requirement.hash) for requirement in action.requires)
+        return tuple(sorted({host for each in found if each for host in each.hosts}))
+
+
+def held_back_views(shelf: Shelf) -> tuple[HeldBackView, ...]:
+    """Return what was not taken in, or not in this form."""
+    actions = (_held_action(shelf, entry) for entry in shelf.catalog.held_back())
+    connectors = (
+        HeldBackView(
+            kind="connector",
+            name=each.identity.ref,
+            file="",
+            digest=each.identity.hash,
+            why="changed" if ("connector", each.identity.ref) in shelf.pins else "new",
+            gated=None,
+            connector=each.identity.fqn,
+            hosts=each.hosts,
+        )
+        for each in shelf.installed.values()
+        if not _counts(shelf, each)
+    )
+    return (*actions, *connectors)
+
+
+def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
+    assert entry.action is not None
+    return HeldBackView(
+        kind="action",
+        name=entry.name,
+        file=entry.file,
+        digest=entry.sha256,
+        why="changed" if ("action", entry.file) in shelf.pins else "new",
+        gated=entry.action.gated,
+        connector=", ".join(requirement.fqn for requirement in entry.action.requires),
+        hosts=shelf.hosts_of(entry.action),
+    )
+
+
+def library_items(shelf: Shelf) -> tuple[LibraryItemView, ...]:
+    """Return everything that lies there: actions by name, then connectors by name, then broken ones."""
+    actions = [_action_item(shelf, entry) for entry in shelf.catalog.entries]
+    actions.sort(key=lambda item: (item.name, item.file))
+    connectors = [_connector_item(shelf, each) for each in shelf.installed.values()]
+    connectors.sort(key=lambda item: (item.name, item.digest))
+    return (*actions, *connectors, *_broken_connectors(shelf))
+
+
+def _action_item(shelf: Shelf, entry: Entry) -> LibraryItemView:
+    action = entry.action
+    key = ("action", entry.file)
+    pin = shelf.pins.get(key)
+    preview = action.approval.preview if action else None
+    effect = (action.approval.effect or ("ask" if action.gated else "")) if action else ""
+    return LibraryItemView(
+        kind="action",
+        name=entry.name or entry.file,
+        file=entry.file,
+        digest=entry.sha256,
+        state=entry.state,
+        why=_error(entry.errors) if entry.state == "error" else _why(shelf, key, entry.sha256),
+        version=action.version if action else "",
+        gated=action.gated if action else None,
+        preview=preview.op if preview else "",
+        effect=effect.upper(),
+        connector=", ".join(each.fqn for each in action.requires) if action else "",
+        op=", ".join(step.op for step in action.steps) if action else "",
+        hosts=shelf.hosts_of(action) if action else (),
+        taken_in_at=pin.taken_at if pin else None,
+        taken_in_by=pin.taken_by if pin else "",
+    )
+
+
+def _connector_item(shelf: Shelf, connector: Connector) -> LibraryItemView:
+    identity = connector.identity
+    key = ("connector", identity.ref)
+    pin = shelf.pins.get(key)
+    state: Literal["ready", "held_back"] = "ready" if _counts(shelf, connector) else "held_back"
+    return LibraryItemView(
+        kind="connector",
+        name=identity.ref,
+        file="",
+        digest=identity.hash,
+        state=state,
+        why=_why(shelf, key, identity.hash),
+        version=identity.version,
+        gated=None,
+        preview="",
+        effect="",
+        connector=identity.fqn,
+        op="",
+        hosts=connector.hosts,
+        taken_in_at=pin.taken_at if pin else None,
+        taken_in_by=pin.taken_by if pin else "",
+    )
+
+
+def _broken_connectors(shelf: Shelf) -> tuple[LibraryItemView, ...]:
+    """Return one item for each place of the store that holds no connector that can be used."""
+    by_place: dict[str, list[Problem]] = {}
+    for problem in shelf.store_problems:
+        match = _STORED.search(problem.file)
+        by_place.setdefault(f"sha256:{match[1]}" if match else problem.file, []).append(problem)
+    return tuple(
+        LibraryItemView(
+            kind="connector",
+            name=place,
+            file=problems[0].file,
+            digest=place if place.startswith("sha256:") else "",
+            state="error",
+            why=_error(problems),
+            version="",
+            gated=None,
+            preview="",
+            effect="",
+            connector="",
+            op="",
+            hosts=(),
+            taken_in_at=None,
+            taken_in_by="",
+        )
+        for place, problems in sorted(by_place.items())
+    )
+
+
+def _counts(shelf: Shelf, connector: Connector) -> bool:
+    pin = shelf.pins.get(("connector", connector.identity.ref))
+    return pin is not None and pin.digest == connector.identity.hash
+
+
+def _why(shelf: Shelf, key: Key, digest: str) -> str:
+    """Return why what lies there with *digest* does not count; empty where it does."""
+    pin = shelf.pins.get(key)
+    if pin is not None and pin.digest == digest:
+        return ""
+    if (*key, digest) in shelf.refused:
+        return _HELD_BACK
+    return _NEW if pin is None else _CHANGED
+
+
+def _error(problems: Sequence[Problem]) -> str:
+    """Return the first error of *problems*, and how many more there are."""
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if not errors:
+        return ""
+    first = errors[0]
+    place = f"line {first.line}: " if first.line else ""
+    key = f"{first.key}: " if first.key else ""
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{place}{key}{first.message}{more}"

@@ -1,0 +1,173 @@
+"""Stopping everything at a person's word: what runs, what would go on to its next op, what waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aileron_core.approval.transitions import State
+from aileron_core.canonical import JsonObject
+from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Limits, OpResult
+from aileron_core.control_plane.port import EverythingStopped
+from aileron_core.control_plane.session_desk import SessionDesk
+from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
+from aileron_core.events import EventBus
+from aileron_core.gate import Desk, Held
+from aileron_core.gate.held import RunBook
+from aileron_core.gate.pause import Pause
+
+__all__ = ["EverythingStop", "Stops"]
+
+_REASON = "A person stopped everything."
+_AT_ONCE = 256
+"""Answers given together, so that one commit takes them all."""
+_ENDING_SECONDS = 3.0
+
+
+class Stops:
+    """How often a person stopped everything in this process's life.
+
+    A run holds the connectors that it was asked with, for all its steps and retries. Those were
+    handed out by `guarded`, and after a stop they do nothing any more.
+
+    Args:
+        stop_guests: stops every guest that runs or waits for a thread.
+    """
+
+    def __init__(self, stop_guests: Callable[[], object]) -> None:
+        self._stop_guests = stop_guests
+        self._count = 0
+
+    def guarded(self, connector: Connector) -> Connector:
+        """Return *connector*, good until the next stop."""
+        count = self._count
+        return _Guarded(connector, lambda: self._count == count)
+
+    def stop(self) -> None:
+        """Stop what runs; what was handed out before runs nothing more."""
+        self._count += 1
+        self._stop_guests()
+
+
+class _Guarded:
+    """A connector that a stop takes away."""
+
+    def __init__(self, connector: Connector, is_good: Callable[[], bool]) -> None:
+        self._connector = connector
+        self._is_good = is_good
+
+    @property
+    def identity(self) -> ConnectorIdentity:
+        return self._connector.identity
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return self._connector.hosts
+
+    async def call(
+        self,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        read_only: bool = False,
+        on_request: Callable[[], None] | None = None,
+    ) -> OpResult:
+        if not self._is_good():
+            refusal = Unavailable(f"{_REASON} The op {op} was not run.")
+            return OpResult(failure=refusal.to_failure())
+        # Nothing may be awaited in between: the engine counts the call as begun from here on.
+        return await self._connector.call(
+            op, args, limits=limits, read_only=read_only, on_request=on_request
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EverythingStop:
+    """Denies all that waits, ends every session, stops every guest; nothing begins meanwhile."""
+
+    stops: Stops
+    pause: Pause
+    desk: Desk
+    book: RunBook
+    moved: EventBus[Held]
+    sessions: SessionDesk
+    note: Callable[[str, str], Awaitable[None]]
+    """Puts a person's doing on record: event and summary."""
+
+    async def carry_out(self) -> EverythingStopped:
+        """Do it, each on record, and return what was done.
+
+        Raises:
+            StorageUnavailable: what runs was stopped; the rest could not be put on record.
+        """
+        with self.pause.while_stopping():
+            running = [held for held in self.book if held.row.state is State.EXECUTING]
+            self.stops.stop()
+            try:
+                await self.note("console.everything_stopped", _REASON.rstrip("."))
+                denied = await self._deny()
+                ended = await self._end_sessions()
+                await self._settled(running)
+                # What came while sessions were still open, or halted before a later step.
+                denied += await self._deny()
+            except StorageUnavailable as error:
+                raise StorageUnavailable(
+                    f"What ran was stopped. The rest could not be put on record: {error.message}"
+                ) from error
+        stopped = sum(held.row.state is not State.COMPLETED for held in running)
+        return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)
+
+    async def _deny(self) -> int:
+        """Say no to every call that waits; return to how many."""
+        for held in self.book:
+            # An ungated one waits for the end of this stop; then its session has ended.
+            if held.row.gated and held.admitted is not None:
+                await asyncio.wait([held.admitted])
+        waiting = [held for held in self.book if held.waits or held.row.state is State.CHECKING]
+        ids = [held.row.approval_id for held in waiting if held.row.approval_id]
+        return await _together(ids, self._denied)
+
+    async def _denied(self, approval_id: str) -> bool:
+        try:
+            await self.desk.deny(approval_id, _REASON)
+        except (Conflict, NotFound):  # it ended by itself, or has begun and is stopped
+            return False
+        return True
+
+    async def _end_sessions(self) -> int:
+        ids = [session.session_id for session in self.sessions.book.all()]
+        return await _together(ids, self._ended)
+
+    async def _ended(self, session_id: str) -> bool:
+        return await self.sessions.end(session_id, "a person stopped everything", by="person")
+
+    async def _settled(self, running: Sequence[Held]) -> None:
+        """Wait until what ran has come to its end, for as long as that may take at most."""
+        settled = asyncio.Event()
+
+        def look(_held: Held) -> None:
+            if all(each.row.state is not State.EXECUTING for each in running):
+                settled.set()
+
+        forget = self.moved.subscribe(look)
+        try:
+            async with asyncio.timeout(_ENDING_SECONDS):
+                if any(each.row.state is State.EXECUTING for each in running):
+                    await settled.wait()
+        except TimeoutError:
+            pass  # it ends on record all the same, later
+        finally:
+            forget()
+
+
+async def _together(ids: Sequence[str], work: Callable[[str], Coroutine[Any, Any, bool]]) -> int:
+    """Do *work* for each of *ids*, many in one commit; return how often it said yes."""
+    done = 0
+    for start in range(0, len(ids), _AT_ONCE):
+        batch = (work(each) for each in ids[start : start + _AT_ONCE])
+        for outcome in await asyncio.gather(*batch, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            done += outcome
+    return done
