@@ -18,7 +18,7 @@ from aileron_tui.presenters.wording import around as words
 __all__ = ["Detail", "Section", "before_this", "equal_calls", "rail_lines", "who_asks"]
 
 LABEL = 10
-"""Cells of a label's column in the rail, the blank before the value counted."""
+"""Cells of a label's column in the rail, the blank before the value counted; a lone sign has 2."""
 RUNS = 5
 """Runs of its session that are told."""
 
@@ -35,6 +35,7 @@ _ENDS: dict[str, tuple[str, Role]] = {
     "approval.withdrawn": ("←", "muted"),
 }
 """How far a run came, by the record that says so."""
+_OTHERS = {"expired": "–", "withdrawn": "←"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,21 +138,21 @@ def equal_calls(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
     equal = [e for e in decided if e.action == view.action and e.approval_id != view.approval_id]
     yes = [e for e in equal if e.state in _APPROVED and e.decided_at is not None]
     no = [e for e in equal if e.state == "denied"]
-    rows: list[Line] = []
+    rows: list[tuple[str, Role, Line]] = []
     if yes:
         took = median((e.decided_at or e.requested_at) - e.requested_at for e in yes)
-        rows.append((Piece(words.approved(len(yes), age(took))),))
+        rows.append(("✓", "ok", (Piece(words.approved(len(yes), age(took))),)))
     if no:
         reason = next((e.reason for e in no if e.reason), "")
         quoted = line(": ", '"', *outside(reason), '"') if reason else ()
-        rows.append((Piece(words.denied(len(no)), "danger"), *quoted))
-    others = Counter(e.state for e in equal if e.state in ("expired", "withdrawn"))
-    rows += [(Piece(words.ended(count, state), "muted"),) for state, count in others.items()]
-    label = outside(view.action, "muted")
-    details = tuple(
-        Detail(label=label if row == 0 else (), pieces=pieces) for row, pieces in enumerate(rows)
-    )
+        rows.append(("✗", "danger", (Piece(words.denied(len(no))), *quoted)))
+    others = Counter(e.state for e in equal if e.state in _OTHERS)
+    for state, count in others.items():
+        rows.append((_OTHERS[state], "muted", (Piece(words.ended(count, state)),)))
     remark = words.LAST_DECISIONS if rows else words.NO_EQUAL_CALLS
+    details = tuple(
+        Detail(label=(Piece(glyph, role),), pieces=pieces) for glyph, role, pieces in rows
+    )
     return Section(name=words.EQUAL_CALLS, remark=remark, details=details)
 
 
@@ -185,7 +186,9 @@ def _detail(detail: Detail, width: int) -> Iterator[Line]:
         yield from (line(" ", Piece("┊ ", "claimbar"), *each.pieces) for each in told)
         return
     label, column = detail.label, LABEL
-    if cells(label) > LABEL - 1:
+    if cells(label) == 1:
+        column = 2
+    elif cells(label) > LABEL - 1:
         if cells(label) > width // 2 - 2:
             yield (Piece(" "), *cut(label, width - 2))
             label = ()
