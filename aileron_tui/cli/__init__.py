@@ -13,6 +13,9 @@ def main() -> None:
         os.execv(  # noqa: S606 - this very program again
             sys.executable, [sys.executable, "-I", "-m", "aileron_tui.cli", *sys.argv[1:]]
         )
-    from aileron_tui.cli.commands import aileron
+    try:
+        from aileron_tui.cli.commands import aileron
 
-    aileron(prog_name="aileron")
+        aileron(prog_name="aileron")
+    except KeyboardInterrupt:  # before a command had begun, or after it had ended
+        sys.exit(130)

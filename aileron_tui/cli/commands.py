@@ -4,13 +4,22 @@ from typing import Any
 
 import click
 
-from aileron_tui.cli.output import EXIT, Context, command_options, shared_options
+from aileron_tui.cli import completing
+from aileron_tui.cli.options import (
+    Program,
+    command_options,
+    folders,
+    group_options,
+    paths,
+    shared_options,
+)
+from aileron_tui.cli.output import EXIT, Context, Fault
 from aileron_tui.cli.process import close_memory, leave_no_hands
 
 __all__ = ["aileron"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="aileron", message="aileron %(version)s")
 @shared_options
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
@@ -37,6 +46,12 @@ def _console_options(function: Any) -> Any:
 @command_options
 def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
     """Open the console, with the server inside."""
+    if context.json:
+        raise Fault(
+            EXIT.USAGE,
+            "The console draws on a terminal and prints no object. `aileron status --json` says how "
+            "it is; `aileron serve --json` runs without one.",
+        )
     close_memory()
     leave_no_hands()
     from aileron_tui.cli.root import run_console
@@ -97,7 +112,31 @@ def version(context: Context) -> int:
     return EXIT.DONE
 
 
+@aileron.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@command_options
+def completion(context: Context, shell: str) -> int:
+    r"""Print what makes SHELL complete Aileron's commands, names and ids.
+
+    \b
+    bash: eval "$(aileron completion bash)"     in ~/.bashrc
+    zsh:  eval "$(aileron completion zsh)"      in ~/.zshrc, after compinit
+    fish: aileron completion fish > ~/.config/fish/completions/aileron.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    of_shell = get_completion_class(shell)
+    assert of_shell is not None
+    script = of_shell(aileron, {}, "aileron", "_AILERON_COMPLETE").source()
+    if context.json:
+        context.show({"shell": shell, "script": script})
+    else:
+        context.say(script)
+    return EXIT.DONE
+
+
 @aileron.group()
+@group_options
 def action() -> None:
     """What agents may ask for."""
 
@@ -112,28 +151,28 @@ def action_list(context: Context) -> int:
 
 
 @action.command("check")
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
 @click.option("--portable", is_flag=True, help="Name also what upstream Aileron would refuse.")
 @command_options
-def action_check(context: Context, paths: tuple[str, ...], portable: bool) -> int:
+def action_check(context: Context, files: tuple[str, ...], portable: bool) -> int:
     """Check action files, or folders of them. Says all that is wrong, with line and column."""
     from aileron_tui.cli.check import check_actions
 
-    return check_actions(context, paths, portable=portable)
+    return check_actions(context, files, portable=portable)
 
 
 @action.command("add")
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
 @command_options
-def action_add(context: Context, paths: tuple[str, ...]) -> int:
+def action_add(context: Context, files: tuple[str, ...]) -> int:
     """Copy action files, or folders of them, into the home. They count once taken in."""
     from aileron_tui.cli.actions import add_actions
 
-    return add_actions(context, paths)
+    return add_actions(context, files)
 
 
 @action.command("remove")
-@click.argument("name")
+@click.argument("name", shell_complete=completing.action_files)
 @command_options
 def action_remove(context: Context, name: str) -> int:
     """Remove an action file from the home."""
@@ -143,7 +182,7 @@ def action_remove(context: Context, name: str) -> int:
 
 
 @action.command("run")
-@click.argument("name")
+@click.argument("name", shell_complete=completing.ready_actions)
 @click.option("--arg", "pairs", multiple=True, metavar="K=V", help="One argument; repeat for more.")
 @click.option("--args", "whole", metavar="JSON|@FILE|-", help="All arguments as a JSON object.")
 @click.option(
@@ -168,6 +207,7 @@ def action_run(
 
 
 @aileron.group()
+@group_options
 def connector() -> None:
     """What actions are made of: sandboxed providers of ops."""
 
@@ -182,7 +222,7 @@ def connector_list(context: Context) -> int:
 
 
 @connector.command("install")
-@click.argument("path")
+@click.argument("path", shell_complete=folders)
 @command_options
 def connector_install(context: Context, path: str) -> int:
     """Install a connector. PATH is a folder with connector.wasm and manifest.toml."""
@@ -191,8 +231,18 @@ def connector_install(context: Context, path: str) -> int:
     return install_connector(context, path)
 
 
+@connector.command("remove")
+@click.argument("name", shell_complete=completing.connectors)
+@command_options
+def connector_remove(context: Context, name: str) -> int:
+    """Remove a connector from the home. NAME is its name, name@version, or hash."""
+    from aileron_tui.cli.connectors import remove_connector
+
+    return remove_connector(context, name)
+
+
 @connector.command("check")
-@click.argument("path")
+@click.argument("path", shell_complete=folders)
 @command_options
 def connector_check(context: Context, path: str) -> int:
     """Check a connector before anybody installs it. PATH is its folder, or its manifest alone."""
@@ -202,7 +252,7 @@ def connector_check(context: Context, path: str) -> int:
 
 
 @connector.command("run")
-@click.argument("path")
+@click.argument("path", shell_complete=folders)
 @click.argument("op")
 @click.option(
     "--args", "text", default="{}", metavar="JSON|@FILE|-", help="The op's arguments, an object."
@@ -226,6 +276,7 @@ def connector_run(
 
 
 @aileron.group()
+@group_options
 def audit() -> None:
     """What happened. Reads the database itself; no console needed."""
 
@@ -247,7 +298,7 @@ def audit_list(context: Context, limit: int) -> int:
 
 
 @audit.command("show")
-@click.argument("run")
+@click.argument("run", shell_complete=completing.runs)
 @command_options
 def audit_show(context: Context, run: str) -> int:
     """Show every record of a run (its audit id, or its approval's id)."""
@@ -266,12 +317,13 @@ def audit_verify(context: Context) -> int:
 
 
 @aileron.group("open")
+@group_options
 def open_() -> None:
     """Open something in the browser."""
 
 
 @open_.command("approval")
-@click.argument("approval_id")
+@click.argument("approval_id", shell_complete=completing.waiting_approvals)
 @command_options
 def open_approval(context: Context, approval_id: str) -> int:
     """Open the page of an approval."""

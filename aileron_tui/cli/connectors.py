@@ -1,4 +1,4 @@
-"""`aileron connector list|install|check|run`: modules of the home's store, and trying one's own."""
+"""`aileron connector list|install|remove|check|run`: modules of the home's store, and trying one's own."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,9 @@ from pathlib import Path
 
 import click
 
+from aileron_core.actions.catalog import scan
 from aileron_core.connectors.check import check_connector
+from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.trial import try_op
 from aileron_core.errors import HomeError
@@ -17,9 +19,9 @@ from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.given import json_argument, route_argument
-from aileron_tui.cli.output import EXIT, Context, safe_json
+from aileron_tui.cli.output import EXIT, Context, Fault, safe_json
 
-__all__ = ["check", "install_connector", "list_connectors", "run_op"]
+__all__ = ["check", "install_connector", "list_connectors", "remove_connector", "run_op"]
 
 
 def _taken_in(home: Home) -> set[str]:
@@ -87,6 +89,48 @@ def install_connector(context: Context, path: str) -> int:
     context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
     context.say("It can be used once you take it in, in the console.")
     return EXIT.DONE
+
+
+def remove_connector(context: Context, name: str) -> int:
+    """Remove the one connector that *name* fits; say which actions had named it."""
+    home = Home(context.home)
+    store = ConnectorStore(home.path)
+    fitting = [each.identity for each in store.list() if name in _names(each.identity)]
+    if not fitting and name.startswith("sha256:"):
+        # One that can no longer be used is not listed, and may go all the same.
+        hashes = [name] if store.remove(name) else []
+    elif len(fitting) == 1:
+        hashes = [fitting[0].hash] if store.remove(fitting[0].hash) else []
+    elif fitting:
+        listed = "\n".join(f"    {each.fqn}@{each.version}  {each.hash}" for each in fitting)
+        raise Fault(
+            EXIT.FAILED, f"{len(fitting)} connectors are called {name}. Give a hash:\n{listed}"
+        )
+    else:
+        hashes = []
+    if not hashes:
+        raise Fault(EXIT.FAILED, f"No connector {name} is installed in {home.path}.")
+    orphans = [
+        each.action.name
+        for each in scan(home.actions).files
+        if each.action and any(need.hash in hashes for need in each.action.requires)
+    ]
+    if context.json:
+        context.show({"removed": hashes[0], "actions_without_it": orphans})
+        return EXIT.DONE
+    context.say(f"removed {hashes[0]}")
+    if orphans:
+        context.say(f"Actions that cannot be used without it: {escape(', '.join(orphans))}.")
+    return EXIT.DONE
+
+
+def _names(identity: ConnectorIdentity) -> tuple[str, ...]:
+    return (
+        identity.hash,
+        identity.fqn,
+        f"{identity.fqn}@{identity.version}",
+        identity.fqn.rpartition("/")[2],
+    )
 
 
 def check(context: Context, path: str) -> int:

@@ -1,14 +1,9 @@
 """What every command shares: options, printing, exit codes (WIRE.md, Command line)."""
 
-import functools
 import json
-import os
-import sqlite3
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -19,7 +14,6 @@ from aileron_core.errors import (
     FileProblems,
     InternalError,
 )
-from aileron_core.storage.home import DEFAULT_HOME
 from aileron_core.text import escape
 
 __all__ = [
@@ -27,13 +21,10 @@ __all__ = [
     "Context",
     "Fault",
     "Refused",
-    "command_options",
     "exit_code",
     "safe_json",
-    "shared_options",
+    "told",
 ]
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class EXIT:
@@ -112,67 +103,8 @@ def exit_code(error: AileronError) -> int:
     return _BY_CLASS.get(error.class_, EXIT.FAILED)
 
 
-def _home(given: str | None) -> Path:
-    chosen = given or os.environ.get("AILERON_HOME") or str(DEFAULT_HOME)
-    return Path(chosen).expanduser().absolute()
-
-
-def shared_options(function: _F) -> _F:
-    """Give a command or group the options that stand everywhere (WIRE.md, Command line)."""
-    for option in (
-        click.option("--no-color", is_flag=True, help="Print without colour."),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-        click.option(
-            "--home", metavar="DIR", help="Aileron's home (default: $AILERON_HOME, ~/.aileron)."
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def command_options(function: _F) -> _F:
-    """Give a command `--home`, `--json` and `--no-color`, and our way of ending."""
-
-    @shared_options
-    @functools.wraps(function)
-    def wrapped(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
-        # The same options before the command's name count too.
-        root = click.get_current_context().find_root().params
-        home = home or root.get("home")
-        as_json, no_color = as_json or root["as_json"], no_color or root["no_color"]
-        color = not no_color and "NO_COLOR" not in os.environ and sys.stdout.isatty()
-        context = Context(home=_home(home), json=as_json, color=color)
-        try:
-            code = function(context, **arguments)
-        except AileronError as error:
-            code = _told(context, error)
-        except KeyboardInterrupt:
-            code = EXIT.INTERRUPTED
-        except BrokenPipeError:
-            raise  # whoever read us has gone; click ends quietly
-        except (OSError, sqlite3.Error) as error:
-            code = _told(context, Fault(EXIT.FAILED, _outside(error)))
-        except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
-            kind = type(error).__name__
-            fault = (
-                f"A fault of Aileron's own ({kind}). Please report it with the command you gave."
-            )
-            code = _told(context, Fault(EXIT.OUR_BUG, fault))
-        sys.exit(code or EXIT.DONE)
-
-    return wrapped  # type: ignore[return-value]
-
-
-def _outside(error: OSError | sqlite3.Error) -> str:
-    """Say what the system refused, on what."""
-    if isinstance(error, sqlite3.Error):
-        return f"The home's database cannot be read: {error}. Restore it from a copy."
-    what = f"{error.filename}: " if error.filename else ""
-    return f"{what}{error.strerror or type(error).__name__}."
-
-
-def _told(context: Context, error: AileronError) -> int:
-    """Say what failed, as a sentence on stderr or as the one error body on stdout."""
+def told(context: Context, error: AileronError) -> int:
+    """Say what failed, as a sentence on stderr or as the one error body on stdout; return the exit code."""
     if context.json:
         failure = error.failure if isinstance(error, Refused) else error.to_failure()
         body: dict[str, Any] = {"error": failure.to_json()}

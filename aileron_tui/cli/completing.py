@@ -1,0 +1,115 @@
+"""What the shell offers after a TAB: names and ids out of the home, read as others read it.
+
+A shell asks at every press, so nothing heavy is imported here and no lock is waited for; and it has
+no place for messages, so whatever is missing or broken just offers nothing. Every value is held
+against a pattern: what another program wrote there must not become words of a command.
+"""
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from aileron_core.errors import AileronError
+from aileron_core.ids import APPROVAL_ID, RUN_ID
+from aileron_core.storage.home import Home
+from aileron_core.storage.open import open_reader
+from aileron_core.text import escape
+from aileron_tui.cli.options import given_home
+
+__all__ = [
+    "action_files",
+    "connectors",
+    "ready_actions",
+    "runs",
+    "waiting_approvals",
+]
+
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LOCK_SECONDS = 0.05
+_AFTER = chr(0x10FFFF)
+
+
+def _silent(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Completer:
+    """Make a completer of *offer*, which returns values with a few words on each."""
+
+    def complete(
+        context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        try:
+            found = [*offer(Home(given_home(context)), incomplete)]
+        except (AileronError, OSError, sqlite3.Error):
+            return []
+        return [
+            CompletionItem(value, help=escape(told) or None)
+            for value, told in found
+            if value.startswith(incomplete)
+        ]
+
+    return complete
+
+
+def _asked(home: Home, query: str, *parameters: str) -> list[tuple[str, str]]:
+    with closing(open_reader(home.database, timeout=_LOCK_SECONDS)) as connection:
+        return [(str(a), str(b)) for a, b in connection.execute(query, parameters)]
+
+
+def _ready_actions(home: Home, _incomplete: str) -> list[tuple[str, str]]:
+    # By the files' names, which `action add` makes of the actions'.
+    taken = _asked(home, "SELECT name, '' FROM pins WHERE kind = 'action' ORDER BY name")
+    there = {file.name for file in home.actions.glob("*.md")}
+    return [(Path(name).stem, "") for name, _ in taken if name in there and _NAME.fullmatch(name)]
+
+
+def _action_files(home: Home, _incomplete: str) -> list[tuple[str, str]]:
+    names = sorted(file.stem for file in home.actions.glob("*.md"))
+    return [(name, "") for name in names if _NAME.fullmatch(name)]
+
+
+def _connectors(home: Home, _incomplete: str) -> list[tuple[str, str]]:
+    query = "SELECT name, digest FROM pins WHERE kind = 'connector' ORDER BY name"
+    store = home.path / "store" / "connectors" / "sha256"
+    present = {f"sha256:{entry.name}" for entry in store.glob("*")}
+    # The last word of a name: a shell takes the colon of a whole one for the end of a word.
+    last = [
+        (name.rpartition("/")[2], name) for name, digest in _asked(home, query) if digest in present
+    ]
+    return [(name, told) for name, told in dict(last).items() if _NAME.fullmatch(name)]
+
+
+def _runs(home: Home, incomplete: str) -> list[tuple[str, str]]:
+    column, form = ("approval_id", APPROVAL_ID) if incomplete[:1] == "a" else ("run_id", RUN_ID)
+    found = _asked(
+        home,
+        f"SELECT {column}, action || ', ' || state FROM runs WHERE {column} >= ? AND {column} < ? "  # noqa: S608 - our own column names
+        f"ORDER BY {column} DESC LIMIT 50",
+        incomplete,
+        incomplete + _AFTER,
+    )
+    return [(id_, told) for id_, told in found if form.fullmatch(id_)]
+
+
+def _waiting_approvals(home: Home, _incomplete: str) -> list[tuple[str, str]]:
+    found = _asked(
+        home,
+        "SELECT approval_id, action FROM runs WHERE state IN "
+        "('pending', 'checking', 'awaiting_vault') ORDER BY requested_at DESC LIMIT 50",
+    )
+    return [(id_, told) for id_, told in found if APPROVAL_ID.fullmatch(id_)]
+
+
+ready_actions = _silent(_ready_actions)
+"""Actions that were taken in."""
+action_files = _silent(_action_files)
+"""Everything in the home's folder of actions."""
+connectors = _silent(_connectors)
+"""Installed connectors that were taken in, by the last word of their names."""
+runs = _silent(_runs)
+"""The newest runs; approvals where the word begins like one."""
+waiting_approvals = _silent(_waiting_approvals)
+"""Approvals that are open."""

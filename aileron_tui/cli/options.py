@@ -1,0 +1,177 @@
+"""The options that stand everywhere, and how every command begins and ends (WIRE.md, Command line)."""
+
+import functools
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from aileron_core.errors import AileronError, InvalidRequest
+from aileron_core.storage.home import DEFAULT_HOME
+from aileron_core.text import escape
+from aileron_tui.cli.output import EXIT, Context, Fault, safe_json, told
+
+__all__ = [
+    "Program",
+    "command_options",
+    "folders",
+    "given_home",
+    "group_options",
+    "paths",
+    "shared_options",
+]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_ASKED = "aileron.json"
+
+
+def _given(context: click.Context, name: str) -> Any:
+    """Return a shared option as it was given: nearest to the command's end, wherever it stood."""
+    at: click.Context | None = context
+    while at is not None:
+        if found := at.params.get(name):
+            return found
+        at = at.parent
+    return None
+
+
+def given_home(context: click.Context) -> Path:
+    """Return the home that the command line means, from option, environment or default."""
+    chosen = _given(context, "home") or os.environ.get("AILERON_HOME") or str(DEFAULT_HOME)
+    return Path(chosen).expanduser().absolute()
+
+
+def shared_options(function: _F) -> _F:
+    """Give a command or group the options that stand everywhere (WIRE.md, Command line)."""
+    for option in (
+        click.option("--no-color", is_flag=True, help="Print without colour."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        click.option(
+            "--home",
+            metavar="DIR",
+            shell_complete=folders,
+            help="Aileron's home (default: $AILERON_HOME, ~/.aileron).",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def command_options(function: _F) -> _F:
+    """Give a command `--home`, `--json` and `--no-color`, and our way of ending."""
+
+    @shared_options
+    @functools.wraps(function)
+    def wrapped(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
+        given = click.get_current_context()
+        color = not _given(given, "no_color") and "NO_COLOR" not in os.environ
+        context = Context(
+            home=given_home(given),
+            json=bool(_given(given, "as_json")),
+            color=color and sys.stdout.isatty(),
+        )
+        try:
+            code = function(context, **arguments)
+        except AileronError as error:
+            code = told(context, error)
+        except KeyboardInterrupt:
+            code = EXIT.INTERRUPTED
+        except BrokenPipeError:
+            raise  # whoever read us has gone; click ends quietly
+        except (OSError, sqlite3.Error) as error:
+            code = told(context, Fault(EXIT.FAILED, _outside(error)))
+        except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
+            kind = type(error).__name__
+            fault = (
+                f"A fault of Aileron's own ({kind}). Please report it with the command you gave."
+            )
+            code = told(context, Fault(EXIT.OUR_BUG, fault))
+        sys.exit(code or EXIT.DONE)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _outside(error: OSError | sqlite3.Error) -> str:
+    """Say what the system refused, on what."""
+    if isinstance(error, sqlite3.Error):
+        return f"The home's database cannot be read: {error}. Restore it from a copy."
+    what = f"{error.filename}: " if error.filename else ""
+    return f"{what}{error.strerror or type(error).__name__}."
+
+
+def group_options(function: Callable[[], None]) -> Callable[..., None]:
+    """Give a group of commands the options that stand everywhere; its commands look for them."""
+
+    @shared_options
+    @functools.wraps(function)
+    def wrapped(home: str | None, as_json: bool, no_color: bool) -> None:
+        return None
+
+    return wrapped
+
+
+def paths(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Leave files and folders to the shell."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Leave folders to the shell."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+class Program(click.Group):
+    """The whole tree: what is wrong with how it was called is an error body too where JSON was asked for."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the words before the command's name."""
+        asked = _asks_for_json(args)
+        with _ending(asked=asked):
+            context = super().make_context(info_name, args, parent, **extra)
+        context.meta[_ASKED] = asked
+        return context
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Read the rest, and run the command."""
+        with _ending(asked=bool(ctx.meta.get(_ASKED))):
+            return super().invoke(ctx)
+
+
+def _asks_for_json(words: Sequence[str]) -> bool:
+    before = words[: words.index("--")] if "--" in words else words
+    return "--json" in before
+
+
+@contextmanager
+def _ending(*, asked: bool) -> Generator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(EXIT.INTERRUPTED) from None
+    except click.UsageError as error:
+        helps = isinstance(error, click.exceptions.NoArgsIsHelpError)
+        if not asked and helps:
+            raise
+        # It quotes words of the command line, whoever wrote that.
+        message = "No command was given. `--help` lists them." if helps else error.format_message()
+        if not asked:
+            raise click.UsageError(escape(message), ctx=error.ctx) from error
+        body = {"error": InvalidRequest(message).to_failure().to_json()}
+        click.echo(safe_json(body))
+        raise click.exceptions.Exit(EXIT.USAGE) from error
