@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from aileron_core.launch.kernel import die_with_parent
 
-__all__ = ["Standing", "run_foreground"]
+__all__ = ["run_foreground"]
 
 _CHUNK = 65536
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -33,15 +33,6 @@ _PATIENCE = 3.0
 _DRAIN = 0.5
 """Seconds in which the last output of an agent that has ended is still passed on."""
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A descriptor that has to be watched meanwhile (the session's hold stream)."""
-
-    fileno: int
-    readable: Callable[[], bool]
-    """Called when it can be read; False once it is at its end and need not be watched."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,8 +51,7 @@ def run_foreground(
     env: Mapping[str, str],
     cwd: str,
     prepare: Callable[[], None] = lambda: None,
-    standing: Sequence[Standing] = (),
-    keep: Sequence[int] = (),
+    started: Callable[[], None] = lambda: None,
 ) -> int:
     """Run *argv* until it ends and return its exit code (128 and the number for a signal).
 
@@ -73,19 +63,19 @@ def run_foreground(
         env: the whole environment.
         cwd: where it starts.
         prepare: called in the child just before exec; must not allocate much.
-        standing: what else is watched meanwhile.
-        keep: descriptors that the child keeps under their own numbers; all others are closed.
+        started: called once it runs; threads may be started from then on, and not before.
     """
     terminal = _terminal()
     with _signals() as signalled:
         child = os.fork()
         if child == 0:
-            _become(terminal, argv, env, cwd, prepare, keep)
+            _become(terminal, argv, env, cwd, prepare)
         if terminal.slave >= 0:
             os.close(terminal.slave)
         try:
+            started()
             with _raw(sys.stdin.fileno() if terminal.master >= 0 and os.isatty(0) else -1):
-                return _attend(child, terminal.master, signalled, standing)
+                return _attend(child, terminal.master, signalled)
         finally:
             if terminal.master >= 0:
                 os.close(terminal.master)
@@ -116,7 +106,6 @@ def _become(
     env: Mapping[str, str],
     cwd: str,
     prepare: Callable[[], None],
-    keep: Sequence[int],
 ) -> NoReturn:
     """Turn this new process into the agent; never returns."""
     code = _NOT_EXECUTABLE
@@ -130,7 +119,7 @@ def _become(
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.chdir(cwd)
-        _close_others(keep)
+        os.closerange(3, min(os.sysconf("SC_OPEN_MAX"), 65536))
         prepare()
         die_with_parent(signal.SIGTERM)
         os.execve(argv[0], list(argv), dict(env))  # noqa: S606 - the point: no shell
@@ -141,16 +130,6 @@ def _become(
             2, f"aileron launch: {argv[0]} did not start ({error})\n".encode("utf-8", "replace")
         )
     os._exit(code)
-
-
-def _close_others(keep: Sequence[int]) -> None:
-    limit = os.sysconf("SC_OPEN_MAX")
-    start = 3
-    for number in sorted({*keep}):
-        os.closerange(start, number)
-        os.set_inheritable(number, True)
-        start = number + 1
-    os.closerange(start, min(limit, 65536))
 
 
 @contextlib.contextmanager
@@ -188,16 +167,14 @@ def _signals() -> Generator[int, None, None]:
         os.close(writing)
 
 
-def _attend(child: int, master: int, signalled: int, standing: Sequence[Standing]) -> int:
+def _attend(child: int, master: int, signalled: int) -> int:
     """Pass bytes and signals on until the child has ended; return its exit code."""
-    watched = {each.fileno: each for each in standing}
     typing = os.isatty(0) and master >= 0
     killing_at: float | None = None
     with _nonblocking(master):
         while True:
             sources = [
                 signalled,
-                *watched,
                 *([master] if master >= 0 else ()),
                 *([0] if typing else ()),
             ]
@@ -210,9 +187,6 @@ def _attend(child: int, master: int, signalled: int, standing: Sequence[Standing
                 master = -1
             if 0 in ready and typing:
                 typing = _pass_on(0, master) if master >= 0 else False
-            for fileno in [each for each in ready if each in watched]:
-                if not watched[fileno].readable():
-                    del watched[fileno]
             if signalled in ready:
                 for number in _arrived(signalled):
                     killing_at = _handle(number, child, master, killing_at)

@@ -95,7 +95,7 @@ class _Claude:
                 found.append(f"{name} names an MCP server {SERVER}")
             if table.get("hooks"):
                 found.append(f"{name} sets hooks")
-            env = table.get("env") or {}
+            env = cast("dict[str, Any]", table.get("env") or {})
             found += [f"{name} sets env.{key}" for key in env if key.startswith("ANTHROPIC_")]
             if table.get("apiKeyHelper"):
                 found.append(f"{name} sets apiKeyHelper")

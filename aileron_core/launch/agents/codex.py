@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import cast
 
 from aileron_core.launch.plan import SERVER, AgentFolder, Context, Plan
 
@@ -105,7 +106,8 @@ class _Codex:
 def _toml(value: object) -> str:
     """Return *value* as an inline TOML value; its strings are JSON strings, which TOML reads alike."""
     if isinstance(value, dict):
-        items = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())  # pyright: ignore[reportUnknownVariableType]
+        table = cast("dict[str, object]", value)
+        items = ", ".join(f"{key} = {_toml(item)}" for key, item in table.items())
         return "{" + items + "}"
     return json.dumps(value)
 

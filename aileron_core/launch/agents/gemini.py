@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from aileron_core.launch.plan import SERVER, Addition, AgentFolder, Context, Plan
 
@@ -51,8 +52,16 @@ class _Gemini:
 
     def plan(self, context: Context) -> Plan:
         """Return `gemini` with a policy file, and the extension that names our server."""
-        server = {"command": context.relay, "args": [], "timeout": context.call_seconds * 1000}
-        manifest = {"name": SERVER, "version": "0.0.1", "mcpServers": {SERVER: server}}
+        server: dict[str, Any] = {
+            "command": context.relay,
+            "args": [],
+            "timeout": context.call_seconds * 1000,
+        }
+        manifest: dict[str, Any] = {
+            "name": SERVER,
+            "version": "0.0.1",
+            "mcpServers": {SERVER: server},
+        }
         env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
         if context.gateway is not None:
             env["GOOGLE_GEMINI_BASE_URL"] = context.gateway

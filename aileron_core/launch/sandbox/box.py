@@ -7,7 +7,7 @@ An allow-list: what is not named here is not there. Hiding is by not mounting, n
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 __all__ = [
     "INSIDE",
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 INSIDE = "/run/aileron"
-INSIDE_SOCKET = f"{INSIDE}/s.sock"
+INSIDE_SOCKET = f"{INSIDE}/session/s.sock"
 INSIDE_PRIVATE = f"{INSIDE}/private"
 
 PROTECTED = (
@@ -54,7 +54,10 @@ class Box:
     private: Path
     """Seen as `INSIDE_PRIVATE`, read-only."""
     socket: Path | None
-    """The session's own socket, seen as `INSIDE_SOCKET`."""
+    """The session's own socket, seen as `INSIDE_SOCKET`.
+
+    Its folder is what is mounted: a console that starts again makes a new socket in it.
+    """
     programs: tuple[Path, ...] = ()
     """Read-only: the agent's program, its interpreter, ours."""
     offline: bool = False
@@ -94,7 +97,8 @@ def bwrap_argv(box: Box, argv: Iterable[str]) -> list[str]:
     command += _project(box)
     command += ["--ro-bind", str(box.private), INSIDE_PRIVATE]
     if box.socket is not None:
-        command += ["--bind", str(box.socket), INSIDE_SOCKET]
+        command += ["--ro-bind", str(box.socket.parent), str(PurePosixPath(INSIDE_SOCKET).parent)]
+        command += ["--symlink", INSIDE_SOCKET, f"{INSIDE}/s.sock"]
     return [*command, "--chdir", str(box.project), "--", *argv]
 
 

@@ -52,8 +52,6 @@ def roots_of(program: Path, path: str, *, never: tuple[Path, ...]) -> tuple[Path
     """
     real = program.resolve()
     roots = {_root(real)}
-    if program.is_symlink():
-        roots.add(program)
     if interpreter := _interpreter(real, path):
         roots.add(_prefix(interpreter.resolve()))
     wanted = tuple(

@@ -1,0 +1,221 @@
+"""One launch from the beginning to the end: session, wiring, sandbox, agent, and everything away again."""
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from aileron_core.errors import Forbidden
+from aileron_core.launch.foreground import run_foreground
+from aileron_core.launch.plan import Agent, Context, Plan
+from aileron_core.launch.private import Additions, PrivateFolder, copy_back, copy_in
+from aileron_core.launch.project import Doors, check_project, settings_files
+from aileron_core.launch.sandbox.box import (
+    INSIDE_PRIVATE,
+    INSIDE_SOCKET,
+    Box,
+    bwrap_argv,
+    environment,
+)
+from aileron_core.launch.sandbox.check import Walls, find_walls
+from aileron_core.launch.sandbox.programs import find_program, own_interpreter, roots_of
+from aileron_core.launch.sessions import Launched, SessionPort
+
+__all__ = ["Request", "Wired", "launch", "wire"]
+
+_SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a person asked for on the command line."""
+
+    agent: Agent
+    args: tuple[str, ...]
+    project: Path
+    home: Path
+    """The person's."""
+    aileron_home: Path
+    env: Mapping[str, str]
+    relay: Path
+    """The relay's one file."""
+    sandbox: Literal["on", "offline", "off"] = "on"
+    allow_abstract: bool = False
+    accept_project: bool = False
+    """Settings of the project that take the wiring away were looked at."""
+    label: str = ""
+
+    @property
+    def contained(self) -> bool:
+        """Whether the agent runs in the sandbox."""
+        return self.sandbox != "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wired:
+    """A launch as it will be started, without its session; `--dry-run` shows it."""
+
+    program: Path
+    plan: Plan
+    walls: Walls | None
+    env: Mapping[str, str]
+
+
+def wire(request: Request, private: PurePosixPath) -> Wired:
+    """Return how *request* will be started. Reads this machine and changes nothing.
+
+    Args:
+        request: what was asked for.
+        private: the launch's private folder, as this process sees it.
+
+    Raises:
+        NotFound: the agent, or what contains it, is not installed.
+        Forbidden: the project, or its settings, would take away what Aileron promises.
+    """
+    agent = request.agent
+    check_project(request.project, request.home, request.aileron_home)
+    walls = (
+        find_walls(offline=request.sandbox == "offline", allow_abstract=request.allow_abstract)
+        if request.contained
+        else None
+    )
+    path = request.env.get("PATH", os.defpath)
+    program = find_program(agent.program, path, request.project)
+    _refuse_shadows(request)
+    seen = PurePosixPath(INSIDE_PRIVATE) if request.contained else private
+    given = (
+        environment(request.env, agent.needs)
+        if request.contained
+        else {name: value for name, value in request.env.items() if not name.startswith("AILERON_")}
+    )
+    plan = agent.plan(
+        Context(
+            relay=str(seen / "bin" / "aileron-mcp"),
+            private=seen,
+            env=given,
+            args=request.args,
+            contained=request.contained,
+        )
+    )
+    return Wired(program=program, plan=plan, walls=walls, env={**given, **plan.env})
+
+
+def _refuse_shadows(request: Request) -> None:
+    found = request.agent.shadows(settings_files(request.project, request.agent))
+    if found and not request.accept_project:
+        raise Forbidden(
+            f"Settings of this project would take Aileron's wiring away: {'; '.join(found)}. Look "
+            "at them; --accept-project starts all the same."
+        )
+
+
+def launch(request: Request, console: SessionPort, say: Callable[[str], None]) -> int:
+    """Run the agent in the foreground and return its exit code; everything of ours is gone afterwards.
+
+    Args:
+        request: what was asked for.
+        console: the console that owns the home.
+        say: tells the person a sentence, before the agent has the terminal or after it.
+
+    Raises:
+        NotFound, Forbidden: see `wire`.
+        ConsoleAbsent: no console owns the home.
+    """
+    parent = _private_parent(request)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(PrivateFolder(parent))
+        wired = wire(request, PurePosixPath(folder.path))
+        session = console.open(
+            agent=request.agent.name,
+            label=request.label or request.project.name,
+            cwd=request.project,
+            contained=request.contained,
+        )
+        stack.callback(console.end, session.session_id)
+        _write_wiring(folder, request, session, wired.plan)
+        doors = Doors.of(request.project)
+        stack.callback(_close_doors, doors, request, session, say)
+        hold = console.hold(session)
+        stack.callback(hold.stop)
+        if wired.walls is None:
+            stack.enter_context(Additions(request.home, wired.plan.additions))
+            argv = [str(wired.program), *wired.plan.argv[1:]]
+            return run_foreground(argv, env=wired.env, cwd=str(request.project), started=hold.start)
+        own_home = stack.enter_context(PrivateFolder(parent)).path
+        credentials = copy_in(request.home, own_home, request.agent.folders)
+        stack.callback(copy_back, credentials)
+        Additions(own_home, wired.plan.additions).__enter__()
+        box = _box(request, wired, wired.walls, session, folder.path, own_home)
+        argv = bwrap_argv(box, [str(wired.program.resolve()), *wired.plan.argv[1:]])
+        return run_foreground(
+            argv, env={}, cwd="/", prepare=wired.walls.prepare, started=hold.start
+        )
+
+
+def _private_parent(request: Request) -> Path:
+    runtime = request.env.get("XDG_RUNTIME_DIR", "")
+    if runtime and Path(runtime).is_dir() and Path(runtime).stat().st_uid == os.getuid():
+        return Path(runtime) / "aileron"
+    return request.aileron_home / "run" / "launched"
+
+
+def _write_wiring(folder: PrivateFolder, request: Request, session: Launched, plan: Plan) -> None:
+    """Put the relay, the token's file and the agent's own files into the private folder."""
+    if request.contained:
+        seen = PurePosixPath(INSIDE_PRIVATE)
+        settings = [f"AILERON_URL=unix:{INSIDE_SOCKET}"]
+    else:
+        seen = PurePosixPath(folder.path)
+        token = folder.write("token", session.token)
+        settings = [f"AILERON_HOME={request.aileron_home}", f"AILERON_TOKEN_FILE={token}"]
+    folder.write("aileron_mcp.py", request.relay.read_text(encoding="utf-8"))
+    lines = ["#!/bin/sh", "unset AILERON_TOKEN AILERON_TOKEN_FILE AILERON_URL AILERON_AGENT"]
+    lines += [f"export {_quoted(setting)}" for setting in settings]
+    lines.append(
+        f'exec {_quoted(str(own_interpreter()))} -I {_quoted(f"{seen}/aileron_mcp.py")} "$@"'
+    )
+    folder.write("bin/aileron-mcp", "\n".join(lines) + "\n", mode=0o700)
+    for name, text in plan.files.items():
+        folder.write(name, text)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _box(
+    request: Request,
+    wired: Wired,
+    walls: Walls,
+    session: Launched,
+    private: Path,
+    own_home: Path,
+) -> Box:
+    path = request.env.get("PATH", os.defpath)
+    never = (request.home, request.aileron_home, request.project)
+    programs = {
+        *roots_of(wired.program, path, never=never),
+        *roots_of(own_interpreter(), path, never=never),
+    }
+    bins = [root / "bin" for root in programs if (root / "bin").is_dir()]
+    folders = [f"{INSIDE_PRIVATE}/bin", *map(str, bins), *_SYSTEM_PATH]
+    return Box(
+        bwrap=walls.bwrap,
+        project=request.project,
+        home=request.home,
+        own_home=own_home,
+        private=private,
+        socket=session.socket,
+        programs=tuple(programs),
+        offline=request.sandbox == "offline",
+        env={**wired.env, "HOME": str(request.home), "PATH": os.pathsep.join(folders)},
+    )
+
+
+def _close_doors(
+    doors: Doors, request: Request, session: Launched, say: Callable[[str], None]
+) -> None:
+    for sentence in doors.close(request.aileron_home / "aside" / session.session_id):
+        say(sentence)

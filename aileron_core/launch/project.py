@@ -1,0 +1,101 @@
+"""The project that an agent works in: which ones are refused, and what a session left in it."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aileron_core.errors import Forbidden
+from aileron_core.launch.plan import Agent
+from aileron_core.launch.sandbox.box import PROTECTED
+from aileron_core.text import escape
+
+__all__ = ["Doors", "check_project", "settings_files"]
+
+_SETTINGS_BYTES = 1024 * 1024
+
+
+def check_project(project: Path, home: Path, aileron_home: Path) -> None:
+    """Refuse a folder that would hand the agent more than a project.
+
+    Raises:
+        Forbidden: it is the root, the person's home, or holds Aileron's own (THREATS T2, H4).
+    """
+    if project == Path("/") or project == home.resolve():
+        raise Forbidden(f"{project} is no project: start in a folder of its own.")
+    if aileron_home.resolve().is_relative_to(project):
+        raise Forbidden(
+            f"{aileron_home} lies inside {project}, so the agent could reach Aileron's own files. "
+            "Start in a folder below, or move the home (AILERON_HOME)."
+        )
+    if project.is_relative_to(aileron_home.resolve()):
+        raise Forbidden(f"{project} lies inside Aileron's home. Start in a project of yours.")
+
+
+def settings_files(project: Path, agent: Agent) -> Mapping[str, str]:
+    """Return the project's own settings of *agent* that are there, by relative path.
+
+    Raises:
+        Forbidden: one of them cannot be read as a small text file.
+    """
+    found: dict[str, str] = {}
+    for name in agent.project_files:
+        path = project / name
+        if not os.path.lexists(path):
+            continue
+        try:
+            if not path.is_file() or path.stat().st_size > _SETTINGS_BYTES:
+                raise Forbidden(f"{path} is no small file, so nobody can tell what it sets.")
+            found[name] = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Forbidden(
+                f"{path} cannot be read ({error}), so nobody can tell what it sets."
+            ) from None
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """The protected names of a project that were missing when the session began.
+
+    A mount over a missing name would leave an empty file there, so they are compared instead
+    (THREATS H4): one that is new at the end is moved aside and told.
+    """
+
+    project: Path
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, project: Path) -> "Doors":
+        """Return those of *project* as it is now."""
+        missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
+        if not os.path.lexists(project / ".git"):
+            missing = (".git", *missing)
+        return cls(project=project, missing=missing)
+
+    def close(self, aside: Path) -> tuple[str, ...]:
+        """Move what is new to *aside*; return a sentence for each."""
+        told: list[str] = []
+        for name in self.missing:
+            path = self.project / name
+            if not os.path.lexists(path):
+                continue
+            if name == ".git":
+                told += _new_repository(path)
+                continue
+            if path.parent.name == ".git" and ".git" in self.missing:
+                continue
+            target = aside / name.replace("/", "_")
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.move(path, target)
+            told.append(
+                f"{escape(name)} is new and was moved to {target}: look at it before you use it."
+            )
+        return tuple(told)
+
+
+def _new_repository(path: Path) -> list[str]:
+    return [
+        f"{path} is new: its hooks and config are the agent's. Look at them before you run git there."
+    ]
