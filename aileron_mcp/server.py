@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote
 
@@ -21,7 +21,6 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.server.session import ServerSession
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
@@ -30,9 +29,12 @@ from starlette.requests import Request
 
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import AileronError, NotFound, Unauthorized, Unavailable
+from aileron_core.server.claims import EXTENSION as CLAIMS
 from aileron_core.tasks import spawn
+from aileron_mcp.claims import call_claims, client_claims
 from aileron_mcp.mount import AsgiApp, Call, Message, Receive, Send, send_json
 from aileron_mcp.opened import OpenSessions
+from aileron_mcp.streams import Subscriber, ended_by, nothing, unheard, unless
 from aileron_mcp.translate import (
     CHECK_ACTION_STATUS,
     INSTRUCTIONS,
@@ -107,7 +109,7 @@ class McpMount:
         self._setting = hold_seconds
         self._bus = InMemorySubscriptionBus()
         self._actions: dict[str, str] = {}
-        self._handshaken: dict[str, _Subscriber] = {}
+        self._handshaken: dict[str, Subscriber] = {}
         self._closing = asyncio.Event()
         self._opened = OpenSessions()
         server = _ToolServer(
@@ -180,7 +182,7 @@ class McpMount:
         else:
             self._opened.used(principal, session_id)
         standing = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
-        inbound = _ended_by(receive, self._closing) if standing else receive
+        inbound = ended_by(receive, self._closing) if standing else receive
         try:
             await self._manager.handle_request(inner, inbound, send)
         finally:
@@ -205,7 +207,7 @@ class McpMount:
         """End an MCP session as its client would, in the same principal's name."""
         headers = [(b"mcp-session-id", session_id.encode())]
         request = {**scope, "method": "DELETE", "headers": headers}
-        await self._manager.handle_request(request, _nothing, _unheard)
+        await self._manager.handle_request(request, nothing, unheard)
 
     async def _initialized(self, ctx: Context, params: types.NotificationParams | None) -> None:
         """Remember an old-era session; its standing stream carries list changes."""
@@ -213,7 +215,7 @@ class McpMount:
         if session_id is not None:
             live = self._manager_sessions()
             self._handshaken = {k: v for k, v in self._handshaken.items() if live(k)}
-            self._handshaken[session_id] = _Subscriber(ctx.session)
+            self._handshaken[session_id] = Subscriber(ctx.session)
 
     def _manager_sessions(self) -> Callable[[str], bool]:
         """Say which MCP sessions the package still knows (it drops idle ones after 30 minutes)."""
@@ -305,7 +307,7 @@ class McpMount:
                 round(elapsed, 1), hold, f"Waiting for a person, {elapsed:.0f} s so far."
             )
             seconds = max(1, min(_PROGRESS_SECONDS, math.ceil(hold - elapsed)))
-            answer = await _unless(caller.get(f"{path}?wait={seconds}"), caller.gone, self._closing)
+            answer = await unless(caller.get(f"{path}?wait={seconds}"), caller.gone, self._closing)
             if answer is None:
                 break
             if answer[0] != 200 and asked is not None:
@@ -313,32 +315,6 @@ class McpMount:
                 break
             status, body = answer
         return result_answer(200 if status == 202 else status, body, asked)
-
-
-class _Subscriber:
-    """One old-era session; at most one list change is on its way, later ones are folded into one."""
-
-    __slots__ = ("_again", "_busy", "_session")
-
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
-        self._busy = False
-        self._again = False
-
-    def notify(self) -> None:
-        self._again = True
-        if not self._busy:
-            self._busy = True
-            spawn(self._send(), name="mcp list_changed")
-
-    async def _send(self) -> None:
-        # A client that does not read its stream blocks this task and nothing else.
-        try:
-            while self._again:
-                self._again = False
-                await self._session.send_tool_list_changed()
-        finally:
-            self._busy = False
 
 
 async def _principal(caller: _Caller) -> str:
@@ -364,51 +340,17 @@ async def _principal(caller: _Caller) -> str:
     return "token:" + hashlib.sha256(caller.bearer.encode()).hexdigest()
 
 
-async def _unless(
-    work: Any, first: asyncio.Event, second: asyncio.Event
-) -> tuple[int, Json] | None:
-    """Return what *work* returns, or None once one of the events is set; *work* is then dropped."""
-    task = spawn(work, name="mcp long poll")
-    waits = [spawn(event.wait(), name="mcp hold end") for event in (first, second)]
-    try:
-        await asyncio.wait([task, *waits], return_when=asyncio.FIRST_COMPLETED)
-        return cast("tuple[int, Json]", task.result()) if task.done() else None
-    finally:
-        for pending in (task, *waits):
-            pending.cancel()
-
-
-def _ended_by(receive: Receive, closing: asyncio.Event) -> Receive:
-    """Wrap *receive* of a standing stream: once *closing* is set, the client seems to hang up."""
-
-    async def inbound() -> Message:
-        message = spawn(_message(receive), name="mcp receive")
-        stop = spawn(closing.wait(), name="mcp closing")
-        try:
-            await asyncio.wait([message, stop], return_when=asyncio.FIRST_COMPLETED)
-            return message.result() if message.done() else {"type": "http.disconnect"}
-        finally:
-            message.cancel()
-            stop.cancel()
-
-    return inbound
-
-
-async def _nothing() -> Message:
-    return {"type": "http.request", "body": b"", "more_body": False}
-
-
-async def _unheard(_message: Message) -> None:
-    """Take an answer that nobody waits for."""
-
-
-async def _message(receive: Receive) -> Message:
-    return await receive()
-
-
 def _caller(ctx: Context) -> _Caller:
+    """Return in whose name a message came, with what its client says of itself and of the call."""
     request = cast("Request", ctx.request)  # every message here came over HTTP
-    return cast("_Caller", request.scope["aileron.caller"])
+    caller = cast("_Caller", request.scope["aileron.caller"])
+    client = ctx.session.client_params
+    info = client.client_info if client else None
+    said = {
+        "client": client_claims(info.name, info.version) if info else {},
+        "call": call_claims(ctx.meta),
+    }
+    return replace(caller, extensions={**caller.extensions, CLAIMS: said})
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from aileron_core.server.bodies import (
     pending_body,
     result_body,
 )
+from aileron_core.server.claims import call_claims, client_claims
 from aileron_core.server.problems import failure_response
 from aileron_core.server.requests import (
     json_object,
@@ -31,6 +32,7 @@ from aileron_core.server.requests import (
     text,
     whole_number,
 )
+from aileron_core.sessions.model import Session
 
 __all__ = ["ROUTES", "Endpoint", "RouteSpec", "plane_of"]
 
@@ -171,9 +173,11 @@ async def end_session(request: Request) -> Response:
 
 async def list_actions(request: Request) -> Response:
     """List the accepted actions, and what is wrong with the others."""
-    principal = principal_of(request.scope)
-    if principal.session is None:
+    session = principal_of(request.scope).session
+    if session is None:
         require_peer(request)
+    else:
+        _note_client(request, session)
     library = plane_of(request).library
     return JSONResponse(
         {
@@ -190,6 +194,12 @@ async def list_actions(request: Request) -> Response:
             ],
         }
     )
+
+
+def _note_client(request: Request, session: Session) -> None:
+    """Note what the MCP client behind a request says of itself, where there is one."""
+    if said := client_claims(request.scope):
+        plane_of(request).session_desk.claimed(session.session_id, said)
 
 
 async def get_action(request: Request) -> Response:
@@ -221,8 +231,10 @@ async def run_action(request: Request) -> Response:
         action=request.path_params["name"],
         args=body["args"],
         idempotency_key=key,
+        claims=call_claims(request.scope),
     )
     plane = plane_of(request)
+    _note_client(request, session)
     answer = await plane.gate.run(call)
     row = answer.row
     if row.state is State.COMPLETED:
@@ -247,7 +259,8 @@ async def approval_result(request: Request) -> Response:
     approval_id = _approval_id(request)
     wait = _wait(request.query_params.get("wait"))
     row = await _until_end_or_drain(request, session.session_id, approval_id, wait)
-    if row.state in FINAL and request.method != "HEAD":  # HEAD tells the agent nothing of the end
+    # HEAD tells the agent nothing of the end, and nothing reaches one that hung up.
+    if row.state in FINAL and request.method != "HEAD" and not await request.is_disconnected():
         await plane_of(request).desk.deliver(approval_id)
     return JSONResponse(result_body(row), headers={"cache-control": "no-store"})
 
@@ -255,16 +268,19 @@ async def approval_result(request: Request) -> Response:
 async def _until_end_or_drain(
     request: Request, session_id: str, approval_id: str, wait: float
 ) -> RunRow:
-    """Long-poll, but never keep a console that wants to stop."""
-    desk = plane_of(request).desk
-    loop = asyncio.get_running_loop()
+    """Long-poll, but neither for a client that hung up nor in a console that wants to stop."""
+    plane, loop = plane_of(request), asyncio.get_running_loop()
+    row = await plane.desk.result(session_id, approval_id, 0)
+    if row.state in FINAL or wait == 0:
+        return row
     deadline = loop.time() + wait
-    while True:
-        left = deadline - loop.time()
-        slice_ = 0.0 if _draining(request).is_set() else max(0.0, min(left, 1.0))
-        row = await desk.result(session_id, approval_id, slice_)
-        if row.state in FINAL or slice_ == 0.0 or loop.time() >= deadline:
-            return row
+    with plane.news.waiters.waiting(approval_id):
+        while not _draining(request).is_set() and not await request.is_disconnected():
+            left = deadline - loop.time()
+            row = await plane.desk.result(session_id, approval_id, max(0.0, min(left, 1.0)))
+            if row.state in FINAL or left <= 0:
+                break
+    return row
 
 
 def _wait(raw: str | None) -> float:

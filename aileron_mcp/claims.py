@@ -1,0 +1,37 @@
+"""What an MCP client says of itself and of one call (AGENT-CLIS 3.13). Claims: nothing follows from them.
+
+Only ids that are known to be sent are taken, under labels of ours: a client that could choose its
+own label could write a line of the console.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["call_claims", "client_claims"]
+
+_IDS: Mapping[str, str] = {
+    "claudecode/toolUseId": "tool use",
+    "callId": "call",
+    "threadId": "thread",
+    "sessionId": "session",
+    "itemId": "item",
+    "agent-session-id": "session",
+    "agent-working-dir": "folder",
+}
+"""Member of `_meta` -> our label; claude's, then codex's, then goose's."""
+
+
+def call_claims(meta: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return what the `_meta` of a call names: its ids there, by our labels."""
+    found: dict[str, str] = {}
+    for member, label in _IDS.items():
+        value = (meta or {}).get(member)
+        if isinstance(value, str) and value:
+            found.setdefault(label, value)
+    return found
+
+
+def client_claims(name: str, version: str) -> dict[str, str]:
+    """Return what `clientInfo` says, by our label."""
+    said = " ".join(part for part in (name, version) if part)
+    return {"client": said} if said else {}
