@@ -1,5 +1,6 @@
 """The person's command line talking to its console: over the home's socket, to its owner alone."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -13,7 +14,7 @@ from aileron_core.server.listen import peer_of
 from aileron_core.storage.home import Home, locked_by
 from aileron_tui.cli.output import Refused
 
-__all__ = ["Console"]
+__all__ = ["Console", "HomeConnection"]
 
 _LONGEST_RUN = 330.0
 """Seconds: an action may run for 300 (WIRE.md, Defaults), and this waits for its answer."""
@@ -23,12 +24,18 @@ _RESTART_SECONDS = 30
 """How long a console may take from owning its home to listening (WIRE.md, Addresses)."""
 
 
-class _Connection(http.client.HTTPConnection):
+class HomeConnection(http.client.HTTPConnection):
     """HTTP over the home's socket, once its other end is known to hold the home's lock."""
 
-    def __init__(self, home: Home) -> None:
-        super().__init__("aileron", timeout=_LONGEST_RUN)
-        self._home = home
+    def __init__(self, home: Path, *, timeout: float = _LONGEST_RUN) -> None:
+        super().__init__("aileron", timeout=timeout)
+        self._home = Home(home)
+
+    def abort(self) -> None:
+        """End the connection from another thread."""
+        if self.sock is not None:
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
 
     def connect(self) -> None:
         """Connect; a console that owns the home and is not listening yet is waited for."""
@@ -90,7 +97,7 @@ class Console:
         if body is not None:
             data = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
-        connection = _Connection(self._home)
+        connection = HomeConnection(self._home.path)
         try:
             connection.request(method, path, body=data, headers=headers)
             response = connection.getresponse()

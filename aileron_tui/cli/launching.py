@@ -1,0 +1,179 @@
+"""`aileron launch`: an agent in this pane, wired to the console in the other and contained."""
+
+import contextlib
+import http.client
+import importlib.util
+import os
+import shlex
+import threading
+from pathlib import Path, PurePosixPath
+
+from aileron_core.errors import AileronError, NotFound
+from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.launcher import Request, launch, wire
+from aileron_core.launch.sessions import Hold, Launched
+from aileron_core.text import escape
+from aileron_tui.cli.client import Console, HomeConnection
+from aileron_tui.cli.output import EXIT, Context
+
+__all__ = ["launch_agent"]
+
+_AGAIN_SECONDS = 1.0
+_BACK_SECONDS = 3600.0
+
+
+class _Hold:
+    """The session's hold stream, on a thread of its own; opened again when the console comes back."""
+
+    def __init__(self, home: Path, session_id: str) -> None:
+        self._home = home
+        self._session_id = session_id
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hold", daemon=True)
+        self._connection: HomeConnection | None = None
+
+    def start(self) -> None:
+        """Open it and keep it open."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let go of it."""
+        self._stopped.set()
+        if self._connection is not None:
+            self._connection.abort()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            with contextlib.suppress(AileronError, OSError, http.client.HTTPException):
+                if not self._once():
+                    return
+            self._stopped.wait(_AGAIN_SECONDS)
+
+    def _once(self) -> bool:
+        """Hold until the stream breaks; return whether the session may still be there."""
+        connection = self._connection = HomeConnection(self._home, timeout=60.0)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/v1/sessions/{self._session_id}/hold")
+            response = connection.getresponse()
+            if response.status != 200:
+                return False
+            while not self._stopped.is_set() and response.read1(1024):
+                pass
+        return True
+
+
+class HomeSessions:
+    """Sessions of the console that owns *home*, for the launcher."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._console = Console(home)
+
+    def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> Launched:
+        """Open a session; see `aileron_core.launch.sessions.SessionPort`."""
+        asked = {
+            "agent": agent,
+            "label": label[:128],
+            "cwd": str(cwd),
+            "pid": os.getpid(),
+            "launched": True,
+            "contained": contained,
+        }
+        _, body = self._console.request("POST", "/v1/sessions", asked)
+        socket = body.get("socket")
+        return Launched(
+            session_id=body["session_id"],
+            token=body["token"],
+            gateway_token=body["gateway_token"],
+            url=body["url"],
+            socket=Path(socket) if socket else None,
+        )
+
+    def hold(self, session: Launched) -> Hold:
+        """Return the session's hold stream."""
+        return _Hold(self._home, session.session_id)
+
+    def end(self, session_id: str) -> None:
+        """End the session, if its console is still there."""
+        with contextlib.suppress(AileronError):
+            self._console.request("POST", f"/v1/sessions/{session_id}/end", {})
+
+
+def launch_agent(
+    context: Context,
+    name: str,
+    args: tuple[str, ...],
+    *,
+    sandbox: str,
+    allow_abstract: bool,
+    accept_project: bool,
+    label: str,
+    dry_run: bool,
+) -> int:
+    """Launch the agent *name*; return its own exit code.
+
+    Raises:
+        NotFound: no such agent, or it is not installed.
+    """
+    agent = AGENTS.get(name)
+    if agent is None:
+        raise NotFound(f"{name} is no agent that Aileron knows: {', '.join(AGENTS)}.")
+    request = Request(
+        agent=agent,
+        args=args,
+        project=Path.cwd().resolve(),
+        home=Path.home(),
+        aileron_home=context.home,
+        env=dict(os.environ),
+        relay=_relay(),
+        sandbox="off" if sandbox == "off" else "offline" if sandbox == "offline" else "on",
+        allow_abstract=allow_abstract,
+        accept_project=accept_project,
+        label=label,
+    )
+    if dry_run:
+        return _show(context, request)
+    return launch(request, HomeSessions(context.home), lambda text: context.say(f"aileron: {text}"))
+
+
+def _relay() -> Path:
+    spec = importlib.util.find_spec("aileron_mcp.relay")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin)
+
+
+def _show(context: Context, request: Request) -> int:
+    """Print what would be set. Nothing is opened, written or started."""
+    wired = wire(request, PurePosixPath("<private>"))
+    plan, given = wired.plan, request.env
+    ours = {name: value for name, value in wired.env.items() if given.get(name) != value}
+    if context.json:
+        context.show(
+            {
+                "agent": request.agent.name,
+                "program": str(wired.program),
+                "argv": list(plan.argv),
+                "env": ours,
+                "files": dict(plan.files),
+                "additions": {str(each.path): each.content for each in plan.additions},
+                "sandbox": request.sandbox,
+            }
+        )
+        return EXIT.DONE
+    context.say(
+        f"Would start {escape(str(wired.program))} in {escape(str(request.project))}", bold=True
+    )
+    context.say(f"  sandbox   {request.sandbox}")
+    context.say(f"  command   {escape(shlex.join(plan.argv))}")
+    for name, value in sorted(ours.items()):
+        context.say(f"  sets      {name}={escape(value)}")
+    for name in plan.files:
+        context.say(f"  writes    <private>/{name}, gone at the end")
+    for each in plan.additions:
+        context.say(f"  adds      ~/{each.path}, removed at the end")
+    for sentence in request.agent.controls:
+        context.say(f"  ✓ {sentence}")
+    for sentence in request.agent.outside:
+        context.say(f"  ▲ outside Aileron: {sentence}")
+    return EXIT.DONE
