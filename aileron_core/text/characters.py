@@ -6,7 +6,7 @@ from typing import Literal
 
 __all__ = ["Drawn", "drawn_as", "is_combining", "mark_name", "selects_emoji"]
 
-Drawn = Literal["letter", "blank", "combining", "selector", "mark"]
+Drawn = Literal["letter", "blank", "combining", "joining", "selector", "mark"]
 
 
 def drawn_as(char: str) -> Drawn:
@@ -20,12 +20,22 @@ def drawn_as(char: str) -> Drawn:
     category = unicodedata.category(char)
     if category in _MARKED_CATEGORIES:
         return "mark"
-    return "combining" if category in ("Mn", "Me") else "letter"
+    if category in ("Mn", "Me"):
+        return "combining"
+    return "joining" if category == "Mc" or _joins(ord(char)) else "letter"
 
 
 def is_combining(char: str) -> bool:
-    """Tell whether *char* is drawn over the character before it."""
-    return unicodedata.category(char) in ("Mn", "Me")
+    """Tell whether *char* is drawn with the character before it, over it or as part of it."""
+    return drawn_as(char) in ("combining", "joining")
+
+
+def _joins(point: int) -> bool:
+    """Tell vowels and ends of decomposed Hangul, and the skin of an emoji: parts of what they follow.
+
+    Tables of widths give them no cell of their own; terminals that do not join them give one or two.
+    """
+    return 0x1160 <= point <= 0x11FF or 0xD7B0 <= point <= 0xD7FF or 0x1F3FB <= point <= 0x1F3FF
 
 
 def selects_emoji(line: str, index: int) -> bool:

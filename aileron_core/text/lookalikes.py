@@ -1,8 +1,8 @@
 """Words and host names that imitate others with letters of another script.
 
 A word counts when it mixes Latin letters with letters that are drawn like them, a name with dots
-when it has any letter that is not ASCII (after Unicode TS 39 and RFC 5890). A whole word in
-another script is a word of that script and is left alone.
+when it has any letter that is not ASCII (after Unicode TS 39 and RFC 5890), or a label in punycode
+that stands for such a name. A whole word in another script is a word of that script and is left alone.
 """
 
 import re
@@ -10,17 +10,19 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["FoundLookalikes", "Lookalike", "lookalikes"]
+__all__ = ["FoundLookalikes", "Lookalike", "has_punycode", "lookalikes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookalike:
-    """One imitating word or name, in its spellings; all three are safe to draw."""
+    """One imitating word or name, in its spellings; all of them are safe to draw."""
 
     written: str
     """As it stands in the text, hidden characters as marks."""
     punycode: str
     """In ASCII, as it would go over the wire (RFC 3492); empty for a word too long for a name."""
+    decoded: str = ""
+    """What a name that was written in ASCII stands for, as browsers show it; else empty."""
     resembles: str
     """The ASCII name that it looks like; empty where it looks like none."""
 
@@ -35,12 +37,15 @@ class FoundLookalikes:
 
 def lookalikes(line: str, *, escape: Callable[[str], str]) -> FoundLookalikes:
     """Return the look-alikes of *line*; *escape* makes a spelling safe to draw."""
-    if line.isascii():
+    if line.isascii() and not has_punycode(line):
         return FoundLookalikes()
     letters: set[int] = set()
     entries: list[Lookalike] = []
     for start, name in _stretches(line, _in_name):
         if name.isascii():
+            if (stands_for := _decoded(name.strip(_DOTS))) and not stands_for.isascii():
+                letters.update(range(start, start + len(name)))
+                entries.append(_decoded_entry(name.strip(_DOTS), stands_for, escape))
             continue
         if _is_host_like(name):
             letters.update(start + at for at, char in enumerate(name) if _deviates(char))
@@ -51,6 +56,11 @@ def lookalikes(line: str, *, escape: Callable[[str], str]) -> FoundLookalikes:
                 letters.update(start + offset + at for at in places)
                 entries.append(_entry(word, escape))
     return FoundLookalikes(letters=frozenset(letters), entries=tuple(entries))
+
+
+def has_punycode(line: str) -> bool:
+    """Tell whether *line* may hold a name written in punycode."""
+    return _PUNYCODE.search(line) is not None
 
 
 def _stretches(text: str, belongs: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
@@ -120,6 +130,33 @@ def _entry(written: str, escape: Callable[[str], str]) -> Lookalike:
     )
 
 
+def _decoded_entry(written: str, stands_for: str, escape: Callable[[str], str]) -> Lookalike:
+    return Lookalike(
+        written=written,
+        punycode=written.lower(),
+        decoded=escape(stands_for),
+        resembles=_resembles(stands_for),
+    )
+
+
+def _decoded(name: str) -> str:
+    """Return what the punycode labels of an ASCII *name* stand for; empty where they are none."""
+    labels = name.split(".")
+    if len(name) > MAX_HOST or any(len(label) > MAX_LABEL for label in labels):
+        return ""
+    try:
+        return ".".join(_unicode_label(label) for label in labels)
+    except UnicodeError:
+        return ""
+
+
+def _unicode_label(label: str) -> str:
+    if not label.lower().startswith("xn--"):
+        return label
+    # Not by the codec for names: it refuses the letters that a forger would like best.
+    return label[4:].encode("ascii").decode("punycode")
+
+
 def _punycode(name: str) -> str:
     labels = _DOT.split(name)
     if len(name) > MAX_HOST or any(len(label) > MAX_LABEL for label in labels):
@@ -152,6 +189,8 @@ MAX_HOST = 253
 _DOTS = ".。．｡․"
 """The full stop and what IDNA or the eye takes for one (RFC 3490, 3.1)."""
 _DOT = re.compile(f"[{_DOTS}]")
+
+_PUNYCODE = re.compile("xn--", re.IGNORECASE)
 
 _CONFUSABLE_SCRIPTS = frozenset(
     {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from aileron_core.text.characters import drawn_as, is_combining, mark_name, selects_emoji
-from aileron_core.text.lookalikes import Lookalike, lookalikes
+from aileron_core.text.lookalikes import Lookalike, has_punycode, lookalikes
 
 __all__ = ["Rendered", "Span", "escape", "inline", "render"]
 
@@ -17,6 +17,9 @@ MAX_BLANK_LINES = 3
 MAX_BLANKS = 8
 MAX_COMBINING = 3
 """Combining marks on one base; living languages need no more, "Zalgo" text does."""
+
+MAX_JOINING = 2
+"""Parts that join one base: a Hangul syllable has a vowel and an end, an emoji one skin."""
 
 Kind = Literal["plain", "mark", "lookalike"]
 
@@ -123,7 +126,12 @@ class _Page:
 
 def _is_plain(line: str) -> bool:
     """Tell the common case quickly: printable ASCII without long runs of blanks."""
-    return line.isascii() and line.isprintable() and " " * (MAX_BLANKS + 1) not in line
+    return (
+        line.isascii()
+        and line.isprintable()
+        and " " * (MAX_BLANKS + 1) not in line
+        and not has_punycode(line)
+    )
 
 
 def _plain_escape(text: str) -> str:
@@ -179,7 +187,8 @@ def _runs(line: str, *, unfold: bool) -> Iterator[tuple[int, int, bool]]:
     What is drawn as a mark comes in runs of one character, what is drawn as it is one by one.
     """
     known: dict[str, str] = {}
-    stacked = MAX_COMBINING  # at the start of a line there is no base to combine with
+    # At the start of a line there is no base to combine with.
+    stacked, joined = MAX_COMBINING, MAX_JOINING
     index, length = 0, len(line)
     while index < length:
         char = line[index]
@@ -193,20 +202,24 @@ def _runs(line: str, *, unfold: bool) -> Iterator[tuple[int, int, bool]]:
             end = _run_end(line, index)
             if end - index > MAX_BLANKS and not unfold:
                 yield index, end, True
-                stacked = MAX_COMBINING
+                stacked, joined = MAX_COMBINING, MAX_JOINING
             else:
                 yield from ((at, at + 1, False) for at in range(index, end))
-                stacked = 0
+                stacked, joined = 0, MAX_JOINING
         elif drawn == "letter":
             yield index, end, False
-            stacked = 0
+            stacked = joined = 0
         elif drawn == "combining" and stacked < MAX_COMBINING:
             yield index, end, False
             stacked += 1
+        elif drawn == "joining" and joined < MAX_JOINING:
+            yield index, end, False
+            joined += 1
         else:
             end = _run_end(line, index)
             yield index, end, True
-            stacked = MAX_COMBINING  # a combining mark must not join the end of our mark
+            # A combining mark must not join the end of our mark.
+            stacked, joined = MAX_COMBINING, MAX_JOINING
         index = end
 
 
