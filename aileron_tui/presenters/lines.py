@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, set_cell_size, split_graphemes
 
 __all__ = [
     "ROLES",
@@ -206,17 +206,15 @@ def _breaks(text: str, width: int) -> Iterator[tuple[int, int, int]]:
 
 def _chunks(word: str, width: int) -> Iterator[str]:
     """Break one word into parts of at most *width* cells."""
-    part: list[str] = []
-    used = 0
-    for char in word:
-        size = cell_len(char)
-        if used + size > width and part:
-            yield "".join(part)
-            part, used = [], 0
-        part.append(char)
+    begin = used = 0
+    glyphs, _ = split_graphemes(word)
+    for start, _, size in glyphs:
+        if used + size > width and start > begin:
+            yield word[begin:start]
+            begin, used = start, 0
         used += size
-    if part:
-        yield "".join(part)
+    if begin < len(word):
+        yield word[begin:]
 
 
 def _slice(pieces: Sequence[Piece], start: int, end: int) -> Iterator[Piece]:
