@@ -1,10 +1,14 @@
-"""The tokens of CONSOLE 8 as one table per look: what a role is drawn with."""
+"""The tokens of CONSOLE 8 as one table per look: what a role is drawn with.
+
+The plain look has no colour at all: attributes, words and signs carry everything. It stands in
+where `NO_COLOR` is set, and for whoever prefers it.
+"""
 
 from dataclasses import dataclass
 
 from textual.theme import Theme
 
-__all__ = ["LOOKS", "Look", "themes", "variables"]
+__all__ = ["DARK", "LIGHT", "LOOKS", "PLAIN", "Look", "themes", "variables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +27,45 @@ _ATTRIBUTES: dict[str, str] = {
     "muted": "none",
     "faint": "none",
     "fact": "bold",
+    "factbar": "none",
     "claim": "italic",
+    "claimbar": "none",
+    "claimhead": "bold",
     "attn": "bold",
     "danger": "bold",
     "ok": "none",
     "mark": "bold",
-    "word": "bold",
+    "chip": "bold",
+    "key": "bold",
+    "keydanger": "bold",
+    "badge": "bold",
+    "view": "bold underline",
+    "gist": "bold",
+    "add": "none",
+    "del": "none",
+    "addword": "bold",
+    "delword": "bold",
+    "alarm": "bold",
+    "sel": "none",
+    "cursor": "none",
+    "lost": "none",
 }
+
+_PLAIN_ATTRIBUTES = _ATTRIBUTES | {
+    "faint": "dim",
+    "danger": "bold underline",
+    "mark": "bold reverse",
+    "key": "bold reverse",
+    "keydanger": "bold reverse",
+    "badge": "bold reverse",
+    "addword": "bold underline",
+    "delword": "bold underline",
+    "alarm": "bold underline",
+    "sel": "bold",
+    "cursor": "reverse",
+    "lost": "dim",
+}
+"""CONSOLE 8, the column without colour."""
 
 _DARK = {
     "ground": "#0e1216",
@@ -77,18 +113,43 @@ _LIGHT = {
     "field": "#dfe3e6",
 }
 
+_PLAIN = dict.fromkeys(_DARK, "ansi_default")
+
+DARK, LIGHT, PLAIN = "aileron-dark", "aileron-light", "aileron-plain"
 LOOKS: tuple[Look, ...] = (
-    Look("aileron-dark", dark=True, colours=_DARK, attributes=_ATTRIBUTES),
-    Look("aileron-light", dark=False, colours=_LIGHT, attributes=_ATTRIBUTES),
+    Look(DARK, dark=True, colours=_DARK, attributes=_ATTRIBUTES),
+    Look(LIGHT, dark=False, colours=_LIGHT, attributes=_ATTRIBUTES),
+    Look(PLAIN, dark=True, colours=_PLAIN, attributes=_PLAIN_ATTRIBUTES),
 )
+
+_ANSI_VARIABLES = (
+    "ansi-background",
+    "ansi-foreground",
+    "block-cursor-foreground",
+    "block-cursor-background",
+    "border",
+    "border-blurred",
+    "input-cursor-background",
+    "input-cursor-foreground",
+    "input-selection-background",
+    "input-selection-foreground",
+    "screen-selection-background",
+    "screen-selection-foreground",
+    "scrollbar",
+    "scrollbar-hover",
+    "scrollbar-active",
+    "scrollbar-background",
+    "scrollbar-background-hover",
+    "scrollbar-background-active",
+    "scrollbar-corner-color",
+)
+"""What Textual asks of a theme whose colours are the terminal's own, and derives for all others."""
 
 
 def variables(name: str, *, dark: bool) -> dict[str, str]:
     """Return the `$a-*` variables for the theme *name*; a foreign theme gets the look of its kind."""
-    fitting = [look for look in LOOKS if look.name == name] or [
-        look for look in LOOKS if look.dark == dark
-    ]
-    look = fitting[0]
+    fitting = [each for each in LOOKS if each.name == name]
+    look = (fitting or [each for each in LOOKS if each.dark == dark])[0]
     named = {f"a-{token}": colour for token, colour in look.colours.items()}
     return named | {f"a-{token}-style": style for token, style in look.attributes.items()}
 
@@ -108,6 +169,8 @@ def themes() -> list[Theme]:
             background=look.colours["ground"],
             surface=look.colours["ground"],
             panel=look.colours["bar"],
+            ansi=look.name == PLAIN,
+            variables=dict.fromkeys(_ANSI_VARIABLES, "ansi_default") if look.name == PLAIN else {},
         )
         for look in LOOKS
     ]

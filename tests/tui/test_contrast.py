@@ -1,0 +1,87 @@
+"""Every word can be read: contrast on every ground, in every look, computed from the tokens."""
+
+import itertools
+
+import pytest
+from textual.color import Color
+
+from aileron_tui.presenters.lines import ROLES
+from aileron_tui.styles.tokens import DARK, LIGHT, LOOKS, PLAIN, Look
+
+READABLE = 4.5
+"""WCAG 2.1, 1.4.3: the least for text of ordinary size."""
+VISIBLE = 3.0
+"""WCAG 2.1, 1.4.11: the least for signs that are no words."""
+
+WORDS = ("strong", "text", "muted", "fact", "claim", "attn", "danger", "ok")
+GROUNDS = ("ground", "queue", "bar", "sel")
+ON_THEIR_OWN = (
+    ("ink", "attn"),  # marks, the badge
+    ("ink", "fact"),  # a key that decides
+    ("ink", "danger"),  # a key that denies
+    ("strong", "chip"),
+    ("text", "add"),
+    ("text", "del"),
+    ("strong", "addword"),
+    ("strong", "delword"),
+    ("strong", "field"),
+    ("muted", "field"),
+)
+
+
+def look(name: str) -> Look:
+    return next(each for each in LOOKS if each.name == name)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG 2.1 defines it."""
+    parts = [part / 255 for part in Color.parse(colour).rgb]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, two: str) -> float:
+    low, high = sorted((luminance(one), luminance(two)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_formula_is_the_published_one() -> None:
+    """Black on white is 21 to 1, a colour on itself 1 to 1, #767676 on white just readable."""
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#5fc9b8", "#5fc9b8") == pytest.approx(1)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+
+
+@pytest.mark.parametrize("name", [DARK, LIGHT])
+@pytest.mark.parametrize(("word", "ground"), [*itertools.product(WORDS, GROUNDS), *ON_THEIR_OWN])
+def test_every_word_is_readable_on_every_ground_it_stands_on(
+    name: str, word: str, ground: str
+) -> None:
+    """4.5 to 1 at least, wherever a role that carries words may be drawn."""
+    colours = look(name).colours
+    assert contrast(colours[word], colours[ground]) >= READABLE
+
+
+@pytest.mark.parametrize("name", [DARK, LIGHT])
+def test_what_is_only_a_sign_is_visible(name: str) -> None:
+    """The gutter of the record and the rest of a bar: 3 to 1 on the ground they stand on."""
+    colours = look(name).colours
+    assert contrast(colours["faint"], colours["ground"]) >= VISIBLE
+
+
+def test_the_plain_look_has_no_colour_at_all() -> None:
+    """Everything is the terminal's own; attributes say what a colour says elsewhere."""
+    plain = look(PLAIN)
+    assert set(plain.colours.values()) == {"ansi_default"}
+    for role in ("danger", "mark", "key", "badge", "addword", "delword", "view", "sel", "lost"):
+        assert plain.attributes[role] != "none"
+
+
+def test_every_look_names_the_same_tokens_and_every_role_has_a_style() -> None:
+    """A token that one look lacks would end the program in that look only."""
+    for each in LOOKS:
+        assert each.colours.keys() == look(DARK).colours.keys()
+        assert each.attributes.keys() == look(DARK).attributes.keys()
+        assert set(ROLES) <= each.attributes.keys()
