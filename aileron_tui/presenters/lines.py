@@ -5,7 +5,7 @@ A role names a meaning, never a colour; `aileron_tui.styles.tokens` gives each i
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
@@ -84,6 +84,8 @@ class Piece:
 
     text: str
     role: Role = "text"
+    foreign: bool = False
+    """It comes from outside: no sign in it is ours."""
 
 
 Line: TypeAlias = tuple[Piece, ...]
@@ -126,7 +128,7 @@ def cut(pieces: Line, width: int, *, mark: str = "…") -> Line:
     for piece in pieces:
         size = cell_len(piece.text)
         if size > room:
-            kept.append(Piece(_fit(piece.text, room), piece.role))
+            kept.append(replace(piece, text=_fit(piece.text, room)))
             break
         kept.append(piece)
         room -= size
@@ -223,7 +225,7 @@ def _slice(pieces: Sequence[Piece], start: int, end: int) -> Iterator[Piece]:
     for piece in pieces:
         low, high = max(start - at, 0), min(end - at, len(piece.text))
         if low < high:
-            yield Piece(piece.text[low:high], piece.role)
+            yield Piece(piece.text[low:high], piece.role, piece.foreign)
         at += len(piece.text)
         if at >= end:
             return

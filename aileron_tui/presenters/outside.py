@@ -23,5 +23,7 @@ def block(found: Rendered, role: Role = "text") -> tuple[Line, ...]:
 
 def _pieces(spans: tuple[Span, ...], role: Role) -> Line:
     return tuple(
-        Piece(span.text, role if span.kind == "plain" else "mark") for span in spans if span.text
+        Piece(span.text, role if span.kind == "plain" else "mark", span.kind != "mark")
+        for span in spans
+        if span.text
     )

@@ -1,0 +1,83 @@
+"""Our signs in ASCII: the same widths, and not a letter of anybody else's."""
+
+import re
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+import aileron_tui
+from aileron_tui.presenters.glyphs import ASCII, CUT, Glyphs
+from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, plain, spread
+from aileron_tui.presenters.outside import outside
+
+OURS = "".join(chr(each) for each in ASCII) + CUT
+PLAIN = Glyphs(ascii=True)
+
+own = st.text(alphabet=st.sampled_from("ab  …●┃→·"), max_size=12).map(Piece)
+foreign = st.text(alphabet=st.sampled_from("xy  …●漢é"), max_size=12).map(
+    lambda text: Piece(text, "text", foreign=True)
+)
+lines = st.lists(own | foreign, max_size=8).map(tuple)
+
+
+def every_sign() -> set[str]:
+    """Every character beyond ASCII in the source of the console."""
+    home = Path(aileron_tui.__file__).parent
+    files = [*home.rglob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    return set(re.findall(r"[^\x00-\x7f]", text))
+
+
+def test_every_sign_of_ours_is_one_cell_wide() -> None:
+    """A wide one would push what stands right of it into a column that is not its own."""
+    assert {each for each in OURS if cell_len(each) != 1} == set()
+
+
+def test_every_sign_in_our_source_has_its_form_in_ascii() -> None:
+    """A new sign without one would not be drawn in such a terminal."""
+    assert every_sign() <= set(OURS)
+    assert all(len(each) == 1 and each.isascii() for each in ASCII.values())
+
+
+@given(lines, st.integers(0, 80))
+def test_no_sign_changes_the_width_of_its_line(pieces: Line, width: int) -> None:
+    """What stands right of it stays where it is; only the free end of a line may be used."""
+    drawn = PLAIN.draw(pieces, width)
+    assert cells(pieces) <= cells(drawn) <= max(cells(pieces), width)
+    assert all(each.foreign or each.text.isascii() for each in drawn)
+
+
+@given(lines)
+def test_a_letter_from_outside_is_left_alone(pieces: Line) -> None:
+    """Not translated; only the last one before a cut may make room for the second dot."""
+    drawn = PLAIN.draw(pieces, 200)
+    before = "".join(each.text for each in pieces if each.foreign)
+    after = "".join(each.text for each in drawn if each.foreign)
+    rest = iter(before)
+    assert all(letter in rest for letter in after)
+    ours = "".join(each.text for each in pieces if not each.foreign)
+    assert len(before) - len(after) <= ours.count(CUT)
+
+
+def test_a_cut_shows_two_dots_and_a_label_too() -> None:
+    """In a row the last letter makes room, in the footer a blank does."""
+    row = spread(cut(outside("abcdefgh"), 5), (Piece("4:31"),), 10)
+    assert plain(PLAIN.draw(row, 10)) == "abc.. 4:31"
+    footer = line("a approve…   d deny…")
+    assert plain(PLAIN.draw(footer, 30)) == "a approve..  d deny.."
+
+
+def test_a_letter_that_the_terminal_lacks_is_a_mark_as_wide_as_it_is() -> None:
+    """Visible, countable, and nothing moves; what the terminal has stays."""
+    latin = Glyphs(ascii=True, charset="latin-1")
+    drawn = latin.draw((Piece("né 漢 e\u0301", "text", foreign=True), Piece("✓")), 40)
+    assert plain(drawn) == "né ?? ?+"
+    assert [each.text for each in drawn if each.role == "mark"] == ["??", "?"]
+
+
+def test_marks_of_hidden_characters_are_drawn_in_ascii() -> None:
+    """`‹ESC›` is ours, and so is the count in it."""
+    drawn = PLAIN.draw(outside("a\x1bb\u200b\u200b"), 40)
+    assert plain(drawn) == "a<ESC>b<ZWSPx2>"
