@@ -75,18 +75,20 @@ def _connectors(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     query = "SELECT name, digest FROM pins WHERE kind = 'connector' ORDER BY name"
     store = home.path / "store" / "connectors" / "sha256"
     present = {f"sha256:{entry.name}" for entry in store.glob("*")}
-    # The last word of a name: a shell takes the colon of a whole one for the end of a word.
-    last = [
-        (name.rpartition("/")[2], name) for name, digest in _asked(home, query) if digest in present
-    ]
-    return [(name, told) for name, told in dict(last).items() if _NAME.fullmatch(name)]
+    # The last word of NAME@VERSION: a shell takes colon and @ for the end of a word.
+    offered = {
+        ref.rpartition("@")[0].rpartition("/")[2]: ref
+        for ref, digest in _asked(home, query)
+        if digest in present
+    }
+    return [(name, ref) for name, ref in offered.items() if _NAME.fullmatch(name)]
 
 
 def _runs(home: Home, incomplete: str) -> list[tuple[str, str]]:
     column, form = ("approval_id", APPROVAL_ID) if incomplete[:1] == "a" else ("run_id", RUN_ID)
     found = _asked(
         home,
-        f"SELECT {column}, action || ', ' || state FROM runs WHERE {column} >= ? AND {column} < ? "  # noqa: S608 - our own column names
+        f"SELECT {column}, action || ' (' || state || ')' FROM runs WHERE {column} >= ? AND {column} < ? "  # noqa: S608 - our own column names
         f"ORDER BY {column} DESC LIMIT 50",
         incomplete,
         incomplete + _AFTER,

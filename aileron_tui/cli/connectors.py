@@ -125,12 +125,9 @@ def remove_connector(context: Context, name: str) -> int:
 
 
 def _names(identity: ConnectorIdentity) -> tuple[str, ...]:
-    return (
-        identity.hash,
-        identity.fqn,
-        f"{identity.fqn}@{identity.version}",
-        identity.fqn.rpartition("/")[2],
-    )
+    """Return what a person may call it: its hash, its name or the last word of it, with or without version."""
+    names = (identity.fqn, identity.fqn.rpartition("/")[2])
+    return (identity.hash, *names, *(f"{name}@{identity.version}" for name in names))
 
 
 def check(context: Context, path: str) -> int:

@@ -17,6 +17,7 @@ from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.listen import bind_tcp, bind_unix
+from aileron_core.server.own_sockets import OwnSockets
 from aileron_core.settings import Settings, load_settings
 from aileron_core.storage.home import Home
 from aileron_mcp.mount import LazyMcp, Receive, Send, asgi_call
@@ -86,11 +87,10 @@ async def _served(
     app = create_app(plane, {"/mcp": mcp.app, "/mcp/": mcp.app})
     state["draining"] = app.state.draining
     forget = plane.facts.subscribe(_ToolsWatch(plane, mcp))
+    server = EmbeddedServer(app, [tcp, unix], before_drain=mcp.close_streams)
+    own = app.state.own_sockets = OwnSockets(plane, server.serve_session)
     try:
-        async with (
-            mcp.run(),
-            EmbeddedServer(app, [tcp, unix], before_drain=mcp.close_streams),
-        ):
+        async with mcp.run(), server, own.listening():
             await plane.announce(port)
             _start_after(first_frame, mcp)
             yield
