@@ -45,8 +45,18 @@ class Block:
 class Layout:
     """The drawn lines of one width, without the read track, and the place of each in the text."""
 
-    lines: tuple[Line, ...]
-    places: tuple[Place | None, ...]
+    lines: tuple[Line, ...] = ()
+    places: tuple[Place | None, ...] = ()
+    blocks: tuple[int, ...] = ()
+    """The block of each line."""
+
+    def joined(self, tail: "Layout", first: int) -> "Layout":
+        """Return this layout with *tail* behind it, whose blocks are numbered from *first*."""
+        return Layout(
+            (*self.lines, *tail.lines),
+            (*self.places, *tail.places),
+            (*self.blocks, *(first + number for number in tail.blocks)),
+        )
 
 
 def heading(name: str, remark: Line = (), role: Role = "fact") -> Block:
@@ -61,8 +71,9 @@ def value(
     *,
     fill: Role | None = None,
     label_outside: bool = False,
+    must: bool = True,
 ) -> Block:
-    """Return one labelled line; those of the record need not be seen."""
+    """Return one labelled line; those of the record need not be seen, nor those that say so."""
     named = (Piece(label, "muted"),) if isinstance(label, str) and label else label
     return Block(
         kind="value",
@@ -71,7 +82,7 @@ def value(
         gutter=gutter,
         pieces=pieces,
         fill=fill,
-        must=gutter != "record",
+        must=must and gutter != "record",
     )
 
 
@@ -84,6 +95,7 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
     """Return *blocks* in *width* cells (the track included), the bar at column *gutter*."""
     lines: list[Line] = []
     places: list[Place | None] = []
+    of: list[int] = []
     for index, block in enumerate(blocks):
         if block.kind == "blank":
             lines.append(())
@@ -94,7 +106,8 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
             places.extend([None] * len(drawn))
         else:
             _value_lines(block, index, width, gutter, lines, places)
-    return Layout(tuple(lines), tuple(places))
+        of.extend([index] * (len(lines) - len(of)))
+    return Layout(tuple(lines), tuple(places), tuple(of))
 
 
 def _heading_lines(block: Block, width: int) -> list[Line]:

@@ -7,14 +7,23 @@ from aileron_core.control_plane.port import ApprovalView, FieldView, HeldBackVie
 from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
+from aileron_tui.presenters.around import Section
 from aileron_tui.presenters.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.presenters.drift import drift_blocks
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, Role, line
 from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.steps import step_blocks
 from aileron_tui.presenters.times import age, clock_seconds
 
-__all__ = ["agent_name", "approval_blocks", "first_heading", "held_blocks", "problem_blocks"]
+__all__ = [
+    "agent_name",
+    "approval_blocks",
+    "around_blocks",
+    "first_heading",
+    "held_blocks",
+    "problem_blocks",
+]
 
 IDENTITY = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
@@ -34,14 +43,23 @@ def agent_name(view: ApprovalView) -> str:
 
 
 def approval_blocks(
-    view: ApprovalView, now: float, warnings: Sequence[Line] = ()
+    view: ApprovalView,
+    now: float,
+    warnings: Sequence[Line] = (),
+    *,
+    unfold: bool = False,
+    refresh_key: str = "r",
 ) -> tuple[Block, ...]:
-    """Return the whole document of *view*; only its first heading depends on *now*."""
+    """Return the whole document of *view*; only its first heading depends on *now*.
+
+    *unfold*: every mark with its code point, and nothing folded. *refresh_key*: as a person writes it.
+    """
     return (
         first_heading(view, now),
-        *_fact_section(view),
+        *_fact_section(view, refresh_key, unfold=unfold),
+        *step_blocks(view, unfold=unfold),
         blank(),
-        *_sent_section(view),
+        *_sent_section(view, unfold=unfold),
         blank(),
         *_record_section(view, warnings),
     )
@@ -86,7 +104,7 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     ]
     if held.connector:
         blocks.append(value("Connector", outside(held.connector)))
-    blocks += _rows("Hosts", (outside(host, "strong") for host in held.hosts), "fact")
+    blocks += _host_rows(held.hosts, "strong", "fact")
     if not held.hosts:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Hash", outside(held.digest)))
@@ -108,11 +126,23 @@ def problem_blocks(problem: Problem) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
+def around_blocks(sections: Iterable[Section]) -> Iterator[Block]:
+    """Yield *sections* for the end of the document, where there is no rail. None of it must be seen."""
+    for section in sections:
+        yield blank()
+        yield heading(section.name, _remark(section.remark), "muted")
+        for detail in section.details:
+            if detail.claim:
+                yield value(detail.label, detail.pieces, "claim", label_outside=True, must=False)
+            else:
+                yield value(detail.label, detail.pieces, "record")
+
+
 def _remark(text: str) -> Line:
     return (Piece(text, "muted"),)
 
 
-def _fact_section(view: ApprovalView) -> Iterator[Block]:
+def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iterator[Block]:
     preview = view.preview
     if _has_outcome(view):
         yield value("", outside(view.outcome, "danger" if view.state == "failed" else "attn"))
@@ -122,11 +152,13 @@ def _fact_section(view: ApprovalView) -> Iterator[Block]:
     if preview.status == "unavailable":
         reason = wording.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *outside(preview.reason)))
-        yield value("", _remark(wording.ask_again_at(clock_seconds(preview.since))))
+        again = wording.ask_again_at(clock_seconds(preview.since), refresh_key)
+        yield value("", _remark(again))
     if view.drift is not None:
         if preview.status == "unavailable":
             yield blank()
-        yield from drift_blocks(view.drift, reason_told=preview.status == "unavailable")
+        told = preview.status == "unavailable"
+        yield from drift_blocks(view.drift, reason_told=told, unfold=unfold)
         if preview.status == "ready":
             yield blank()
             yield heading(wording.WILL_HAPPEN, _remark(wording.WHOLE_REMARK))
@@ -134,19 +166,19 @@ def _fact_section(view: ApprovalView) -> Iterator[Block]:
         for field in preview.fields:
             yield value(outside(field.label, "muted"), _remark(wording.FETCHING_VALUE))
     elif preview.status == "ready":
-        yield from _fields(preview.fields, "fact")
+        yield from _fields(preview.fields, "fact", unfold=unfold)
 
 
-def _sent_section(view: ApprovalView) -> Iterator[Block]:
+def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
     name = wording.sent_heading(agent_name(view))
     if not view.sent:
         yield heading(name, _remark(wording.SENT_NOTHING), "claimhead")
         return
     yield heading(name, _remark(wording.SENT_REMARK), "claimhead")
-    yield from _fields(view.sent, "claim")
+    yield from _fields(view.sent, "claim", unfold=unfold)
 
 
-def _fields(fields: Sequence[FieldView], gutter: Gutter) -> Iterator[Block]:
+def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Iterator[Block]:
     """Yield the lines of *fields*, then what the renderer found in them."""
     found = Findings()
     for field in fields:
@@ -155,7 +187,7 @@ def _fields(fields: Sequence[FieldView], gutter: Gutter) -> Iterator[Block]:
         if field.missing:
             yield value(label, _remark(wording.MISSING), gutter, label_outside=foreign)
             continue
-        text = rendered(field.value)
+        text = rendered(field.value, unfold=unfold)
         found.add(text)
         for row, pieces in enumerate(block(text, _value_role(field, gutter))):
             named = label if row == 0 else ()
@@ -186,28 +218,17 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Action", line(*outside(view.action)), "record")
     via = line(*outside(view.connector), ".", *outside(view.op))
     yield value("Runs", via, "record")
-    yield from _rows("Hosts", (outside(host) for host in view.hosts), "record")
+    yield from _host_rows(view.hosts, "text", "record")
     yield from _rows("Routed", (outside(route, "attn") for route in view.routed), "record")
-    claimed = "  its own word" if view.self_opened else ""
-    yield value("Agent", line(*outside(view.agent), Piece(claimed, "muted")), "record")
-    if view.session_label:
-        yield value("Session", outside(view.session_label), "record")
-    if view.cwd:
-        yield value("Folder", outside(view.cwd), "record")
-    yield value("Contained", line("yes" if view.contained else "no"), "record")
-    yield value("Asked", line(clock_seconds(view.requested_at), *_times(view)), "record")
+    again = f"  {wording.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
+    asked = Piece(clock_seconds(view.requested_at))
+    yield value("Asked", line(asked, Piece(again, "muted")), "record")
     if view.expires_at is not None:
         yield value("Ends", line(clock_seconds(view.expires_at)), "record")
     yield value("Approval", outside(view.approval_id), "record")
     yield value("Run", outside(view.run_id), "record")
     if view.digest:
         yield value("Digest", outside(view.digest), "record")
-
-
-def _times(view: ApprovalView) -> Line:
-    if view.times_asked <= 1:
-        return ()
-    return (Piece(f"  {wording.asked_times(view.times_asked)}", "muted"),)
 
 
 def _decision_rows(view: ApprovalView) -> Iterator[Block]:
@@ -219,6 +240,15 @@ def _decision_rows(view: ApprovalView) -> Iterator[Block]:
     if view.reason:
         for row, pieces in enumerate(block(rendered(view.reason))):
             yield value("Reason" if row == 0 else "", pieces, "record")
+
+
+def _host_rows(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
+    """Yield the hosts, then both spellings of each that imitates another."""
+    yield from _rows("Hosts", (outside(host, role) for host in hosts), gutter)
+    found = Findings()
+    for host in hosts:
+        found.add(rendered(host))
+    yield from found.blocks()
 
 
 def _rows(label: str, rows: Iterable[Line], gutter: Gutter) -> Iterator[Block]:

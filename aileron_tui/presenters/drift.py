@@ -21,10 +21,10 @@ WORDS_COMPARED = 200
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 
 
-def drift_blocks(drift: DriftView, *, reason_told: bool) -> Iterator[Block]:
+def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -> Iterator[Block]:
     """Yield what differs, without the section's heading.
 
-    *reason_told*: why there is no preview any more stands above already.
+    *reason_told*: why there is no preview any more stands above already. *unfold*: marks with code points.
     """
     gone = bool(drift.unavailable)
     if gone and not reason_told:
@@ -37,7 +37,8 @@ def drift_blocks(drift: DriftView, *, reason_told: bool) -> Iterator[Block]:
     found = Findings()
     for change in drift.changed:
         yield blank()
-        yield from _gone(change, found) if gone else _change(change, found)
+        changed = _gone if gone else _change
+        yield from changed(change, found, unfold=unfold)
     if drift.other_count:
         yield blank()
         told = wording.other_paths(drift.other_count, len(drift.other_paths))
@@ -57,8 +58,9 @@ def _moment(name: str, at: float, remark: str, role: Role) -> Line:
     return line(Piece(f"{name:<8}", role), Piece(f"{clock_seconds(at)}, {remark}", "muted"))
 
 
-def _change(change: FieldChange, found: Findings) -> Iterator[Block]:
-    before, after = _lines(change.before, found), _lines(change.after, found)
+def _change(change: FieldChange, found: Findings, *, unfold: bool) -> Iterator[Block]:
+    before = _lines(change.before, found, unfold=unfold)
+    after = _lines(change.after, found, unfold=unfold)
     many = max(len(before), len(after)) > 1
     named = ""
     for number, old, new in _pairs(before, after):
@@ -75,18 +77,18 @@ def _change(change: FieldChange, found: Findings) -> Iterator[Block]:
             shown = ()
 
 
-def _gone(change: FieldChange, found: Findings) -> Iterator[Block]:
+def _gone(change: FieldChange, found: Findings, *, unfold: bool) -> Iterator[Block]:
     """Yield what was shown of a field that nothing is known of now."""
-    for row, pieces in enumerate(_lines(change.before, found)):
+    for row, pieces in enumerate(_lines(change.before, found, unfold=unfold)):
         label = outside(change.label, "muted") if row == 0 else ()
         shown = _whole(pieces, "del") or ()
         yield value(label, (Piece("− ", "del"), *shown), fill="del")
 
 
-def _lines(text: str | None, found: Findings) -> tuple[Line, ...]:
+def _lines(text: str | None, found: Findings, *, unfold: bool) -> tuple[Line, ...]:
     if text is None:
         return ((Piece(wording.MISSING),),)
-    result = rendered(text)
+    result = rendered(text, unfold=unfold)
     found.add(result)
     return block(result)
 

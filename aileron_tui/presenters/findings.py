@@ -69,7 +69,8 @@ def findings_of(view: ApprovalView | None) -> Findings:
     if view is None:
         return found
     drift = view.drift.changed if view.drift is not None else ()
-    texts = [field.value for field in (*view.preview.fields, *view.sent)]
+    inputs = [field for step in view.steps for field in step.inputs]
+    texts = [field.value for field in (*view.preview.fields, *view.sent, *inputs)]
     texts += [text for change in drift for text in (change.before, change.after) if text]
     for text in texts:
         found.add(render(text))

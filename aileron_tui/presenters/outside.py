@@ -11,9 +11,12 @@ def outside(text: str, role: Role = "text") -> Line:
     return _pieces(inline(text).lines[0], role)
 
 
-def rendered(text: str) -> Rendered:
-    """Return what the renderer makes of *text*: its lines and what it found."""
-    return render(text)
+def rendered(text: str, *, unfold: bool = False) -> Rendered:
+    """Return what the renderer makes of *text*: its lines and what it found.
+
+    *unfold*: every mark with its code point, and no run folded.
+    """
+    return render(text, unfold=unfold)
 
 
 def block(found: Rendered, role: Role = "text") -> tuple[Line, ...]:

@@ -31,7 +31,7 @@ class DecidingScreen(ConsoleScreen):
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__(model, clock, submit)
-        self._pages = Pages()
+        self._pages = Pages(model.registry)
         self._in_view: tuple[Token, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
         self._waker: Timer | None = None

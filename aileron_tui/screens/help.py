@@ -44,9 +44,7 @@ class HelpScreen(ModalScreen[None]):
 
     def on_resize(self) -> None:
         """Fill in the lines."""
-        self.query_one("#help", Lines).show(
-            *help_lines(self._keys, self._page, self.size.height)
-        )
+        self.query_one("#help", Lines).show(*help_lines(self._keys, self._page, self.size.height))
 
     def action_close(self) -> None:
         """Go back to what was below."""

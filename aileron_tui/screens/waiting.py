@@ -14,12 +14,20 @@ from aileron_core.text import escape
 from aileron_tui.actions import Context
 from aileron_tui.messages import RowClicked
 from aileron_tui.presenters import chrome
-from aileron_tui.presenters.around import before_this, equal_calls, rail_lines, who_asks
+from aileron_tui.presenters.around import (
+    Section,
+    before_this,
+    equal_calls,
+    rail_lines,
+    who_asks,
+)
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.head import item_head
 from aileron_tui.presenters.lines import Line, spread
 from aileron_tui.presenters.model import Model, Token
+from aileron_tui.presenters.pages import Form
+from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import (
     compact_list_rows,
     decided_lines,
@@ -129,7 +137,8 @@ class WaitingScreen(DecidingScreen):
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         gutter = COMPACT_GUTTER if self._compact else GUTTER
-        layout = self._pages.layout(item, width, gutter, now, file_moved=moved)
+        form = Form(width=width, gutter=gutter, file_moved=moved, around=self._at_the_end(item))
+        layout = self._pages.layout(item, form, now)
         self.model.longer = len(layout.lines) > document.size.height
         self.model.reading.lay_out(layout.places)
         self.model.laid_out = item.version if item is not None else None
@@ -139,19 +148,25 @@ class WaitingScreen(DecidingScreen):
             self._shown_content = content
             document.start_over()
 
+    def _around(self, item: Item | None) -> tuple[Section, ...]:
+        """Return what is known around the call."""
+        view = item.approval if item is not None else None
+        if view is None:
+            return ()
+        return (
+            who_asks(view),
+            before_this(self.model.records, view),
+            equal_calls(self.model.queue.decided, view),
+        )
+
+    def _at_the_end(self, item: Item | None) -> tuple[Section, ...]:
+        """Return what the document ends with, where the layout has no rail for it."""
+        return () if self.query_one("#rail", Lines).display else self._around(item)
+
     def _draw_rail(self) -> None:
         """Draw what is known around the call, where the layout has a rail for it."""
-        item, rail = self.model.queue.current, self.query_one("#rail", Lines)
-        view = item.approval if item is not None else None
-        sections = (
-            ()
-            if view is None or not rail.display
-            else (
-                who_asks(view),
-                before_this(self.model.records, view),
-                equal_calls(self.model.queue.decided, view),
-            )
-        )
+        rail = self.query_one("#rail", Lines)
+        sections = self._around(self.model.queue.current) if rail.display else ()
         rail.show(*rail_lines(sections, *rail.size))
 
     def _fit_list(self, head: int) -> None:

@@ -303,9 +303,9 @@ def notification(waiting: int) -> str:
     return f"({waiting}) aileron" if waiting else "aileron"
 
 
-def ask_again_at(at: str) -> str:
+def ask_again_at(at: str, key: str) -> str:
     """Return what a person can do about a preview that could not be had at the time *at*."""
-    return f"Asked at {at}. r asks again. You can still decide, on what the agent sent."
+    return f"Asked at {at}. {key} asks again. You can still decide, on what the agent sent."
 
 
 THEN_GATED: Final = "agents can ask for it, and every run waits for you"
