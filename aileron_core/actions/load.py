@@ -1,7 +1,6 @@
 """From the bytes of an action file to an `Action`, or to everything that is wrong with it."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from aileron_core.actions.lenient import join_declarations, soften
 from aileron_core.actions.model import Action
 from aileron_core.actions.portable import portability
 from aileron_core.actions.positions import locate
+from aileron_core.actions.syntax import Fault, Parsed, parse
 from aileron_core.actions.validate import validate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
@@ -27,7 +27,6 @@ MAX_PROBLEMS = 1000
 _DELIMITER = "+++"
 _KEY_PART = r"""(?:[A-Za-z0-9_-]++|"[^"]*+"|'[^']*+')[ \t]*+\.[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:{_KEY_PART}){{{MAX_KEY_PARTS}}}")
-_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def load_action(data: bytes, file: str) -> Action:
@@ -88,17 +87,21 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> Reading:
             all the same if it runs here.
     """
     try:
-        document, frame = _parse(data, file)
+        frame = _split(data, file)
+        _refuse_long_keys(frame, file)
     except FileProblems as error:
         return Reading(file=file, data=data, form=error.problems)
-    raw, form = read_document(document, body=frame.body, sha256=sha256_hex(data), file=file)
+    parsed = parse(frame.front)
+    raw, form = read_document(parsed.document, body=frame.body, sha256=sha256_hex(data), file=file)
     action, found = soften(raw)
     errors = form + _not_covered([*_errors(found), *validate(action)], form)
     warnings = [finding for finding in found if finding.severity == "warning"]
-    upstream = list(portability(document, raw)) if portable else []
+    upstream = list(portability(parsed.document, raw)) if portable else []
     shown = [*errors, *_not_covered([*upstream, *warnings], form)]
     if len(shown) > 1:
         shown.sort(key=lambda each: (each.severity == "warning", each.class_ != "parse_error"))
+    if parsed.faults:
+        return Reading(file=file, data=data, form=_of_faulty(parsed, shown, frame, file))
     return Reading(
         file=file,
         data=data,
@@ -111,16 +114,13 @@ def _errors(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.severity == "error"]
 
 
-def _parse(data: bytes, file: str) -> "tuple[dict[str, object], _Frame]":
-    frame = _split(data, file)
-    _refuse_long_keys(frame, file)
-    try:
-        return tomllib.loads(frame.front), frame
-    except RecursionError as error:
-        message = "invalid TOML frontmatter: nested too deeply"
-        raise FileProblems([_parse_problem(file, message, frame.first_line - 1)]) from error
-    except ValueError as error:  # TOMLDecodeError, and what int() says of thousands of digits
-        raise FileProblems([_toml_problem(error, frame, file)]) from error
+def _of_faulty(
+    parsed: Parsed, findings: Iterable[Finding], frame: "_Frame", file: str
+) -> tuple[Problem, ...]:
+    """Return what is wrong with a file that is no TOML: its faults, then what is sure of the rest."""
+    faults = tuple(_fault_problem(fault, frame, file) for fault in parsed.faults)
+    sure = [finding for finding in findings if parsed.tells(finding)]
+    return faults + _placed(sure[:MAX_PROBLEMS], parsed.text, frame, file)
 
 
 def place_findings(findings: Iterable[Finding], data: bytes, file: str) -> tuple[Problem, ...]:
@@ -129,7 +129,13 @@ def place_findings(findings: Iterable[Finding], data: bytes, file: str) -> tuple
     if not findings:
         return ()
     frame = _split(data, file)
-    places = locate(frame.front)
+    return _placed(findings, frame.front, frame, file)
+
+
+def _placed(
+    findings: Iterable[Finding], text: str, frame: "_Frame", file: str
+) -> tuple[Problem, ...]:
+    places = locate(text)
     return tuple(
         Problem(
             file=file,
@@ -162,8 +168,8 @@ def _split(data: bytes, file: str) -> _Frame:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        raise FileProblems([_parse_problem(file, "is not UTF-8 text", number)]) from error
+        line, column = data.count(b"\n", 0, error.start) + 1, _column(data, error.start)
+        raise FileProblems([_parse_problem(file, "is not UTF-8 text", line, column)]) from error
     lines = text.split("\n")
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
@@ -181,6 +187,12 @@ def _split(data: bytes, file: str) -> _Frame:
             )
     message = 'missing "+++" closing delimiter'
     raise FileProblems([_parse_problem(file, message, len(lines))])
+
+
+def _column(data: bytes, at: int) -> int:
+    """Return the column, in characters from 1, of the byte *at*; the line before it is UTF-8."""
+    start = data.rfind(b"\n", 0, at) + 1
+    return len(data[start:at].decode("utf-8-sig" if not start else "utf-8")) + 1
 
 
 def _refuse_long_keys(frame: _Frame, file: str) -> None:
@@ -213,15 +225,17 @@ def _place(
     return first_line - 1, 1
 
 
-def _toml_problem(error: ValueError, frame: _Frame, file: str) -> Problem:
-    text = str(error)
-    match = _TOML_PLACE.search(text)
-    line, column = 0, 0
-    if match is not None:
-        text = text[: match.start()]
-        line = int(match[1] or frame.front.count("\n") + 1) + frame.first_line - 1
-        column = int(match[2] or 0)
-    return _parse_problem(file, f"invalid TOML frontmatter: {text}", line, column)
+def _fault_problem(fault: Fault, frame: _Frame, file: str) -> Problem:
+    before = frame.first_line - 1
+    first = f", first in line {fault.first_line + before}" if fault.first_line else ""
+    return Problem(
+        file=file,
+        message=f"invalid TOML frontmatter: {fault.message}{first}",
+        class_="parse_error",
+        line=fault.line + before,
+        column=fault.column,
+        key=key_text(fault.path),
+    )
 
 
 def _parse_problem(file: str, message: str, line: int, column: int = 1) -> Problem:

@@ -8,12 +8,12 @@ loses the thread it stops and answers with what it has.
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from aileron_core.actions.findings import KeyPath
 
-__all__ = ["locate"]
+__all__ = ["Outline", "Statement", "line_column", "line_starts", "locate", "outline"]
 
 _MAX_DEPTH = 80
 _MAX_KEYS = 100_000
@@ -25,21 +25,66 @@ _BASIC = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _LITERAL = re.compile(r"'[^'\n]*'")
 _MULTI_BASIC = re.compile(r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}', re.DOTALL)
 _MULTI_LITERAL = re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}")
+_STRINGS = (('"""', _MULTI_BASIC), ("'''", _MULTI_LITERAL), ('"', _BASIC), ("'", _LITERAL))
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 _LINE_REST = re.compile(r"[^\n]*")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One `key = value`, `[table]` or `[[array]]`, as far as it could be followed."""
+
+    start: int
+    path: KeyPath
+    """Of the pair's key, or of the table; empty where it could not be read."""
+    key: int
+    """The offset of the key's last part; of a header, where it starts."""
+    header: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What stands where in a text, by offset."""
+
+    offsets: Mapping[KeyPath, int]
+    """Where each key, table and array element stands first."""
+    statements: Sequence[Statement]
+    keys: Sequence[tuple[int, KeyPath]]
+    """Every key in the order of the text, those that are stated again too."""
+    stopped: int | None
+    """Where the thread was lost; None: nowhere."""
+
+
+def outline(text: str) -> Outline:
+    """Return what stands where in *text*, up to where the thread is lost."""
+    scanner = _Scanner(text)
+    stopped: int | None = None
+    try:
+        scanner.document()
+    except _Lost:
+        stopped = scanner.at
+    return Outline(
+        offsets=scanner.offsets,
+        statements=scanner.statements,
+        keys=scanner.keys,
+        stopped=stopped,
+    )
+
+
 def locate(text: str) -> Mapping[KeyPath, tuple[int, int]]:
     """Return line and column (both from 1) of each key, table and array element in *text*."""
-    scanner = _Scanner(text)
-    with suppress(_Lost):
-        scanner.document()
-    starts = [0]
-    starts += (match.end() for match in re.finditer("\n", text))
-    return {path: _line_column(offset, starts) for path, offset in scanner.offsets.items()}
+    starts = line_starts(text)
+    offsets = outline(text).offsets
+    return {path: line_column(offset, starts) for path, offset in offsets.items()}
 
 
-def _line_column(offset: int, starts: list[int]) -> tuple[int, int]:
+def line_starts(text: str) -> list[int]:
+    """Return the offset of each line of *text*, for `line_column`."""
+    return [0, *(match.end() for match in re.finditer("\n", text))]
+
+
+def line_column(offset: int, starts: list[int]) -> tuple[int, int]:
+    """Return line and column (both from 1, in characters) of *offset*."""
     line = bisect_right(starts, offset)
     return line, offset - starts[line - 1] + 1
 
@@ -51,8 +96,10 @@ class _Lost(Exception):
 class _Scanner:
     def __init__(self, text: str) -> None:
         self.offsets: dict[KeyPath, int] = {}
+        self.statements: list[Statement] = []
+        self.keys: list[tuple[int, KeyPath]] = []
+        self.at = 0
         self._text = text
-        self._at = 0
         self._elements: dict[KeyPath, int] = {}
         """Of each array of tables, how many elements it has so far."""
 
@@ -60,18 +107,29 @@ class _Scanner:
         table: KeyPath = ()
         while True:
             self._skip(_BLANK)
-            if self._at >= len(self._text):
+            if self.at >= len(self._text):
                 return
-            if self._text.startswith("[", self._at):
+            if len(self.statements) >= _MAX_KEYS:
+                raise _Lost
+            header = self._text.startswith("[", self.at)
+            # Noted before it is read: one that cannot be read is the one that people ask about.
+            start = self.at
+            self.statements.append(Statement(start=start, path=(), key=start, header=header))
+            if header:
                 table = self._header()
+                self._note_statement(table, start)
             else:
-                self._pair(table, depth=0)
+                self._pair(table, depth=0, statement=True)
             self._skip(_LINE_REST)
 
+    def _note_statement(self, path: KeyPath, key: int) -> None:
+        last = self.statements[-1]
+        self.statements[-1] = Statement(start=last.start, path=path, key=key, header=last.header)
+
     def _header(self) -> KeyPath:
-        start = self._at
+        start = self.at
         array = self._text.startswith("[[", start)
-        self._at += 2 if array else 1
+        self.at += 2 if array else 1
         keys = self._keys()
         path: KeyPath = ()
         for position, (key, _) in enumerate(keys):
@@ -84,15 +142,18 @@ class _Scanner:
                 self._remember(path, start)
         return path
 
-    def _pair(self, table: KeyPath, *, depth: int) -> None:
-        path = table
+    def _pair(self, table: KeyPath, *, depth: int, statement: bool = False) -> None:
+        path, offset = table, self.at
         for key, offset in self._keys():
             path = (*path, key)
             self._remember(path, offset)
+        self.keys.append((offset, path))
+        if statement:
+            self._note_statement(path, offset)
         self._skip(_SPACE)
-        if not self._text.startswith("=", self._at):
+        if not self._text.startswith("=", self.at):
             raise _Lost
-        self._at += 1
+        self.at += 1
         self._skip(_SPACE)
         self._value(path, depth=depth + 1)
 
@@ -100,26 +161,26 @@ class _Scanner:
         keys: list[tuple[str, int]] = []
         while len(keys) < _MAX_DEPTH:
             self._skip(_SPACE)
-            keys.append((self._key(), self._start))
+            start = self.at
+            keys.append((self._key(), start))
             self._skip(_SPACE)
-            if not self._text.startswith(".", self._at):
+            if not self._text.startswith(".", self.at):
                 return keys
-            self._at += 1
+            self.at += 1
         raise _Lost
 
     def _key(self) -> str:
-        self._start = self._at
         for pattern in (_BARE_KEY, _BASIC, _LITERAL):
-            match = pattern.match(self._text, self._at)
+            match = pattern.match(self._text, self.at)
             if match is not None:
-                self._at = match.end()
+                self.at = match.end()
                 return _unquoted(match[0])
         raise _Lost
 
     def _value(self, path: KeyPath, *, depth: int) -> None:
         if depth > _MAX_DEPTH:
             raise _Lost
-        first = self._text[self._at : self._at + 1]
+        first = self._text[self.at : self.at + 1]
         if first == "[":
             self._array(path, depth=depth)
         elif first == "{":
@@ -130,45 +191,47 @@ class _Scanner:
             raise _Lost
 
     def _array(self, path: KeyPath, *, depth: int) -> None:
-        self._at += 1
+        self.at += 1
         index = 0
         while not self._closes("]"):
-            self._remember((*path, index), self._at)
+            self._remember((*path, index), self.at)
+            self.keys.append((self.at, (*path, index)))
             self._value((*path, index), depth=depth + 1)
             index += 1
             self._separator("]")
 
     def _inline_table(self, path: KeyPath, *, depth: int) -> None:
-        self._at += 1
+        self.at += 1
         while not self._closes("}"):
             self._pair(path, depth=depth)
             self._separator("}")
 
     def _closes(self, bracket: str) -> bool:
         self._skip(_BLANK)
-        if not self._text.startswith(bracket, self._at):
+        if not self._text.startswith(bracket, self.at):
             return False
-        self._at += 1
+        self.at += 1
         return True
 
     def _separator(self, bracket: str) -> None:
         self._skip(_BLANK)
-        if self._text.startswith(",", self._at):
-            self._at += 1
-        elif not self._text.startswith(bracket, self._at):
+        if self._text.startswith(",", self.at):
+            self.at += 1
+        elif not self._text.startswith(bracket, self.at):
             raise _Lost
 
     def _string(self) -> None:
-        for pattern in (_MULTI_BASIC, _MULTI_LITERAL, _BASIC, _LITERAL):
-            if self._skip(pattern):
+        for quotes, pattern in _STRINGS:
+            if self._text.startswith(quotes, self.at):
+                if not self._skip(pattern):
+                    raise _Lost
                 return
-        raise _Lost
 
     def _skip(self, pattern: re.Pattern[str]) -> bool:
-        match = pattern.match(self._text, self._at)
-        if match is None or match.end() == self._at:
+        match = pattern.match(self._text, self.at)
+        if match is None or match.end() == self.at:
             return False
-        self._at = match.end()
+        self.at = match.end()
         return True
 
     def _remember(self, path: KeyPath, offset: int) -> None:

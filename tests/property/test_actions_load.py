@@ -159,8 +159,8 @@ def loaded(data: bytes, *, portable: bool = False) -> Action | None:
     for problem in problems:
         assert problem.message
         assert (problem.class_, problem.severity) in CLASSES
-        assert 0 <= problem.line <= data.count(b"\n") + 1
-        assert problem.column >= 0
+        assert 1 <= problem.line <= data.count(b"\n") + 1
+        assert problem.column >= 1
         json.dumps(problem.to_json(), ensure_ascii=False).encode()
     return reading.action
 
@@ -314,3 +314,32 @@ def test_what_is_taken_leniently_fits_the_schema_that_agents_were_given(args: An
     else:
         assert fits
         assert canonical(taken) == canonical(given_args)
+
+
+PLANTED = [
+    "broken = ",
+    "broken = 'open",
+    "broken 1",
+    "broken = [1 2]",
+    "broken = {a = 1",
+    '"a" = 1 2',
+]
+
+
+@given(st.dictionaries(st.integers(1, 60), st.sampled_from(PLANTED), max_size=6), st.booleans())
+def test_each_fault_is_found_where_it_was_planted(planted: dict[int, str], crlf: bool) -> None:
+    """Wherever they stand and however many there are, and the valid lines around them say nothing."""
+    lines = VALID.decode().split("\n")
+    last = lines.index("+++", 3)
+    faults: list[int] = []
+    whole: list[str] = []
+    for number, line in enumerate(lines):
+        if number in planted and 2 <= number <= last:
+            whole.append(planted[number])
+            faults.append(len(whole))
+        whole.append(line)
+    data = ("\r\n" if crlf else "\n").join(whole).encode()
+    problems = read_action(data, "any.md").problems
+    assert [problem.line for problem in problems] == faults
+    assert all(problem.class_ == "parse_error" for problem in problems)
+    assert all(problem.key.rpartition(".")[2] in ("broken", "a") for problem in problems)

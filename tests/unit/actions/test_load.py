@@ -113,11 +113,11 @@ def test_a_byte_order_mark_blank_lines_and_crlf_are_no_problem(manifest: Build) 
         (b"+++\nname = 1\n", 'missing "+++" closing delimiter', 3),
         (b"+++\n+++\n\n\xff\n", "is not UTF-8 text", 4),
         (b"+++\n# " + b"x" * 1024 * 1024 + b"\n+++\n", "has a line over 1 MiB", 2),
-        (b"+++\na = " + b"[" * 100_000 + b"\n+++\n", "nested too deeply", 1),
+        (b"+++\na = " + b"[" * 100_000 + b"\n+++\n", "nested too deeply", 2),
         (b"+++\n\n" + b"a . " * 64 + b"b = 1\n+++\n", "dotted key of more than 64 parts", 3),
         (b"+++\n[" + b"'a b'." * 500_000 + b"b]\n+++\n", "has a line over 1 MiB", 2),
         (b"+++\n\na = b\n+++\n", "invalid TOML frontmatter: Invalid value", 3),
-        (b"+++\na = " + b"9" * 5000 + b"\n+++\n", "invalid TOML frontmatter", 0),
+        (b"+++\na = " + b"9" * 5000 + b"\n+++\n", "too many digits", 2),
         (b"+++\na = 2026-13-45\n+++\n", "invalid TOML frontmatter", 2),
     ],
     ids=lambda value: str(value)[:30] if not isinstance(value, bytes) else "file",
@@ -130,6 +130,16 @@ def test_a_file_of_another_form_is_a_parse_error_with_its_line(
     assert message in problem.message
     assert problem.class_ == "parse_error"
     assert problem.line == line
+
+
+@pytest.mark.parametrize(
+    ("data", "column"),
+    [(b'+++\nname = "\xc3\xa4\xff"\n+++\n', 10), (b"\xef\xbb\xbf\xe4+++", 1), (b"\xff\xfe+", 1)],
+)
+def test_a_byte_that_is_no_text_has_its_column(data: bytes, column: int) -> None:
+    """In characters, as the editor counts them."""
+    (problem,) = problems_of(data)
+    assert (problem.message, problem.column) == ("is not UTF-8 text", column)
 
 
 def test_every_problem_of_a_file_is_reported_together(manifest: Build) -> None:

@@ -84,7 +84,7 @@ EXTRA = [
     (INPUT.format(type="array") + 'items_type = "array"\n', "inputs[0].items_type", "one of"),
     (PREVIEW.format(more=""), "approval.preview.render", "at least one field"),
     (PREVIEW.format(more="render = { A = '' }"), "approval.preview.render.A", "empty path"),
-    (PREVIEW.format(more="render = { ' ' = 'a' }"), "approval.preview.render. ", "empty label"),
+    (PREVIEW.format(more="render = { ' ' = 'a' }"), 'approval.preview.render." "', "empty label"),
     (
         PREVIEW.format(more="render = { A = 'a' }\nmultiline = ['B']"),
         "approval.preview.multiline",
