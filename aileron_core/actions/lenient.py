@@ -135,7 +135,7 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
 
 
 def _uncovered_ops(action: Action) -> list[tuple[KeyPath, str]]:
-    granted = {entry.fqn: entry.capabilities for entry in action.requires}
+    granted = {entry.fqn: frozenset(entry.capabilities) for entry in action.requires}
     return [
         (("execute", index, "op"), step.op)
         for index, step in enumerate(action.steps)

@@ -64,9 +64,10 @@ def _all_problems(action: Action) -> _Problems:
     yield from _inputs(action.inputs)
     if not action.steps:
         yield ("execute",), "is required: at least one [[execute]] step"
+    declared = dict.fromkeys(action.declared)  # in their order, and found at once in a long list
     if action.approval.preview is not None:
-        yield from _preview(action.approval.preview, action)
-    yield from _steps(action)
+        yield from _preview(action.approval.preview, declared)
+    yield from _steps(action, declared)
     effect = action.approval.effect
     if effect is not None and effect not in EFFECTS:
         yield ("approval", "effect"), f"{quoted(effect)} must be one of {'|'.join(EFFECTS)}"
@@ -152,13 +153,13 @@ def _input_type(entry: Input, path: KeyPath) -> _Problems:
         yield (*path, "items_type"), f"{quoted(entry.items_type)} must be one of {allowed}"
 
 
-def _preview(preview: Preview, action: Action) -> _Problems:
+def _preview(preview: Preview, declared: Collection[str]) -> _Problems:
     path = ("approval", "preview")
     if not preview.op.strip():
         yield (*path, "op"), "is required"
     if not preview.render:
         yield (*path, "render"), "must declare at least one field"
-    yield from _template(preview.args, (*path, "args"), action, steps=())
+    yield from _template(preview.args, (*path, "args"), declared, steps=())
     for label, place in preview.render:
         if not label.strip():
             yield (*path, "render", label), "has an empty label"
@@ -176,7 +177,7 @@ def _preview(preview: Preview, action: Action) -> _Problems:
         yield (*path, "gist"), "a `${` is not closed: write ${Label}"
 
 
-def _steps(action: Action) -> _Problems:
+def _steps(action: Action, declared: Collection[str]) -> _Problems:
     connectors = {entry.fqn for entry in action.requires}
     earlier: set[str] = set()
     for index, step in enumerate(action.steps):
@@ -189,7 +190,7 @@ def _steps(action: Action) -> _Problems:
         if not step.op.strip():
             yield (*path, "op"), "is required"
         if step.inputs is not None:
-            yield from _template(step.inputs, (*path, "inputs"), action, steps=earlier)
+            yield from _template(step.inputs, (*path, "inputs"), declared, steps=earlier)
         earlier.add(step.id)
 
 
@@ -202,9 +203,9 @@ def _step_connector(step: Step, path: KeyPath, connectors: set[str]) -> _Problem
 
 
 def _template(
-    template: Json, path: KeyPath, action: Action, *, steps: Collection[str]
+    template: Json, path: KeyPath, declared: Collection[str], *, steps: Collection[str]
 ) -> _Problems:
-    for place, message in template_problems(template, declared=action.declared, steps=steps):
+    for place, message in template_problems(template, declared=declared, steps=steps):
         yield (*path, *place), message
 
 
