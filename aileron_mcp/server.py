@@ -297,15 +297,19 @@ class McpMount:
         """
         loop = asyncio.get_running_loop()
         begun = loop.time()
+        told = -1.0
         path = f"/v1/action-approvals/{quote(approval_id, safe='')}/result"
         status, body = (202, asked) if asked is not None else await caller.get(path)
         while is_pending(status, body) and not self._closing.is_set() and not caller.gone.is_set():
-            elapsed = loop.time() - begun
-            if hold - elapsed <= 0:
+            elapsed = min(loop.time() - begun, hold)
+            done = math.floor(elapsed * 10) / 10 if elapsed < hold else hold
+            if done > told and hold > 0:  # each has to be greater than the one before
+                told = done
+                await ctx.session.report_progress(
+                    done, hold, f"Waiting for a person, {elapsed:.0f} s so far."
+                )
+            if elapsed >= hold:
                 break
-            await ctx.session.report_progress(
-                round(elapsed, 1), hold, f"Waiting for a person, {elapsed:.0f} s so far."
-            )
             seconds = max(1, min(_PROGRESS_SECONDS, math.ceil(hold - elapsed)))
             answer = await unless(caller.get(f"{path}?wait={seconds}"), caller.gone, self._closing)
             if answer is None:

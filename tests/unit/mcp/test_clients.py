@@ -1,5 +1,6 @@
 """The official client in both protocol eras, straight at `/mcp` and through the relay."""
 
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -91,6 +92,24 @@ async def test_a_decision_after_the_hold_is_found_by_its_id(
         }
         done = await client.call_tool("check_action_status", arguments)
     assert done.structured_content["output"] == "sent later"
+
+
+@WAYS
+async def test_progress_grows_and_is_complete_when_the_hold_is_over(
+    console: ThreadConsole, how: str, era: str
+) -> None:
+    """The protocol wants each greater than the one before; the last one says that the wait is done."""
+    seen: list[tuple[float, float | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append((progress, total))
+
+    async with official_client(console, how, era) as client:
+        arguments = {"text": f"slow {how} {era}"}
+        await client.call_tool("send_draft", arguments, progress_callback=on_progress)
+    assert len(seen) > 1
+    assert all(before < after for (before, _), (after, _) in pairwise(seen))
+    assert seen[-1] == (2.0, 2.0)
 
 
 @WAYS
