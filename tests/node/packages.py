@@ -1,0 +1,172 @@
+"""The official TypeScript packages that `make node` fetched, and the processes that run them."""
+
+import json
+import os
+import queue
+import re
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+_RESULT = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
+
+
+def node() -> str:
+    """Return the Node to run; where there is none the test is left out, and in CI it fails."""
+    chosen = HERE / "node_modules" / ".node"
+    if not chosen.exists():
+        sentence = "the official TypeScript MCP packages are not there: run `make node`"
+        if os.environ.get("CI"):
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    return chosen.read_text()
+
+
+def environment() -> dict[str, str]:
+    """Return an environment in which no proxy or option of the machine's own Node has a say."""
+    return {k: v for k, v in os.environ.items() if not k.lower().startswith(("node_", "npm_"))}
+
+
+class Suite:
+    """One release of the official conformance suite.
+
+    Args:
+        package: its folder in node_modules.
+        options: which of its scenarios to run.
+    """
+
+    def __init__(self, package: str, *options: str) -> None:
+        self._options = options
+        self._program = HERE / "node_modules" / package / "dist" / "index.js"
+
+    def scenarios(self, *, scheduled: bool = False) -> set[str]:
+        """Return the names of all its server scenarios, or (*scheduled*) of all that it would run."""
+        options = self._options if scheduled and "--requirements" in self._options else ["--server"]
+        command = [node(), str(self._program), "list", *options]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment(), timeout=60
+        )
+        return set(re.findall(r"^ +- (\S+)", done.stdout, re.MULTILINE))
+
+    def start(self, url: str, results: Path) -> subprocess.Popen[str]:
+        """Run its scenarios at *url*; the results are whole once the process has ended."""
+        command = [node(), str(self._program), "server", "--url", url, "-o", str(results)]
+        return subprocess.Popen(
+            [*command, *self._options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment(),
+        )
+
+
+def checks(results: Path) -> dict[str, dict[str, str]]:
+    """Return the worst status of each check, by scenario.
+
+    The suite's statuses are SUCCESS, INFO, SKIPPED, WARNING and FAILURE; one check may stand in a
+    scenario more than once.
+    """
+    order = ["INFO", "SKIPPED", "SUCCESS", "WARNING", "FAILURE"]
+    found: dict[str, dict[str, str]] = {}
+    for folder in results.iterdir():
+        name = _RESULT.fullmatch(folder.name)
+        assert name is not None, folder.name
+        worst = found.setdefault(name["scenario"], {})
+        for check in json.loads((folder / "checks.json").read_text()):
+            before = worst.get(check["id"], "INFO")
+            worst[check["id"]] = max(before, check["status"], key=order.index)
+    return found
+
+
+class TypeScript:
+    """A Node process with official clients in it; each has a name, and all work at once.
+
+    Commands go in as JSON lines, answers and events come out as JSON lines (client.mjs).
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [node(), str(HERE / "client.mjs")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        self._number = 0
+        self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
+        self._changed = threading.Condition()
+        self.events: list[dict[str, Any]] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            said = json.loads(line)
+            if "re" in said:
+                self._answers[said["re"]].put(said)
+            else:
+                with self._changed:
+                    self.events.append(said)
+                    self._changed.notify_all()
+
+    def until(self, holds: Callable[[], bool], what: str, seconds: float = 20) -> None:
+        """Wait for events until *holds*."""
+        with self._changed:
+            assert self._changed.wait_for(holds, seconds), f"not within {seconds} s: {what}"
+
+    def heard(self, name: str, kind: str) -> list[dict[str, Any]]:
+        """Return the events of one client and kind, oldest first."""
+        return [e for e in list(self.events) if e["client"] == name and e["heard"] == kind]
+
+    def begin(self, do: str, client: str, **more: Any) -> Callable[[], Any]:
+        """Send a command; return what waits for its answer.
+
+        What is returned raises `AssertionError` with the client's own message where it threw.
+        """
+        self._number += 1
+        answers = self._answers[self._number] = queue.SimpleQueue()
+        assert self._process.stdin is not None
+        command = {"n": self._number, "do": do, "client": client, **more}
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+
+        def answer() -> Any:
+            said = answers.get(timeout=60)
+            if "threw" in said:
+                raise AssertionError(f"{said['threw']} (code {said['code']})")
+            return said["value"]
+
+        return answer
+
+    def ask(self, do: str, client: str, **more: Any) -> Any:
+        """Send a command and wait for its answer."""
+        return self.begin(do, client, **more)()
+
+    def call(self, client: str, tool: str, arguments: Mapping[str, Any], **more: Any) -> Any:
+        """Call a tool; return the result as the client gives it."""
+        return self.ask("call", client, tool=tool, arguments=dict(arguments), **more)
+
+    def close(self) -> None:
+        """Close every client, and fail if the process said anything on stderr."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(20)
+        finally:
+            self._process.kill()
+            self._reader.join()
+        said = self._process.stderr.read()
+        self._process.stdout.close()
+        self._process.stderr.close()
+        assert (code, said) == (0, "")
