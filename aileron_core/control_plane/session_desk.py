@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.control_plane.processes import is_ancestor, process_of
@@ -66,6 +66,7 @@ class SessionDesk:
         claimed_pid: int | None,
         peer_pid: int,
         ttl: float,
+        opened_by: Literal["relay", "launch", "contained"] = "relay",
     ) -> OpenedSession:
         """Open a session for the process at the other end of the home's socket.
 
@@ -80,6 +81,7 @@ class SessionDesk:
             pid=pid,
             executable=process.executable if process else "",
             ttl=ttl,
+            opened_by=opened_by,
         )
 
         def unit(tx: Tx) -> Session:

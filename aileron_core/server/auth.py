@@ -24,9 +24,11 @@ from aileron_core.server.problems import error_response
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
 
-__all__ = ["Guard", "Peer", "Principal", "bearer_of", "principal_of", "proof"]
+__all__ = ["OWN_SOCKET", "Guard", "Peer", "Principal", "bearer_of", "principal_of", "proof"]
 
 MAX_BODY = 1024 * 1024
+OWN_SOCKET = "aileron.own_socket"
+"""Scope extension: the id of the session whose own socket the request came over."""
 _MOST_REQUESTS = 128
 """Of one session at once, over sockets. The relay needs two standing ones and one for each call."""
 
@@ -103,8 +105,9 @@ class Guard:
         scope["headers"] = [(name.lower(), value.strip(b" \t")) for name, value in scope["headers"]]
         headers: dict[bytes, bytes] = dict(scope["headers"])
         peer = _peer(scope)
+        own = _own(scope)
         try:
-            if peer is None:
+            if peer is None and own is None:
                 self._check_address(scope, headers)
             if b"origin" in headers:
                 raise Forbidden("Requests from a web page are not answered.")
@@ -112,7 +115,7 @@ class Guard:
         except AileronError as error:
             await error_response(error)(scope, receive, send)
             return
-        principal = self._principal(scope, headers, peer)
+        principal = self._principal(scope, headers, peer) if own is None else self._owner(own)
         scope["aileron.principal"] = principal
         if principal.session is None or scope.get("server") is None:
             await self._app(scope, _Bounded(receive), send)
@@ -146,6 +149,11 @@ class Guard:
                 "This Host is not answered here; use the address that the console shows."
             )
 
+    def _owner(self, session_id: str) -> Principal:
+        """Return whose socket it is; a token that comes over it counts for nothing."""
+        session = self._sessions.get(session_id)
+        return Principal(kind="session" if session else "nobody", session=session)
+
     def _principal(self, scope: Scope, headers: dict[bytes, bytes], peer: Peer | None) -> Principal:
         if b"authorization" in headers:
             session = self._sessions.authenticate(bearer_of(scope))
@@ -160,6 +168,12 @@ def _peer(scope: Scope) -> Peer | None:
     extensions: dict[str, Any] = scope.get("extensions") or {}
     peer = extensions.get("aileron.peer")
     return peer if isinstance(peer, Peer) else None
+
+
+def _own(scope: Scope) -> str | None:
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    own = extensions.get(OWN_SOCKET)
+    return own if isinstance(own, str) else None
 
 
 class _Bounded:

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from aileron_core import tasks
 from aileron_core.errors import ServerStartError
-from aileron_core.server.auth import Peer
+from aileron_core.server.auth import OWN_SOCKET, Peer
 from aileron_core.server.listen import peer_of
 
 __all__ = ["EmbeddedServer"]
@@ -29,6 +29,8 @@ _HEAD_SECONDS = 10.0
 """From the first byte that may begin a head (or the connection itself) to the head's end."""
 _MOST_CONNECTIONS = 1024
 """Over TCP. Where the process may open fewer than twice as many files, half of those."""
+_MOST_OWN = 160
+"""Over a contained session's own socket: what it may ask at once, and some to spare."""
 
 
 def _most_connections() -> int:
@@ -48,6 +50,8 @@ class _Protocol(HttpToolsProtocol):
     began = 0.0
     _deadline: asyncio.TimerHandle | None = None
     peer: Peer | None = None
+    own_session: str | None = None
+    """Set where this came over a contained session's own socket."""
 
     def data_received(self, data: bytes) -> None:
         """Drop a connection whose request's head does not end."""
@@ -100,13 +104,24 @@ class _Protocol(HttpToolsProtocol):
         """Whether no request of it is being heard or answered."""
         return self._in_head and (not self.cycle or self.cycle.response_complete)
 
-    def _make_room(self) -> None:
+    def _make_room(self, most: int) -> None:
         """Over the limit the connection goes that has been silent longest, or else the new one."""
         connections = cast("set[object]", self.connections)
-        others = [each for each in connections if isinstance(each, _Protocol) and each.peer is None]
-        if len(others) > _most_connections():
+        others = [
+            each
+            for each in connections
+            if isinstance(each, _Protocol)
+            and each.stranger
+            and each.own_session == self.own_session
+        ]
+        if len(others) > most:
             silent = [each for each in others if each.silent]
             min(silent, key=lambda each: each.began, default=self).drop()
+
+    @property
+    def stranger(self) -> bool:
+        """Whether it came another way than over the person's own socket."""
+        return self.peer is None or self.own_session is not None
 
     def connection_made(self, transport: Any) -> None:
         """Refuse another user's process at once, and more connections than can be served."""
@@ -120,14 +135,18 @@ class _Protocol(HttpToolsProtocol):
                 self.peer = peer_of(own)
             if self.peer is None or self.peer.uid != os.getuid():
                 transport.abort()
-        else:
-            self._make_room()
+        if raw is None or raw.family != socket.AF_UNIX:
+            self._make_room(_most_connections())
+        elif self.own_session is not None:
+            self._make_room(_MOST_OWN)
 
     def on_message_begin(self) -> None:
         """Put the peer where the guard finds it."""
         super().on_message_begin()
-        if self.peer is not None:
-            scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
+        scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
+        if self.own_session is not None:
+            scope["extensions"] = {OWN_SOCKET: self.own_session}
+        elif self.peer is not None:
             scope["extensions"] = {"aileron.peer": self.peer}
 
 
@@ -184,6 +203,23 @@ class EmbeddedServer:
                 raise ServerStartError("The server stopped before it had started.")
             await asyncio.sleep(0.005)
         return self
+
+    async def serve_session(
+        self, listener: socket.socket, session_id: str
+    ) -> asyncio.AbstractServer:
+        """Answer on *listener* too, in the name of one session (`OwnSockets`)."""
+
+        def protocol() -> _Protocol:
+            made = _Protocol(
+                config=self._server.config,
+                server_state=self._server.server_state,
+                app_state=self._server.lifespan.state,
+            )
+            made.own_session = session_id
+            return made
+
+        loop = asyncio.get_running_loop()
+        return await loop.create_unix_server(protocol, sock=listener)
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Let held streams end with a last event, then stop. Never cancelled: uvicorn would skip its end."""

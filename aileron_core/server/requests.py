@@ -11,6 +11,7 @@ from aileron_core.server.auth import Peer, principal_of
 from aileron_core.sessions.model import Session
 
 __all__ = [
+    "flag",
     "json_object",
     "number",
     "refuse_person_route",
@@ -84,6 +85,18 @@ async def json_object(request: Request, allowed: Collection[str]) -> dict[str, A
             f"Unknown key {unknown[0]!r} in the body; known: {', '.join(sorted(allowed)) or 'none'}."
         )
     return dict(found)
+
+
+def flag(body: Mapping[str, Any], name: str) -> bool:
+    """Return a key that is true or false; absent is false.
+
+    Raises:
+        InvalidRequest: it is something else.
+    """
+    found = body.get(name, False)
+    if not isinstance(found, bool):
+        raise InvalidRequest(f"{name!r} must be true or false.")
+    return found
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

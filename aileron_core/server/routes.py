@@ -22,8 +22,10 @@ from aileron_core.server.bodies import (
     result_body,
 )
 from aileron_core.server.claims import call_claims, client_claims
+from aileron_core.server.own_sockets import OwnSockets
 from aileron_core.server.problems import failure_response
 from aileron_core.server.requests import (
+    flag,
     json_object,
     number,
     refuse_person_route,
@@ -90,9 +92,15 @@ async def status(request: Request) -> Response:
 async def open_session(request: Request) -> Response:
     """Open a session; its tokens are told here once."""
     peer = require_peer(request)
-    body = await json_object(request, ("agent", "label", "cwd", "pid", "ttl_seconds"))
+    body = await json_object(
+        request, ("agent", "label", "cwd", "pid", "ttl_seconds", "launched", "contained")
+    )
     ttl = number(body, "ttl_seconds", default=86400, least=1, most=30 * 86400)
     pid = whole_number(body, "pid", default=None, least=1, most=2**31)
+    launched = flag(body, "launched")
+    contained = flag(body, "contained")
+    if contained and not launched:
+        raise InvalidRequest("Only a launcher contains an agent: `contained` needs `launched`.")
     opened = await plane_of(request).session_desk.open(
         agent=text(body, "agent", most=64, least=1),
         label=text(body, "label", most=128, default=""),
@@ -100,18 +108,19 @@ async def open_session(request: Request) -> Response:
         claimed_pid=pid,
         peer_pid=peer.pid,
         ttl=float(ttl or 86400),
+        opened_by="contained" if contained else "launch" if launched else "relay",
     )
-    return JSONResponse(
-        {
-            "session_id": opened.session.session_id,
-            "token": opened.token,
-            "gateway_token": opened.gateway_token,
-            "url": plane_of(request).url,
-            "expires_at": plane_of(request).time_text(opened.session.expires_at),
-        },
-        status_code=201,
-        headers={"cache-control": "no-store"},
-    )
+    told: dict[str, Any] = {
+        "session_id": opened.session.session_id,
+        "token": opened.token,
+        "gateway_token": opened.gateway_token,
+        "url": plane_of(request).url,
+        "expires_at": plane_of(request).time_text(opened.session.expires_at),
+    }
+    if contained:
+        sockets: OwnSockets = request.app.state.own_sockets
+        told["socket"] = str(await sockets.open(opened.session.session_id))
+    return JSONResponse(told, status_code=201, headers={"cache-control": "no-store"})
 
 
 def _own_session(request: Request) -> str:

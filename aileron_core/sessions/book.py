@@ -36,7 +36,15 @@ class SessionBook:
                 self._lost_at[session.session_id] = back_by - HOLD_GRACE
 
     def draft(
-        self, *, agent: str, label: str, cwd: str, pid: int | None, executable: str, ttl: float
+        self,
+        *,
+        agent: str,
+        label: str,
+        cwd: str,
+        pid: int | None,
+        executable: str,
+        ttl: float,
+        opened_by: str = "relay",
     ) -> OpenedSession:
         """Return a new session with fresh tokens, not yet in the book."""
         now = self._clock.now()
@@ -48,7 +56,7 @@ class SessionBook:
             cwd=cwd,
             pid=pid,
             executable=executable,
-            opened_by="relay",
+            opened_by=opened_by,
             token_hash=token_hash(token),
             gateway_hash=token_hash(gateway),
             opened_at=now,

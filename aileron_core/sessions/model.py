@@ -61,7 +61,7 @@ class Session:
     pid: int | None
     executable: str
     opened_by: str
-    """`relay` (it opened itself) or `launch`."""
+    """`relay` (it opened itself), `launch`, or `contained` (by the launcher, in its sandbox)."""
     token_hash: str
     gateway_hash: str
     opened_at: float
@@ -76,7 +76,12 @@ class Session:
     @property
     def self_opened(self) -> bool:
         """Whether no launcher vouches for what it says of itself."""
-        return self.opened_by != "launch"
+        return self.opened_by == "relay"
+
+    @property
+    def contained(self) -> bool:
+        """Whether the launcher put its agent into the sandbox."""
+        return self.opened_by == "contained"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

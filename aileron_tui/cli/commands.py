@@ -71,6 +71,63 @@ def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> 
 
 
 @aileron.command()
+@click.argument(
+    "agent", type=click.Choice(["codex", "claude", "opencode", "goose", "pi", "gemini"])
+)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ITS OWN ARGUMENTS]")
+@click.option("--dry-run", is_flag=True, help="Print what would be set, and start nothing.")
+@click.option(
+    "--sandbox",
+    type=click.Choice(["on", "offline"]),
+    default="on",
+    show_default=True,
+    help="offline: no network but Aileron.",
+)
+@click.option("--no-sandbox", is_flag=True, help="Do not contain it: it reaches all that you can.")
+@click.option(
+    "--allow-abstract-sockets",
+    is_flag=True,
+    help="Contain it although this kernel cannot keep it from abstract sockets.",
+)
+@click.option(
+    "--accept-project",
+    is_flag=True,
+    help="Start although the project's own settings take some of the wiring away.",
+)
+@click.option(
+    "--label", default="", help="What the console calls the session (default: the folder)."
+)
+@command_options
+def launch(
+    context: Context,
+    agent: str,
+    args: tuple[str, ...],
+    dry_run: bool,
+    sandbox: str,
+    no_sandbox: bool,
+    allow_abstract_sockets: bool,
+    accept_project: bool,
+    label: str,
+) -> int:
+    """Start AGENT here, wired to the console and contained.
+
+    AGENT is codex, claude, opencode, goose, pi or gemini. None of your files is changed.
+    """
+    from aileron_tui.cli.launching import launch_agent
+
+    return launch_agent(
+        context,
+        agent,
+        args,
+        sandbox="off" if no_sandbox else sandbox,
+        allow_abstract=allow_abstract_sockets,
+        accept_project=accept_project,
+        label=label,
+        dry_run=dry_run,
+    )
+
+
+@aileron.command()
 @command_options
 def status(context: Context) -> int:
     """Say whether a console runs, and what waits in it."""
