@@ -9,9 +9,19 @@ from typing import Any, Literal, cast
 
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["ConsoleSettings", "Glyphs", "LogSettings", "Settings", "load_settings", "parse_route"]
+__all__ = [
+    "ConsoleSettings",
+    "Glyphs",
+    "LogSettings",
+    "NotifySettings",
+    "Osc9",
+    "Settings",
+    "load_settings",
+    "parse_route",
+]
 
 Glyphs = Literal["auto", "unicode", "ascii"]
+Osc9 = Literal["auto", "always", "never"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -48,6 +58,16 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotifySettings:
+    """`[notify]`: how an arrival is told besides the bell. Nothing from outside is ever in it."""
+
+    osc9: Osc9 = "auto"
+    """The terminal's own notification; `auto` goes by what the terminal says of itself."""
+    command: tuple[str, ...] = ()
+    """A program and its arguments, run without a shell; `{count}` and `{action}` are filled in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What `config.toml` may say in this version."""
 
@@ -60,6 +80,7 @@ class Settings:
     """How long the MCP server holds a gated call at most."""
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
 
 
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -68,9 +89,13 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "mcp": frozenset({"hold_seconds"}),
     "console": frozenset({"theme", "glyphs", "arm_ms", "bell", "lock_minutes", "keys"}),
     "log": frozenset({"level", "max_mib", "keep"}),
+    "notify": frozenset({"osc9", "command"}),
 }
 _LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
 _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
+_OSC9: tuple[Osc9, ...] = ("auto", "always", "never")
+MAX_COMMAND = 64
+"""Words of `notify.command` at most."""
 ARM_MS = (250, 10_000)
 LOCK_MINUTES = (0, 24 * 60)
 _LISTEN = re.compile(r"127\.0\.0\.1:(\d{1,5})")
@@ -172,6 +197,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         hold_seconds=mcp.number("hold_seconds", 25.0, 0, 600),
         console=_console(_Table(path, "console", content, problems)),
         log=_logging(_Table(path, "log", content, problems)),
+        notify=_notify(_Table(path, "notify", content, problems)),
     )
 
 
@@ -185,6 +211,24 @@ def _logging(table: _Table) -> LogSettings:
         max_mib=table.number("max_mib", 2.0, 0.1, 1024),
         keep=int(table.number("keep", 3, 1, 100)),
     )
+
+
+def _notify(table: _Table) -> NotifySettings:
+    osc9 = table.value("osc9", "auto")
+    if osc9 not in _OSC9:
+        table.refuse("osc9", f"must be one of {', '.join(_OSC9)}")
+        osc9 = "auto"
+    found = table.value("command", [])
+    words = cast("list[Any]", found) if isinstance(found, list) else None
+    usable = words is not None and len(words) <= MAX_COMMAND and all(map(_is_word, words))
+    if words is None or not usable or words[:1] == [""]:
+        table.refuse("command", 'must be a list of words, as in ["notify-send", "{count} wait"]')
+        words = []
+    return NotifySettings(osc9=osc9, command=tuple(words))
+
+
+def _is_word(found: object) -> bool:
+    return isinstance(found, str) and "\0" not in found
 
 
 def _console(table: _Table) -> ConsoleSettings:
