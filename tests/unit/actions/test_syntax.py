@@ -98,7 +98,7 @@ def test_what_was_taken_out_is_not_called_missing(manifest: Build) -> None:
         ("intent = 'a\n= 2\nb c", [(13, 10, "match.intent"), (14, 1, ""), (15, 3, "match.b")]),
         ("intent = [\n 1 2\n 3\n]\nx = y", [(13, 1, "match.intent"), (17, 5, "match.x")]),
         ('intent = """\na = b\n\\q"""\nx = y', [(15, 1, "match.intent"), (16, 5, "match.x")]),
-        ("intent = [\n [1], {\n x = y", [(14, 8, "match.intent[1]")]),
+        ("intent = [\n 'a',\n {x = 1}\n\n", [(13, 1, "match.intent")]),
     ],
 )
 def test_a_fault_hides_no_other(manifest: Build, new: str, places: list[Place]) -> None:
