@@ -61,6 +61,8 @@ class Wired:
     plan: Plan
     walls: Walls | None
     env: Mapping[str, str]
+    programs: tuple[Path, ...]
+    """What the sandbox shows of programs outside the system's own folders."""
 
 
 def wire(request: Request, private: PurePosixPath) -> Wired:
@@ -99,7 +101,13 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
             contained=request.contained,
         )
     )
-    return Wired(program=program, plan=plan, walls=walls, env={**given, **plan.env})
+    return Wired(
+        program=program,
+        plan=plan,
+        walls=walls,
+        env={**given, **plan.env},
+        programs=_programs(request, program) if walls else (),
+    )
 
 
 def _refuse_shadows(request: Request) -> None:
@@ -149,8 +157,9 @@ def launch(request: Request, console: SessionPort, say: Callable[[str], None]) -
         Additions(own_home, wired.plan.additions).__enter__()
         box = _box(request, wired, wired.walls, session, folder.path, own_home)
         argv = bwrap_argv(box, [str(wired.program.resolve()), *wired.plan.argv[1:]])
+        env = _inner_env(request, wired)
         return run_foreground(
-            argv, env={}, cwd="/", prepare=wired.walls.prepare, started=hold.start
+            argv, env=env, cwd="/", prepare=wired.walls.prepare, started=hold.start
         )
 
 
@@ -193,14 +202,6 @@ def _box(
     private: Path,
     own_home: Path,
 ) -> Box:
-    path = request.env.get("PATH", os.defpath)
-    never = (request.home, request.aileron_home, request.project)
-    programs = {
-        *roots_of(wired.program, path, never=never),
-        *roots_of(own_interpreter(), path, never=never),
-    }
-    bins = [root / "bin" for root in programs if (root / "bin").is_dir()]
-    folders = [f"{INSIDE_PRIVATE}/bin", *map(str, bins), *_SYSTEM_PATH]
     return Box(
         bwrap=walls.bwrap,
         project=request.project,
@@ -208,10 +209,24 @@ def _box(
         own_home=own_home,
         private=private,
         socket=session.socket,
-        programs=tuple(programs),
+        programs=wired.programs,
         offline=request.sandbox == "offline",
-        env={**wired.env, "HOME": str(request.home), "PATH": os.pathsep.join(folders)},
     )
+
+
+def _inner_env(request: Request, wired: Wired) -> dict[str, str]:
+    """Return the whole environment of the sandbox."""
+    bins = [str(root / "bin") for root in wired.programs if (root / "bin").is_dir()]
+    path = os.pathsep.join([f"{INSIDE_PRIVATE}/bin", *bins, *_SYSTEM_PATH])
+    return {**wired.env, "HOME": str(request.home), "PATH": path}
+
+
+def _programs(request: Request, program: Path) -> tuple[Path, ...]:
+    """Return what is mounted so that the agent and the relay run."""
+    path = request.env.get("PATH", os.defpath)
+    never = (request.home, request.aileron_home, request.project)
+    own = roots_of(own_interpreter(), path, never=never)
+    return tuple({*roots_of(program, path, never=never), *own})
 
 
 def _close_doors(

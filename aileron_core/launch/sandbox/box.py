@@ -6,7 +6,7 @@ An allow-list: what is not named here is not there. Hiding is by not mounting, n
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 __all__ = [
@@ -62,7 +62,6 @@ class Box:
     """Read-only: the agent's program, its interpreter, ours."""
     offline: bool = False
     """No network but the session's socket."""
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str]:
@@ -76,16 +75,18 @@ def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str
 
 
 def bwrap_argv(box: Box, argv: Iterable[str]) -> list[str]:
-    """Return the command that runs *argv* in *box*."""
+    """Return the command that runs *argv* in *box*.
+
+    The environment is the one that bubblewrap itself is started with, whole: `--setenv` would show a
+    provider's key to every user of this machine.
+    """
     command = [
         box.bwrap,
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
         "--unshare-cgroup-try",
         *(["--unshare-net"] if box.offline else []),
-        *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"),
+        *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL"),
     ]
-    for name, value in sorted(box.env.items()):
-        command += ["--setenv", name, value]
     command += _system()
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108
     command += ["--tmpfs", "/run", "--dir", INSIDE]
