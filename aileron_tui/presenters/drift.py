@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from itertools import groupby
 
 from aileron_core.control_plane.port import DriftView, FieldChange
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Block, blank, value
+from aileron_tui.presenters.comparing import Comparing
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, Role, line, plain
 from aileron_tui.presenters.outside import block, outside, rendered
@@ -15,7 +16,7 @@ from aileron_tui.presenters.times import clock_seconds
 __all__ = ["drift_blocks"]
 
 LINES_COMPARED = 2_000
-"""Texts with more differing lines are shown whole, old and then new: comparing is quadratic."""
+"""Texts with more differing lines are shown whole, old and then new."""
 WORDS_COMPARED = 200
 
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
@@ -63,12 +64,13 @@ def _change(change: FieldChange, found: Findings, *, unfold: bool) -> Iterator[B
     after = _lines(change.after, found, unfold=unfold)
     many = max(len(before), len(after)) > 1
     named = ""
-    for number, old, new in _pairs(before, after):
+    compare = Comparing()
+    for number, old, new in _pairs(before, after, compare):
         label = outside(change.label, "muted")
         numbered = (*label, Piece(f"  {number}", "muted")) if many else label
         shown = numbered if plain(numbered) != named else ()
         named = plain(numbered)
-        marked = _mark_words(old, new)
+        marked = _mark_words(old, new, compare)
         for pieces, sign, role in ((marked[0], "− ", "del"), (marked[1], "+ ", "add")):
             if pieces is None:
                 continue
@@ -94,7 +96,7 @@ def _lines(text: str | None, found: Findings, *, unfold: bool) -> tuple[Line, ..
 
 
 def _pairs(
-    before: Sequence[Line], after: Sequence[Line]
+    before: Sequence[Line], after: Sequence[Line], compare: Comparing
 ) -> Iterator[tuple[int, Line | None, Line | None]]:
     """Yield differing lines, old beside new, with the line's number from 1."""
     old, new = [plain(each) for each in before], [plain(each) for each in after]
@@ -112,7 +114,7 @@ def _pairs(
     if max(len(a), len(b)) > LINES_COMPARED:
         ops = [("replace", 0, len(a), 0, len(b))]
     else:
-        ops = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+        ops = compare.opcodes(a, b)
     for tag, a0, a1, b0, b1 in ops:
         if tag == "equal":
             continue
@@ -125,7 +127,9 @@ def _pairs(
             )
 
 
-def _mark_words(old: Line | None, new: Line | None) -> tuple[Line | None, Line | None]:
+def _mark_words(
+    old: Line | None, new: Line | None, compare: Comparing
+) -> tuple[Line | None, Line | None]:
     """Return both lines on their ground, the words that differ in the stronger role."""
     if old is None or new is None:
         return _whole(old, "delword"), _whole(new, "addword")
@@ -134,7 +138,7 @@ def _mark_words(old: Line | None, new: Line | None) -> tuple[Line | None, Line |
         return _whole(old, "delword"), _whole(new, "addword")
     gone: set[int] = set()
     come: set[int] = set()
-    for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    for tag, a0, a1, b0, b1 in compare.opcodes(a, b):
         if tag != "equal":
             gone.update(_characters(a, a0, a1))
             come.update(_characters(b, b0, b1))
@@ -156,11 +160,13 @@ def _tint(pieces: Line, marked: set[int], ground: Role, word: Role) -> Line:
     tinted: list[Piece] = []
     at = 0
     for piece in pieces:
-        for char in piece.text:
-            role = piece.role if piece.role == "mark" else (word if at in marked else ground)
-            if tinted and tinted[-1].role == role:
-                tinted[-1] = Piece(tinted[-1].text + char, role)
-            else:
-                tinted.append(Piece(char, role))
-            at += 1
+        if piece.role == "mark":
+            tinted.append(piece)
+        else:
+            places = range(at, at + len(piece.text))
+            for differs, run in groupby(places, marked.__contains__):
+                stretch = list(run)
+                text = piece.text[stretch[0] - at : stretch[-1] - at + 1]
+                tinted.append(Piece(text, word if differs else ground))
+        at += len(piece.text)
     return tuple(tinted)

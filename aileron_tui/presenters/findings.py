@@ -57,20 +57,21 @@ def _spellings(each: Lookalike) -> Line:
     """Return both spellings of an imitating name, and what it is not. The renderer made them safe."""
     parts: list[Piece] = [Piece(each.written, "strong")]
     if each.punycode:
-        parts += [Piece(wording.IS, "muted"), Piece(each.punycode, "attn")]
+        parts += [Piece(wording.IS, "muted"), Piece(each.decoded or each.punycode, "attn")]
     if each.resembles:
         parts += [Piece(wording.IS_NOT, "muted"), Piece(each.resembles)]
     return tuple(parts)
 
 
 def findings_of(view: ApprovalView | None) -> Findings:
-    """Return what the renderer finds in everything that was fetched or sent."""
+    """Return what the renderer finds in everything that was fetched or sent, and in the hosts."""
     found = Findings()
     if view is None:
         return found
     drift = view.drift.changed if view.drift is not None else ()
     inputs = [field for step in view.steps for field in step.inputs]
     texts = [field.value for field in (*view.preview.fields, *view.sent, *inputs)]
+    texts += view.hosts
     texts += [text for change in drift for text in (change.before, change.after) if text]
     for text in texts:
         found.add(render(text))
