@@ -1,10 +1,13 @@
 """The console's application: a shell that owns the pages, the subscription, the theme and the keys' times."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.console import RenderableType
+from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
@@ -14,7 +17,9 @@ from textual.types import AnimationLevel
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import ConsolePort, CoreLost, Fact
 from aileron_core.errors import Unavailable
+from aileron_core.text import escape
 from aileron_tui.actions import DEFAULT, Registry
+from aileron_tui.faults import fault_place
 from aileron_tui.messages import CoreFact, Painted, SettleDue, Wanted
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
@@ -28,6 +33,8 @@ from aileron_tui.styles.tokens import themes, variables
 from aileron_tui.terminal import ConsoleDriver, InputCame
 
 __all__ = ["EXIT_CORE_LOST", "AileronApp"]
+
+_log = logging.getLogger(__name__)
 
 EXIT_CORE_LOST = 70
 BELL_SECONDS = 3.0
@@ -90,7 +97,9 @@ class AileronApp(App[int], inherit_bindings=False):
         try:
             snapshot = self._port.subscribe(self._sink)
         except Unavailable as gone:
-            self.exit(EXIT_CORE_LOST, return_code=EXIT_CORE_LOST, message=gone.message)
+            self.exit(
+                EXIT_CORE_LOST, return_code=EXIT_CORE_LOST, message=Text(escape(gone.message))
+            )
             return
         model = Model(snapshot, arm_seconds=self._arm_seconds, registry=self._keys)
         self._model = model
@@ -124,6 +133,20 @@ class AileronApp(App[int], inherit_bindings=False):
         self._ends_on_signal = True
         self.run()
         return self.return_code or 0
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End with a sentence. A traceback would print what agents and services said, and to whom."""
+        _log.critical("the screen ended: %s", fault_place(error))
+        super()._handle_exception(error)
+        self._return_code = EXIT_CORE_LOST
+
+    def _fatal_error(self) -> None:
+        self.panic()
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """Leave the screen and say what holds; *renderables*, Textual's tracebacks, are not shown."""
+        self._exit_renderables.append(Text(wording.SCREEN_FAILED))
+        self._close_messages_no_wait()
 
     def _terminated(self, number: int) -> None:
         self.exit(128 + number, return_code=128 + number)

@@ -23,6 +23,7 @@ __all__ = [
     "first_heading",
     "held_blocks",
     "problem_blocks",
+    "undrawable_blocks",
 ]
 
 IDENTITY = frozenset(
@@ -136,6 +137,14 @@ def around_blocks(sections: Iterable[Section]) -> Iterator[Block]:
                 yield value(detail.label, detail.pieces, "claim", label_outside=True, must=False)
             else:
                 yield value(detail.label, detail.pieces, "record")
+
+
+def undrawable_blocks() -> tuple[Block, ...]:
+    """Return the document of an item that cannot be drawn; nothing of the item is in it."""
+    return (
+        heading(wording.WILL_HAPPEN, _remark(wording.NOT_KNOWN)),
+        value("Fault", (Piece(wording.UNDRAWABLE_WHY, "danger"),)),
+    )
 
 
 def _remark(text: str) -> Line:

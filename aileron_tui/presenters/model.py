@@ -81,6 +81,7 @@ class Model:
         self.said: Said | None = None
         self.laid_out: Token | None = None
         """The content whose lines are known; nothing else can be read, so nothing else is offered."""
+        self._undrawable: set[Token] = set()
         self.key_at = 0.0
         """When the key that is being handled was pressed."""
         self._key_counted = False
@@ -152,6 +153,13 @@ class Model:
             registry=self.registry,
         )
 
+    def cannot_draw(self, item: Item | None) -> bool:
+        """Note that the present content of *item* cannot be drawn: nothing decides it; return whether that is news."""
+        if item is None or item.version in self._undrawable:
+            return False
+        self._undrawable.add(item.version)
+        return True
+
     def _general_block(self, item: Item | None) -> Block:
         if self.lost is not None:
             return "lost"
@@ -159,7 +167,9 @@ class Model:
             return "storage"
         if self.small:
             return "small"
-        return "empty" if item is None else "none"
+        if item is None:
+            return "empty"
+        return "undrawable" if item.version in self._undrawable else "none"
 
     def _block(self, item: Item | None, now: float) -> Block:
         general = self._general_block(item)

@@ -11,7 +11,14 @@ from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.times import age, clock_minutes, left, left_role
 
-__all__ = ["compact_list_rows", "decided_lines", "out_of_sight", "queue_header", "row_lines"]
+__all__ = [
+    "compact_list_rows",
+    "decided_lines",
+    "out_of_sight",
+    "queue_header",
+    "row_lines",
+    "undrawable_row",
+]
 
 EFFECT_WIDTH = 7
 STATE_ROLES: dict[str, Role] = {
@@ -83,6 +90,12 @@ def row_lines(
     tag = _tag(item, hidden=hidden)
     second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
     return (cut(first, width - 1), spread(second, line(*_left(view, now, item), " "), width))
+
+
+def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
+    """Return what stands in place of a row that cannot be drawn."""
+    told = line(_edge(selected), Piece("!", "danger"), " ", Piece(wording.UNDRAWABLE, "danger"))
+    return (cut(told, width - 1), line(_edge(selected)))
 
 
 def _edge(selected: bool) -> Piece:

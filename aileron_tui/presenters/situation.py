@@ -23,6 +23,7 @@ Block = Literal[
     "fetching",
     "deadline",
     "drawing",
+    "undrawable",
 ]
 """Why nothing can be approved here at all, whoever rests for however long."""
 

@@ -56,6 +56,8 @@ def _present(now: Situation) -> Line:
             return (Piece(""),)
         case "sending":
             return (Piece(wording.SENDING, "muted"),)
+        case "undrawable":
+            return (Piece(wording.UNDRAWABLE, "danger"),)
         case "checking":
             return (Piece(wording.RECHECKING, "muted"),)
         case "vault":

@@ -1,15 +1,23 @@
 """A page on which a press may decide: a document, a voice, keys, a panel that asks."""
 
+import logging
+from collections.abc import Callable
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
+from aileron_tui.faults import fault_place
 from aileron_tui.messages import DocumentScrolled, Painted, SettleDue
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
+from aileron_tui.presenters.blocks import COMPACT_GUTTER, lay_out
+from aileron_tui.presenters.document import undrawable_blocks
+from aileron_tui.presenters.lines import Piece, line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
+from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.situation import availability
 from aileron_tui.presenters.voice import voice
 from aileron_tui.screens.base import ConsoleScreen, Submit
@@ -18,6 +26,8 @@ from aileron_tui.widgets.linework import Lines
 from aileron_tui.widgets.reason import Reason
 
 __all__ = ["DecidingScreen"]
+
+_log = logging.getLogger(__name__)
 
 SEEN_SECONDS = 0.1
 """A line counts as seen when it stood on screen this long."""
@@ -59,6 +69,24 @@ class DecidingScreen(ConsoleScreen):
         said = voice(now, self.model.said, self.clock.now())
         self.query_one("#voice", Lines).show(chrome.voice_line(said, words, width))
         self.query_one("#keys", Lines).show(chrome.footer_line("waiting", now, width))
+
+    # What cannot be drawn
+
+    def _guarded(self, draw: Callable[[], None]) -> None:
+        """Draw; where that fails, say so in its place, and let nothing decide the item."""
+        try:
+            draw()
+        except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
+            self._cannot_draw(self.model.queue.current, error)
+            document = self.query_one("#document", Document)
+            layout = lay_out(undrawable_blocks(), max(40, document.size.width), COMPACT_GUTTER)
+            document.show(layout, frozenset())
+            self.model.reading.lay_out(())
+            self.query_one("#head", Lines).show(line(" ", Piece(wording.UNDRAWABLE, "danger")))
+
+    def _cannot_draw(self, item: Item | None, error: Exception) -> None:
+        if self.model.cannot_draw(item):
+            _log.error("an item could not be drawn: %s", fault_place(error))
 
     # What stands on screen, and since when
 

@@ -34,6 +34,7 @@ from aileron_tui.presenters.rows import (
     out_of_sight,
     queue_header,
     row_lines,
+    undrawable_row,
 )
 from aileron_tui.screens.base import Submit
 from aileron_tui.screens.deciding import DecidingScreen
@@ -88,10 +89,8 @@ class WaitingScreen(DecidingScreen):
         if self.model.small:
             self._draw_sentence()
         else:
-            self._draw_list()
-            self._draw_item()
-            self._draw_rail()
-            self._draw_empty()
+            for draw in (self._draw_list, self._draw_item, self._draw_rail, self._draw_empty):
+                self._guarded(draw)
         self._draw_foot()
         self.call_after_refresh(self._painted, self.model.token)
 
@@ -99,14 +98,18 @@ class WaitingScreen(DecidingScreen):
         items = self.model.queue.items
         if row >= len(items):
             return ()
-        return row_lines(
-            items[row],
-            width,
-            self.clock.now(),
-            hidden=bool(self._pages.findings(items[row])),
-            selected=selected,
-            compact=self._compact,
-        )
+        try:
+            return row_lines(
+                items[row],
+                width,
+                self.clock.now(),
+                hidden=bool(self._pages.findings(items[row])),
+                selected=selected,
+                compact=self._compact,
+            )
+        except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
+            self._cannot_draw(items[row], error)
+            return undrawable_row(width, selected=selected)
 
     def _draw_list(self) -> None:
         queue, now = self.model.queue, self.clock.now()

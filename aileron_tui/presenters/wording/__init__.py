@@ -102,6 +102,15 @@ ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Looking once more before it runs …"
 LOOKING: Final = "Still looking. Approve is possible once the answer is here, or has failed."
 SENDING: Final = "Handing it over …"
+UNDRAWABLE: Final = "✗ This cannot be drawn, so nothing decides it here. It stays waiting."
+UNDRAWABLE_WHY: Final = (
+    "A fault of Aileron's own, met while drawing this. The log says where: aileron logs. "
+    "Everything else goes on."
+)
+SCREEN_FAILED: Final = (
+    "The console met a fault of its own and closed. What waited still waits; nothing was decided. "
+    "The log says where: aileron logs."
+)
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
 LOST: Final = (
     "✗ Aileron's core has ended. Nothing can be decided any more; q quits, with exit code 70."
