@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from aileron_core.actions.findings import Finding
-from aileron_core.actions.load import place_findings, read_action
+from aileron_core.actions.load import place_findings, place_problems, read_action
 from aileron_core.actions.model import UNBOUND_HASH, Action
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import Problem
@@ -87,27 +87,30 @@ class Entry:
 def scan(folder: Path, previous: Scan | None = None) -> Scan:
     """Read every `*.md` file of *folder*; a missing folder holds none, dot files are left out.
 
-    Nothing about a file raises: what is wrong with it is its own problem and hides no other file.
+    Nothing raises: what is wrong with a file is its own problem and hides no other file, and a
+    folder that cannot be read holds no action but that problem.
 
     Args:
         folder: the folder of action files, flat.
         previous: an earlier scan; files with the same bytes are not parsed again.
-
-    Raises:
-        OSError: the folder is there and cannot be read.
     """
     known = {file.file: file for file in previous.files} if previous else {}
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return Scan(files=_scan_folder(folder, known))
     except FileNotFoundError:
         return Scan()
+    except OSError as error:
+        return Scan(files=(_unread(folder.name, error),))
+
+
+def _scan_folder(folder: Path, known: Mapping[str, ScannedFile]) -> tuple[ScannedFile, ...]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         listed = os.listdir(handle)  # noqa: PTH208 - of the folder that was opened
         names = sorted(name for name in listed if name.endswith(".md") and name[0] != ".")
-        files = [_scan_file(name, handle, folder, known) for name in names]
+        return tuple(_scan_file(name, handle, folder, known) for name in names)
     finally:
         os.close(handle)
-    return Scan(files=tuple(files))
 
 
 def read_file(folder: Path, name: str) -> bytes:
@@ -158,8 +161,7 @@ def _scan_file(
     try:
         data = _read(name, folder_handle, folder)
     except OSError as error:
-        message = f"cannot be read: {error.strerror or error}"
-        return ScannedFile(file=shown, problems=(Problem(file=shown, message=message),))
+        return _unread(shown, error)
     sha256 = sha256_hex(data)
     before = known.get(shown)
     if before is not None and before.sha256 == sha256:
@@ -170,6 +172,11 @@ def _scan_file(
     return ScannedFile(
         file=shown, sha256=sha256, action=reading.action, warnings=reading.findings, data=data
     )
+
+
+def _unread(shown: str, error: OSError) -> ScannedFile:
+    message = f"cannot be read: {error.strerror or error}"
+    return ScannedFile(file=shown, problems=(Problem(file=shown, message=message),))
 
 
 def _read(name: str, folder_handle: int, folder: Path) -> bytes:
@@ -253,7 +260,7 @@ class Catalog:
     def _broken_previews(self) -> dict[str, str]:
         """Return, by file, why a ready action's preview may not be asked (FACTS A.3, at its end)."""
         ready = [entry.action for entry in self._ready() if entry.action]
-        idempotent = _ops(ready, lambda action, index: action.steps[index].idempotent is True)
+        idempotent = _ops(ready, _is_idempotent)
         gated = _ops(ready, lambda action, _: action.gated)
         broken: dict[str, str] = {}
         for action in ready:
@@ -262,12 +269,23 @@ class Catalog:
                 continue
             op = (action.steps[0].connector, preview.op)
             if op in gated:
-                broken[action.file] = f"{preview.op} is an op of a gated action, so no preview"
+                broken[action.file] = (
+                    f"{preview.op} is an op of the gated action {gated[op]}; "
+                    "a preview may ask only what no gated action does"
+                )
             elif op not in idempotent:
                 broken[action.file] = (
-                    f"no loaded action declares {preview.op} of {op[0]} as idempotent = true"
+                    f"no loaded action declares {preview.op} of {op[0]} as idempotent = true; "
+                    + self._who_would(op)
                 )
         return broken
+
+    def _who_would(self, op: tuple[str, str]) -> str:
+        """Return what to do where no ready action declares *op* idempotent."""
+        held = [entry.action for entry in self.held_back() if entry.action]
+        if name := _ops(held, _is_idempotent).get(op):
+            return f"{name} does and is held back: take it in"
+        return "add an action with a step that does"
 
     def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:
         entry = self._entries[file]
@@ -300,7 +318,7 @@ def _judge(
     # No connector is installed under the placeholder: "not installed" would mislead.
     bound = tuple(each for each in file.action.requires if each.hash != UNBOUND_HASH)
     asked = replace(file.action, requires=bound) if unbound else file.action
-    errors = (*entry.errors, *extra_problems(asked))
+    errors = (*entry.errors, *place_problems(extra_problems(asked), file.data))
     failed = any(problem.severity == "error" for problem in errors)
     return replace(entry, state="error" if failed else "ready", errors=errors)
 
@@ -318,11 +336,17 @@ def _unbound(action: Action) -> list[Finding]:
     ]
 
 
-def _ops(actions: Iterable[Action], counts: Callable[[Action, int], bool]) -> set[tuple[str, str]]:
-    """Return (connector, op) of the steps that count."""
-    return {
-        (step.connector, step.op)
-        for action in actions
-        for index, step in enumerate(action.steps)
-        if counts(action, index)
-    }
+def _is_idempotent(action: Action, step: int) -> bool:
+    return action.steps[step].idempotent is True
+
+
+def _ops(
+    actions: Iterable[Action], counts: Callable[[Action, int], bool]
+) -> dict[tuple[str, str], str]:
+    """Return (connector, op) of the steps that count, with the first action that has it."""
+    found: dict[tuple[str, str], str] = {}
+    for action in actions:
+        for index, step in enumerate(action.steps):
+            if counts(action, index):
+                found.setdefault((step.connector, step.op), action.name)
+    return found

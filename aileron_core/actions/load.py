@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aileron_core.actions.document import read_document
 from aileron_core.actions.findings import Finding, KeyPath, key_text
@@ -15,7 +15,7 @@ from aileron_core.actions.validate import validate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["MAX_LINE", "Reading", "load_action", "place_findings", "read_action"]
+__all__ = ["MAX_LINE", "Reading", "load_action", "place_findings", "place_problems", "read_action"]
 
 MAX_LINE = 1024 * 1024
 """Bytes of one line (FACTS A.1)."""
@@ -130,6 +130,25 @@ def place_findings(findings: Iterable[Finding], data: bytes, file: str) -> tuple
         return ()
     frame = _split(data, file)
     return _placed(findings, frame.front, frame, file)
+
+
+def place_problems(problems: Iterable[Problem], data: bytes) -> tuple[Problem, ...]:
+    """Return *problems* that others found in the action that *data* states, with their places.
+
+    A problem that has a line keeps it; one whose key does not stand in *data* stays without.
+    """
+    problems = tuple(problems)
+    if all(problem.line or not problem.key for problem in problems):
+        return problems
+    frame = _split(data, "")
+    places = {key_text(path): place for path, place in locate(frame.front).items()}
+    return tuple(_at_key(problem, places.get(problem.key), frame) for problem in problems)
+
+
+def _at_key(problem: Problem, place: tuple[int, int] | None, frame: "_Frame") -> Problem:
+    if problem.line or place is None:
+        return problem
+    return replace(problem, line=place[0] + frame.first_line - 1, column=place[1])
 
 
 def _placed(

@@ -38,6 +38,30 @@ def test_a_missing_folder_holds_no_actions(tmp_path: Path) -> None:
     assert scan(tmp_path / "actions") == Scan()
 
 
+@pytest.mark.parametrize("what", ["file", "loop", "pipe"])
+def test_a_folder_that_cannot_be_read_offers_nothing_and_says_so(
+    tmp_path: Path, manifest: Build, what: str
+) -> None:
+    """What lay there before counts no more: nobody can say that it still does."""
+    folder = tmp_path / "actions"
+    folder.mkdir()
+    (folder / "note.md").write_bytes(manifest())
+    before = scan(folder)
+    folder.rename(tmp_path / "aside")
+    if what == "file":
+        folder.write_text("no folder")
+    elif what == "loop":
+        folder.symlink_to(folder)
+    else:
+        os.mkfifo(folder)
+    found = scan(folder, before)
+    catalog = Catalog(found, all_of(before))
+    assert catalog.ready() == {}
+    (problem,) = catalog.problems()
+    assert problem.file == "actions"
+    assert problem.message.startswith("cannot be read: ")
+
+
 def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> None:
     """Each file has its own problems; only regular files of the folder are read."""
     outside = tmp_path / "outside.md"
@@ -168,12 +192,15 @@ def test_extra_problems_keep_an_action_from_being_offered(tmp_path: Path, manife
     def extra(action: Action) -> list[Problem]:
         asked.append(action.name)
         severity = "error" if action.name == "a" else "warning"
-        return [Problem(file=action.file, message="connector missing", severity=severity)]
+        key = "requires.connectors[0].hash"
+        return [Problem(file=action.file, message="not there", key=key, severity=severity)]
 
     catalog = Catalog(found, accepted, extra_problems=extra)
     assert states(catalog) == {"a.md": "error", "b.md": "ready", "c.md": "held_back"}
     assert asked == ["a", "b"]
     assert [len(entry.problems) for entry in catalog.entries] == [1, 1, 0]
+    (problem,) = catalog.problems()
+    assert (problem.line, problem.column) == (9, 1)
 
 
 def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
@@ -197,7 +224,10 @@ def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
     (problem,) = catalog.problems()
     assert problem.key == "approval.preview.op"
     assert problem.line == 24
-    assert "idempotent" in problem.message
+    assert "idempotent = true; read does and is held back: take it in" in problem.message
+    (tmp_path / "read.md").unlink()
+    (problem,) = Catalog(scan(tmp_path), accepted).problems()
+    assert "idempotent = true; add an action with a step that does" in problem.message
 
 
 def test_a_preview_may_not_ask_an_op_of_a_gated_action(tmp_path: Path, manifest: Build) -> None:
@@ -211,7 +241,7 @@ def test_a_preview_may_not_ask_an_op_of_a_gated_action(tmp_path: Path, manifest:
     found = scan(tmp_path)
     catalog = Catalog(found, all_of(found))
     assert states(catalog) == {"gated.md": "ready", "read.md": "ready", "send.md": "error"}
-    assert "op of a gated action" in catalog.problems()[0].message
+    assert "read is an op of the gated action gated; " in catalog.problems()[0].message
 
 
 def test_a_preview_asks_its_own_connector(tmp_path: Path, manifest: Build) -> None:
