@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -11,25 +12,31 @@ from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.message import Message
 from textual.types import AnimationLevel
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.control_plane.port import ConsolePort, CoreLost, Fact
+from aileron_core.control_plane.port import ApprovalUpdated, ConsolePort, CoreLost, Fact
 from aileron_core.errors import Unavailable
+from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
 from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.faults import fault_place
-from aileron_tui.messages import CoreFact, Painted, SettleDue, Wanted
+from aileron_tui.messages import CoreFact, Failed, Painted, SettleDue, Wanted
+from aileron_tui.notifying import Attention, Notifier
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
+from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.situation import View
 from aileron_tui.screens.activity import ActivityScreen
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.waiting import WaitingScreen
-from aileron_tui.styles.tokens import themes, variables
+from aileron_tui.styles.colourless import Colourless
+from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
 from aileron_tui.terminal import ConsoleDriver, InputCame
 
 __all__ = ["EXIT_CORE_LOST", "AileronApp"]
@@ -37,8 +44,8 @@ __all__ = ["EXIT_CORE_LOST", "AileronApp"]
 _log = logging.getLogger(__name__)
 
 EXIT_CORE_LOST = 70
-BELL_SECONDS = 3.0
-"""At most one bell in this time, however many calls arrive."""
+REDRAW_SECONDS = 0.05
+"""Facts are drawn at most so often: a storm of them must not take the time of the agents' calls."""
 UNREAD_SECONDS = 0.005
 """How soon a press is looked at again while input waits unread."""
 
@@ -56,12 +63,22 @@ class AileronApp(App[int], inherit_bindings=False):
         *,
         clock: Clock | None = None,
         arm_seconds: float = 0.4,
-        start_theme: str = "aileron-dark",
+        start_theme: str = DARK,
+        glyphs: Glyphs = Glyphs(),  # noqa: B008 - a frozen value
+        bell: bool = True,
+        notify: NotifySettings = NotifySettings(),  # noqa: B008 - a frozen value
+        environment: Mapping[str, str] = os.environ,
         registry: Registry = DEFAULT,
         first_frame: Callable[[], object] | None = None,
     ) -> None:
-        """Hold *port*; *first_frame* is called once, after the first page was drawn."""
-        super().__init__(driver_class=ConsoleDriver)
+        """Hold *port*; *first_frame* is called once, after the first page was drawn.
+
+        *environment* says what terminal this is.
+        """
+        super().__init__(
+            driver_class=ConsoleDriver, ansi_color=True if start_theme == PLAIN else None
+        )
+        self.glyphs = glyphs
         self.title = "aileron"
         self._port = port
         self._clock: Clock = clock if clock is not None else SystemClock()
@@ -73,10 +90,24 @@ class AileronApp(App[int], inherit_bindings=False):
         self._moving = registry.keys_that_move()
         self._model: Model | None = None
         self._pages: dict[View, ConsoleScreen] = {}
-        self._bell_at = float("-inf")
+        self._notifier = Notifier(
+            notify,
+            environment,
+            bell=bell,
+            ring=self.bell,
+            write=self._write,
+            failed=lambda why: self.post_message(Failed(why)),
+        )
+        self._attention = Attention(
+            self._notifier.tell,
+            waiting=lambda: self._model.queue.waiting if self._model is not None else 0,
+            clock=self._clock,
+            later=self.set_timer,
+        )
         self._quit_asked = False
         self._ends_on_signal = False
         self._redraw_due = False
+        self._drawn_at = float("-inf")
         self._title_shown = ""
         self._arrivals = 0
         self.animation_level: AnimationLevel = "none"
@@ -85,6 +116,10 @@ class AileronApp(App[int], inherit_bindings=False):
         """Return the `$a-*` variables, so that any theme of Textual's works as well."""
         theme = self.current_theme
         return variables(theme.name, dark=theme.dark)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return what passes over every line last; in the plain look nothing of a colour is left."""
+        return [Colourless()] if self.theme == PLAIN else super().get_line_filters()
 
     def on_mount(self) -> None:
         """Register the themes, subscribe to the core, show the first page."""
@@ -162,13 +197,22 @@ class AileronApp(App[int], inherit_bindings=False):
         arrived = model.apply(message.fact, self._clock.now(), at)
         if isinstance(message.fact, CoreLost):
             model.arming.changed()
-        if arrived and at - self._bell_at >= BELL_SECONDS:
-            self._bell_at = at
-            self.bell()
+        if arrived and isinstance(message.fact, ApprovalUpdated):
+            self._attention.arrived(message.fact.view.action)
         if not self._redraw_due:
             # Behind every fact that has come already: a storm of arrivals is drawn once.
             self._redraw_due = True
-            self.call_later(self._redraw)
+            wait = self._drawn_at + REDRAW_SECONDS - at
+            if wait > 0:
+                self.set_timer(wait, self._redraw)
+            else:
+                self.call_later(self._redraw)
+
+    def on_failed(self, message: Failed) -> None:
+        """Say what did not work, of what the person set."""
+        if self._model is not None:
+            self._model.say(outside(message.why, "attn"), self._clock.monotonic())
+            self._redraw()
 
     def _tick(self) -> None:
         if self._model is not None:
@@ -177,7 +221,7 @@ class AileronApp(App[int], inherit_bindings=False):
 
     def _redraw(self) -> None:
         """Draw the page, also where help stands over it."""
-        self._redraw_due = False
+        self._redraw_due, self._drawn_at = False, self._clock.monotonic()
         for screen in self.screen_stack:
             # On the way out a page outlives its widgets by a moment.
             if isinstance(screen, ConsoleScreen) and screen.is_mounted and screen.query("#keys"):
@@ -187,9 +231,19 @@ class AileronApp(App[int], inherit_bindings=False):
     def _show_title(self) -> None:
         """Put the count into the terminal's title; nothing from outside is in it."""
         title = wording.notification(self._model.queue.waiting if self._model else 0)
-        if title != self._title_shown and self._driver is not None and not self.is_headless:
+        if title != self._title_shown:
+            # The first time, the terminal is asked to keep its own; it gets it back at the end.
+            keep = "" if self._title_shown else "\x1b[22;2t"
             self._title_shown = title
-            self._driver.write(f"\x1b]2;{title}\x07")
+            self._write(f"{keep}\x1b]2;{title}\x07")
+
+    def on_unmount(self) -> None:
+        """Give the terminal its title back, where it keeps one."""
+        self._write("\x1b]2;\x07\x1b[23;2t")
+
+    def _write(self, sequence: str) -> None:
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
 
     # Keys
 

@@ -7,7 +7,16 @@ from textual.message import Message
 
 from aileron_core.control_plane.port import Fact
 
-__all__ = ["CoreFact", "DocumentScrolled", "Painted", "Relaid", "RowClicked", "SettleDue", "Wanted"]
+__all__ = [
+    "CoreFact",
+    "DocumentScrolled",
+    "Failed",
+    "Painted",
+    "Relaid",
+    "RowClicked",
+    "SettleDue",
+    "Wanted",
+]
 
 
 class CoreFact(Message):
@@ -45,6 +54,13 @@ class Painted(Message):
     """A page was written to the terminal; *then* wants to know when it stands there."""
 
     then: Callable[[], None]
+
+
+@dataclass
+class Failed(Message):
+    """Something that the person set does not work; said once, in words of ours."""
+
+    why: str
 
 
 class SettleDue(Message):
