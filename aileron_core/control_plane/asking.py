@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, cast
 
 from aileron_core.gate.held import RunBook
@@ -43,7 +43,7 @@ def _claims(body: object) -> tuple[tuple[str, str], ...]:
     except (ValueError, RecursionError):  # another program spoilt it
         return ()
     said = cast("dict[str, Any]", content).get("claims") if isinstance(content, dict) else None
-    if not isinstance(said, Mapping):
+    try:
+        return tuple((str(label), str(text)) for label, text in said or ())
+    except (ValueError, TypeError):
         return ()
-    pairs = cast("Mapping[str, Any]", said).items()
-    return tuple((label, value) for label, value in pairs if isinstance(value, str))

@@ -18,6 +18,8 @@ __all__ = ["AuditReader"]
 _MOST_RECORDS = 1000
 _MOST_PROBLEMS = 200
 """Named one by one; an audit that somebody rewrote has one for each record."""
+_STEPS = 1000
+"""How many instructions of SQLite go by between two looks at whether the console stops."""
 
 
 class AuditReader:
@@ -34,7 +36,6 @@ class AuditReader:
         self._database = database
         self._clock = clock
         self._verifying = False
-        self._reader: sqlite3.Connection | None = None
         self._closed = False
 
     async def page(self, before_seq: int | None, limit: int) -> RecordsRead:
@@ -95,13 +96,8 @@ class AuditReader:
 
     def _verify(self) -> tuple[int, tuple[str, ...]]:
         with closing(open_reader(self._home.database)) as reader:
-            self._reader = reader
-            try:
-                if self._closed:
-                    raise Unavailable("The console stops. The audit was not verified.")
-                report = verify_home(reader, self._home.path)
-            finally:
-                self._reader = None
+            reader.set_progress_handler(lambda: self._closed, _STEPS)
+            report = verify_home(reader, self._home.path)
         messages = [problem.message for problem in report.problems]
         if len(messages) > _MOST_PROBLEMS:
             left = len(messages) - _MOST_PROBLEMS
@@ -111,9 +107,6 @@ class AuditReader:
     def close(self) -> None:
         """Give up a verification that is under way: the console stops, and would wait for it."""
         self._closed = True
-        reader = self._reader
-        if reader is not None:
-            reader.interrupt()
 
 
 def _hex(value: object) -> str:

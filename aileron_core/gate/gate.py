@@ -283,4 +283,5 @@ def _session_ended() -> Unauthorized:
 
 
 def _claimed(claims: tuple[tuple[str, str], ...]) -> dict[str, Json]:
-    return {"claims": dict(claims)} if claims else {}
+    # Pairs: the members of an object have no order in a record.
+    return {"claims": [[label, text] for label, text in claims]} if claims else {}

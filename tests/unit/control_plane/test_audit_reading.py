@@ -1,0 +1,144 @@
+"""Reading and verifying the audit from the console: page by page, whole, and beside the core."""
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from core_harness import Core, furnish, run
+
+from aileron_core.control_plane.intents import carry_out
+from aileron_core.control_plane.port import (
+    AuditVerified,
+    ReadRecord,
+    ReadRecords,
+    RecordRead,
+    RecordsRead,
+    VerifyAudit,
+)
+from aileron_core.errors import Conflict, NotFound, Unavailable
+
+
+async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
+    await carry_out(core.plane, ReadRecords(before_seq=before, limit=limit))
+    return [fact for fact in core.facts if isinstance(fact, RecordsRead)][-1]
+
+
+async def verified(core: Core) -> AuditVerified:
+    await carry_out(core.plane, VerifyAudit())
+    return [fact for fact in core.facts if isinstance(fact, AuditVerified)][-1]
+
+
+def spoil(home: Path, statement: str) -> None:
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_pages_follow_each_other_to_the_first_record_without_gap_or_repetition(home: Path) -> None:
+    """C9: the newest first, each page oldest first, and how many records there are in all."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            everything = await core.records()
+            seen: list[int] = []
+            before: int | None = None
+            while True:
+                found = await page(core, before)
+                assert (found.before_seq, found.total) == (before, len(everything))
+                if not found.records:
+                    break
+                numbers = [record.seq for record in found.records]
+                assert numbers == sorted(numbers)
+                seen = numbers + seen
+                before = numbers[0]
+            assert seen == list(range(1, len(everything) + 1))
+            first = (await page(core, 2)).records[0]
+            assert (first.event, first.actor) == (everything[0]["event"], everything[0]["actor"])
+            for limit, got in ((0, 1), (-5, 1), (10**9, len(everything))):
+                assert len((await page(core, None, limit)).records) == got
+
+    run(story())
+
+
+def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
+    """C9: the very text that was hashed, and both hashes; none of that number is said so."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            rows = await core.plane.database.read(
+                lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
+            )
+            for seq, body, hash_, prev in rows:
+                await carry_out(core.plane, ReadRecord(seq=seq))
+                assert core.facts[-1] == RecordRead(
+                    seq=seq, body=body, hash=hash_.hex(), prev=prev.hex()
+                )
+            with pytest.raises(NotFound, match="no record 4711"):
+                await carry_out(core.plane, ReadRecord(seq=4711))
+
+    run(story())
+
+
+def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) -> None:
+    """C9: our own sentences, how many records, how long it took."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            good = await verified(core)
+            assert good.problems == ()
+            assert good.records == len(await core.records())
+            assert good.seconds >= 0
+            spoil(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
+            assert "does not have the content" in (await verified(core)).problems[0]
+            await page(core, None)  # and it is read all the same
+            await carry_out(core.plane, ReadRecord(seq=1))
+            assert "konsole" in json.dumps(core.facts[-1].body)  # type: ignore[union-attr]
+
+    run(story())
+
+
+def test_an_audit_that_somebody_rewrote_is_not_told_record_by_record(home: Path) -> None:
+    """A fact stays small: two hundred problems, then how many there are besides."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            for _ in range(300):
+                await core.plane.note("console.tested", "Something")
+            spoil(home, "UPDATE audit SET body = '{}'")
+            problems = (await verified(core)).problems
+            assert len(problems) == 201
+            assert "more; `aileron audit verify` lists them all" in problems[-1]
+
+    run(story())
+
+
+def test_verifying_runs_beside_the_core_and_once_at_a_time(home: Path) -> None:
+    """DESIGN 10: calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            for _ in range(50):
+                await core.plane.note("console.tested", "Something")
+            first = asyncio.get_running_loop().create_task(verified(core))
+            await asyncio.sleep(0)
+            with pytest.raises(Conflict, match="already"):
+                await verified(core)
+            await core.plane.note("console.tested", "Written meanwhile")
+            assert (await first).problems == ()
+            many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
+            spoil(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")
+            second = asyncio.get_running_loop().create_task(verified(core))
+            await asyncio.sleep(0)
+            core.plane.audit.close()
+            with pytest.raises(Unavailable):
+                await second
+
+    run(story())
