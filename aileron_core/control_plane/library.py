@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.control_plane.glance import Glance, glance
 from aileron_core.control_plane.library_view import Shelf, held_back_views, library_items
 from aileron_core.control_plane.port import HeldBackView, LibraryItemView
 from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
@@ -71,7 +73,7 @@ class HomeLibrary:
         self._pins: dict[tuple[str, str], Pin] = {}
         self._refused: set[tuple[str, str, str]] = set()
         self._catalog = Catalog(self._scan, {})
-        self._seen: object = None
+        self._seen: Glance | None = None
         self._reading = asyncio.Lock()
 
     # What the gate asks
@@ -120,8 +122,8 @@ class HomeLibrary:
 
     def _missing(self, name: str) -> AileronError:
         for entry in self._catalog.entries:
-            if entry.name != name:
-                continue
+            if entry.name != name and (entry.action or entry.file != f"{name}.md"):
+                continue  # a file that is no action any more is known by the name of the file
             if entry.state == "held_back":
                 return Conflict(
                     f"{name} is held back: a person has to take its file in, in the console.",
@@ -178,31 +180,25 @@ class HomeLibrary:
         await self._rescan()
 
     async def poll(self) -> None:
-        """Read the folders again if something in them changed; called every half second."""
-        signature = await asyncio.to_thread(self._signature)
-        if signature != self._seen:
+        """Read the folders again if something in them changed, or may have; called every half second."""
+        seen = await asyncio.to_thread(self._glance)
+        if self._seen is None or not self._seen.settled or seen.stamps != self._seen.stamps:
             await self._rescan()
 
-    def _signature(self) -> object:
-        """What changes when a file changes: names, sizes, times and inodes; contents are hashed after."""
-        stamps: list[tuple[str, int, int, int]] = []
-        roots = (self._folder, self._folder.parent / "store" / "connectors" / "sha256")
-        for root in roots:
-            try:
-                for path in sorted(root.rglob("*")):
-                    info = path.lstat()
-                    stamps.append((str(path), info.st_size, info.st_mtime_ns, info.st_ino))
-            except OSError:
-                continue
-        return tuple(stamps)
+    def _glance(self) -> Glance:
+        store = self._folder.parent / "store" / "connectors" / "sha256"
+        return glance(self._folder, store, now_ns=time.time_ns())
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
-            self._seen = await asyncio.to_thread(self._signature)
+            first = self._seen is None
+            self._seen = await asyncio.to_thread(self._glance)
+            before = (self._scan, tuple(self._installed), self._store_problems)
             self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
             found, self._store_problems = await self._registry.installed()
             self._installed = {connector.identity.hash: connector for connector in found}
-            self._judge()
+            if first or (self._scan, tuple(self._installed), self._store_problems) != before:
+                self._judge()
 
     def _judge(self) -> None:
         taken_in = self._digests("connector")
