@@ -73,6 +73,7 @@ def main() -> None:
     parser.add_argument("--accept-installed", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--failpoint")
+    parser.add_argument("--mcp", action="store_true")
     parser.add_argument("--restart-grace", type=float, default=book.RESTART_GRACE)
     options = parser.parse_args()
 
@@ -88,7 +89,8 @@ def main() -> None:
         home,
         options.route,
         accept_installed=options.accept_installed,
-        first_frame=threading.Event(),  # never drawn: /mcp is not asked here
+        # Never drawn: the `mcp` package is not imported where no test asks for it.
+        first_frame=None if options.mcp else threading.Event(),
         failpoint=fail,
     )
     plane = core.start()

@@ -68,6 +68,7 @@ class _Codex:
             ]
         settings += [
             "features.mcp_tool_list_changed=true",
+            "suppress_unstable_features_warning=true",
             "analytics.enabled=false",
             "check_for_update_on_startup=false",
             "features.plugins=false",

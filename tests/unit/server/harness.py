@@ -258,9 +258,14 @@ class Attended(Console):
     """A console with a person in it: decisions go in over stdin, facts come out over stdout."""
 
     def __init__(
-        self, home: Path, mailbox: Mailbox | None = None, *, failpoint: str | None = None
+        self,
+        home: Path,
+        mailbox: Mailbox | None = None,
+        *,
+        failpoint: str | None = None,
+        first: Sequence[str] = (),
     ) -> None:
-        first = ("--failpoint", failpoint) if failpoint else ()
+        first = (*first, *(("--failpoint", failpoint) if failpoint else ()))
         super().__init__(home, mailbox, command=(sys.executable, "-I", str(CHILD)), first=first)
 
     def start(self, *more: str) -> None:

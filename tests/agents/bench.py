@@ -1,0 +1,175 @@
+"""A whole day at work for a real agent: console with a person, mail service, scripted model, project, home."""
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in (
+    ROOT,
+    ROOT / "tests" / "unit" / "server",
+    ROOT / "tests" / "support",
+    Path(__file__).parent,
+):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+from core_harness import DRAFT, furnish  # noqa: E402
+from harness import CLI, Attended  # noqa: E402
+from llm import CallTool, Conversation, Say, ScriptedLlm  # noqa: E402
+
+from examples.mailbox.server import Mailbox  # noqa: E402
+
+__all__ = ["DRAFT", "Bench", "Ended", "sends_a_draft", "workbench"]
+
+NPM = Path(os.environ.get("AILERON_TEST_NPM", ROOT / ".cache" / "agents"))
+KEYS = {
+    "OPENAI_API_KEY": "sk-openai-for-the-scripted-model",
+    "ANTHROPIC_API_KEY": "sk-ant-for-the-scripted-model",
+    "GEMINI_API_KEY": "gm-for-the-scripted-model",
+}
+_SECONDS = 120
+
+
+def sends_a_draft(conversation: Conversation) -> Say | CallTool:
+    """Call send_draft; while it is pending, ask after it; then tell what came of it."""
+    if not conversation.results:
+        return CallTool(name="send_draft", args={"draft_id": DRAFT})
+    last = conversation.results[-1]
+    if "pending_approval" in last:
+        approval = last[last.index("act-") :][: len("act-20260101T000000-0123456789abcdef")]
+        return CallTool(
+            name="check_action_status", args={"approval_id": approval, "wait_seconds": 30}
+        )
+    return Say(text=f"FINAL {last[:400]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the agent ended."""
+
+    code: int
+    output: str
+    command_lines: frozenset[str]
+    """Every command line that was seen on this machine while it ran."""
+
+
+@dataclass
+class Bench:
+    """Everything that one agent needs; see `workbench`."""
+
+    folder: Path
+    console: Attended
+    mailbox: Mailbox
+    llm: ScriptedLlm
+
+    @property
+    def home(self) -> Path:
+        """The person's home."""
+        return self.folder / "person"
+
+    @property
+    def project(self) -> Path:
+        """Where the agent works."""
+        return self.folder / "project"
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file into the person's home."""
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return every file of the person's home and the project, with its hash."""
+        return {
+            str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            if path.is_file()
+            else "folder"
+            for base in (self.home, self.project)
+            for path in sorted(base.rglob("*"))
+        }
+
+    @contextlib.contextmanager
+    def launched(
+        self,
+        agent: str,
+        *args: str,
+        options: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> Iterator["Running"]:
+        """Start `aileron launch` and end it, whatever the test does."""
+        process = subprocess.Popen(
+            [*CLI, "launch", agent, "--home", str(self.console.home), *options, "--", *args],
+            cwd=self.project,
+            env=self.environment(env or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        running = Running(process)
+        try:
+            yield running
+        finally:
+            process.kill()
+            process.wait(20)
+            running.stop()
+
+    def environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return the person's environment: their keys, their PATH, nothing of this test's home."""
+        path = os.pathsep.join([str(NPM / "node_modules" / ".bin"), os.environ["PATH"]])
+        kept = {name: os.environ[name] for name in ("LANG", "TERM") if name in os.environ}
+        return {**kept, **KEYS, "HOME": str(self.home), "PATH": path, **more}
+
+
+class Running:
+    """An agent that runs; all command lines of this machine are collected meanwhile."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self._lines: set[str] = set()
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._collect, daemon=True)
+        self._watch.start()
+
+    def _collect(self) -> None:
+        while not self._over.wait(0.05):
+            for entry in Path("/proc").iterdir():
+                if entry.name.isdigit():
+                    with contextlib.suppress(OSError):
+                        raw = (entry / "cmdline").read_bytes()
+                        self._lines.add(raw.replace(b"\0", b" ").decode("utf-8", "replace"))
+
+    def stop(self) -> None:
+        """Collect no more."""
+        self._over.set()
+        self._watch.join(5)
+
+    def end(self) -> Ended:
+        """Wait for its own end."""
+        output, _ = self.process.communicate(timeout=_SECONDS)
+        self.stop()
+        return Ended(
+            code=self.process.returncode, output=output, command_lines=frozenset(self._lines)
+        )
+
+
+@contextlib.contextmanager
+def workbench(folder: Path, llm: ScriptedLlm) -> Iterator[Bench]:
+    """Set everything up in *folder*."""
+    aileron_home = folder / "aileron"
+    furnish(aileron_home)
+    (folder / "person").mkdir()
+    (folder / "project").mkdir()
+    with Mailbox() as mailbox, llm:
+        console = Attended(aileron_home, mailbox, first=("--mcp",))
+        try:
+            yield Bench(folder=folder, console=console, mailbox=mailbox, llm=llm)
+        finally:
+            console.close()

@@ -1,0 +1,404 @@
+"""A scripted model on loopback that speaks each provider's real wire, with streaming.
+
+It thinks nothing: a script looks at what the agent told it so far and says what to do next. What it
+was sent is kept, so that a test can tell what a model would have seen.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+
+__all__ = ["CallTool", "Conversation", "Say", "ScriptedLlm", "Seen"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """Answer with words: the turn is over."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTool:
+    """Call the tool whose name ends so."""
+
+    name: str
+    args: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """What the model knows: the tools it may call, and what calls have returned so far."""
+
+    tools: tuple[str, ...]
+    """Full names, as the wire has them (a namespace is joined with `.`)."""
+    results: tuple[str, ...]
+    """Each tool result as one text."""
+
+    def tool(self, ending: str) -> str | None:
+        """Return the full name of the tool that ends so."""
+        return next((name for name in self.tools if name.endswith(ending)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One request of the agent."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+Script = Callable[[Conversation], Say | CallTool]
+
+
+@dataclass
+class ScriptedLlm:
+    """Serve while the context is entered; `url` is the root of every provider's paths."""
+
+    script: Script
+    seen: list[Seen] = field(default_factory=list[Seen])
+
+    def __enter__(self) -> "ScriptedLlm":
+        handler = cast("Any", type("Handler", (_Handler,), {"llm": self}))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+    @property
+    def url(self) -> str:
+        """`http://127.0.0.1:PORT`."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """Every tool result that the model was told, in the last conversation that had any."""
+        known = [_conversation(each).results for each in self.seen]
+        return max(known, key=len, default=())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    llm: ScriptedLlm
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+    def do_HEAD(self) -> None:
+        self._answer(200, b"", "text/plain")
+
+    def do_GET(self) -> None:
+        self._note(None)
+        path = self.path.partition("?")[0]
+        if path.endswith("/models"):
+            self._answer(200, json.dumps({"object": "list", "data": []}).encode())
+        else:
+            self._answer(404, b'{"error": {"message": "not here"}}')
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        seen = self._note(json.loads(raw) if raw else {})
+        path = self.path.partition("?")[0]
+        if path.endswith("/count_tokens"):
+            self._answer(200, b'{"input_tokens": 10}')
+            return
+        conversation = _conversation(seen)
+        step: Say | CallTool
+        # A request without tools asks for a title or the like.
+        step = self.llm.script(conversation) if conversation.tools else Say(text="A title")
+        if isinstance(step, CallTool):
+            full = conversation.tool(step.name)
+            step = (
+                Say(text=f"there is no tool {step.name}")
+                if full is None
+                else CallTool(name=full, args=step.args)
+            )
+        wires: list[tuple[str, Callable[[Say | CallTool, Any, int], Iterator[bytes]]]] = [
+            (r"/responses$", _responses),
+            (r"/chat/completions$", _completions),
+            (r"/messages$", _messages),
+            (r":streamGenerateContent$", _gemini),
+        ]
+        for pattern, wire in wires:
+            if re.search(pattern, path):
+                self._stream(wire(step, seen.body, len(self.llm.seen)))
+                return
+        if path.endswith(":generateContent"):
+            self._answer(200, json.dumps(_gemini_body(step)).encode())
+        else:
+            self._answer(404, b'{"error": {"message": "not here"}}')
+
+    def _note(self, body: Any) -> Seen:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        seen = Seen(method=self.command, path=self.path, headers=headers, body=body)
+        self.llm.seen.append(seen)
+        return seen
+
+    def _answer(self, status: int, body: bytes, kind: str = "application/json") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _stream(self, events: Iterator[bytes]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in events:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+
+
+def _event(data: Any, name: str | None = None) -> bytes:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data)}\n\n".encode()
+
+
+# What the agent told, by wire
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_text_of(part) for part in content)
+    if isinstance(content, dict):
+        for key in ("text", "output", "content", "result", "response", "error"):
+            if key in content:
+                return _text_of(content[key])
+        return json.dumps(content)
+    return json.dumps(content)
+
+
+def _conversation(seen: Seen) -> Conversation:
+    body = seen.body if isinstance(seen.body, dict) else {}
+    path = seen.path.partition("?")[0]
+    if path.endswith("/responses"):
+        return _from_responses(body)
+    if path.endswith("/chat/completions"):
+        tools = [each["function"]["name"] for each in body.get("tools") or []]
+        told = [_text_of(m["content"]) for m in body.get("messages", []) if m.get("role") == "tool"]
+        return Conversation(tools=tuple(tools), results=tuple(told))
+    if path.endswith("/messages"):
+        tools = [each["name"] for each in body.get("tools") or []]
+        blocks = [
+            block
+            for message in body.get("messages", [])
+            if isinstance(message.get("content"), list)
+            for block in message["content"]
+        ]
+        told = [_text_of(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
+        return Conversation(tools=tuple(tools), results=tuple(told))
+    tools = [
+        function["name"]
+        for each in body.get("tools") or []
+        for function in each.get("functionDeclarations", [])
+    ]
+    parts = [part for content in body.get("contents", []) for part in content.get("parts", [])]
+    told = [
+        _text_of(part["functionResponse"].get("response"))
+        for part in parts
+        if "functionResponse" in part
+    ]
+    return Conversation(tools=tuple(tools), results=tuple(told))
+
+
+def _from_responses(body: dict[str, Any]) -> Conversation:
+    names: list[str] = []
+    items = body.get("input")
+    items = items if isinstance(items, list) else []
+    given = list(body.get("tools") or [])
+    for item in items:
+        if item.get("type") == "additional_tools":
+            given += item.get("tools") or []
+    for each in given:
+        if each.get("type") == "namespace":
+            names += [f"{each['name']}.{inner['name']}" for inner in each.get("tools", [])]
+        elif "name" in each:
+            names.append(each["name"])
+    told = [
+        _text_of(item.get("output")) for item in items if item.get("type") == "function_call_output"
+    ]
+    return Conversation(tools=tuple(names), results=tuple(told))
+
+
+# What the model says, by wire
+
+
+def _responses(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
+    response = {"id": f"resp_{turn}", "object": "response", "status": "in_progress", "output": []}
+    yield _event({"type": "response.created", "response": response}, "response.created")
+    if isinstance(step, Say):
+        item: dict[str, Any] = {
+            "type": "message",
+            "id": f"msg_{turn}",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": step.text, "annotations": []}],
+        }
+        started = {**item, "status": "in_progress", "content": []}
+        yield _event(
+            {"type": "response.output_item.added", "output_index": 0, "item": started},
+            "response.output_item.added",
+        )
+        part = {"type": "output_text", "text": "", "annotations": []}
+        where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+        yield _event(
+            {"type": "response.content_part.added", **where, "part": part},
+            "response.content_part.added",
+        )
+        for word in re.findall(r"\S+\s*", step.text):
+            yield _event(
+                {"type": "response.output_text.delta", **where, "delta": word},
+                "response.output_text.delta",
+            )
+        yield _event(
+            {"type": "response.output_text.done", **where, "text": step.text},
+            "response.output_text.done",
+        )
+        yield _event(
+            {"type": "response.content_part.done", **where, "part": item["content"][0]},
+            "response.content_part.done",
+        )
+    else:
+        namespace, _, name = step.name.rpartition(".")
+        item = {
+            "type": "function_call",
+            "id": f"fc_{turn}",
+            "call_id": f"call_{turn}",
+            "name": name,
+            "arguments": json.dumps(step.args),
+            "status": "completed",
+        }
+        if namespace:
+            item["namespace"] = namespace
+        started = {**item, "arguments": "", "status": "in_progress"}
+        yield _event(
+            {"type": "response.output_item.added", "output_index": 0, "item": started},
+            "response.output_item.added",
+        )
+        where = {"item_id": item["id"], "output_index": 0}
+        yield _event(
+            {"type": "response.function_call_arguments.delta", **where, "delta": item["arguments"]},
+            "response.function_call_arguments.delta",
+        )
+        yield _event(
+            {
+                "type": "response.function_call_arguments.done",
+                **where,
+                "arguments": item["arguments"],
+            },
+            "response.function_call_arguments.done",
+        )
+    yield _event(
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        "response.output_item.done",
+    )
+    usage = {
+        "input_tokens": 10,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 5,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 15,
+    }
+    done = {
+        **response,
+        "status": "completed",
+        "output": [item],
+        "usage": usage,
+        "model": body.get("model"),
+    }
+    yield _event({"type": "response.completed", "response": done}, "response.completed")
+
+
+def _completions(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
+    base = {
+        "id": f"chatcmpl-{turn}",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": body.get("model"),
+    }
+
+    def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
+        return _event({**base, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
+
+    yield chunk({"role": "assistant", "content": ""})
+    if isinstance(step, Say):
+        for word in re.findall(r"\S+\s*", step.text):
+            yield chunk({"content": word})
+        yield chunk({}, "stop")
+    else:
+        call = {"index": 0, "id": f"call_{turn}", "type": "function"}
+        yield chunk({"tool_calls": [{**call, "function": {"name": step.name, "arguments": ""}}]})
+        text = json.dumps(step.args)
+        yield chunk({"tool_calls": [{"index": 0, "function": {"arguments": text}}]})
+        yield chunk({}, "tool_calls")
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    yield _event({**base, "choices": [], "usage": usage})
+    yield b"data: [DONE]\n\n"
+
+
+def _messages(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
+    usage = {"input_tokens": 10, "output_tokens": 1}
+    message = {
+        "id": f"msg_{turn}", "type": "message", "role": "assistant", "model": body.get("model"),
+        "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage,
+    }  # fmt: skip
+    yield _event({"type": "message_start", "message": message}, "message_start")
+    block: dict[str, Any]
+    if isinstance(step, Say):
+        block = {"type": "text", "text": ""}
+        deltas = [{"type": "text_delta", "text": word} for word in re.findall(r"\S+\s*", step.text)]
+        reason = "end_turn"
+    else:
+        block = {"type": "tool_use", "id": f"toolu_{turn}", "name": step.name, "input": {}}
+        deltas = [{"type": "input_json_delta", "partial_json": json.dumps(step.args)}]
+        reason = "tool_use"
+    yield _event(
+        {"type": "content_block_start", "index": 0, "content_block": block}, "content_block_start"
+    )
+    for delta in deltas:
+        yield _event(
+            {"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta"
+        )
+    yield _event({"type": "content_block_stop", "index": 0}, "content_block_stop")
+    ended = {"stop_reason": reason, "stop_sequence": None}
+    yield _event(
+        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 5}}, "message_delta"
+    )
+    yield _event({"type": "message_stop"}, "message_stop")
+
+
+def _gemini_body(step: Say | CallTool) -> dict[str, Any]:
+    part: dict[str, Any] = (
+        {"text": step.text}
+        if isinstance(step, Say)
+        else {"functionCall": {"name": step.name, "args": step.args}}
+    )
+    return {
+        "candidates": [
+            {"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
+        ],
+        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+        "modelVersion": "scripted",
+    }
+
+
+def _gemini(step: Say | CallTool, body: Any, turn: int) -> Iterator[bytes]:
+    del body, turn
+    yield _event(_gemini_body(step))
