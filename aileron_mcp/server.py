@@ -109,6 +109,7 @@ class McpMount:
         self._setting = hold_seconds
         self._bus = InMemorySubscriptionBus()
         self._actions: dict[str, str] = {}
+        self._stale = True
         self._handshaken: dict[str, Subscriber] = {}
         self._closing = asyncio.Event()
         self._opened = OpenSessions()
@@ -144,7 +145,7 @@ class McpMount:
 
     def tools_changed(self) -> None:
         """Tell every client of both eras that the tool list changed; on the core's loop."""
-        self._actions.clear()
+        self._stale = True
         spawn(self._bus.publish(ToolsListChanged()), name="mcp list_changed")
         for subscriber in self._handshaken.values():
             subscriber.notify()
@@ -241,7 +242,9 @@ class McpMount:
         if status != 200 or not isinstance(body, Mapping):
             return []
         items = cast("list[JsonObject]", list(cast("list[Any]", body.get("items") or [])))
-        self._actions = {str(item["tool"]): str(item["name"]) for item in items}
+        # What left the list stays known: the gate says why it may not run any more.
+        self._actions |= {str(item["tool"]): str(item["name"]) for item in items}
+        self._stale = False
         return items
 
     async def _call_tool(
@@ -274,7 +277,7 @@ class McpMount:
         return await self._wait(ctx, caller, approval_id, self._hold(ctx, self._setting), body)
 
     async def _action(self, caller: _Caller, name: str) -> str:
-        if name not in self._actions:
+        if self._stale or name not in self._actions:
             status, body = await caller.get("/v1/actions")
             if status == 401:
                 raise Unauthorized("This session has ended.")

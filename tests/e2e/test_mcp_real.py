@@ -165,7 +165,10 @@ async def test_the_tool_list_changes_when_an_accepted_file_does(
                 else:
                     await told.wait()
         after = {tool.name for tool in (await client.list_tools()).tools}
+        late = await client.call_tool("list_drafts", {})  # by an agent that has not looked again
     assert before - after == {"list_drafts"}
+    assert late.is_error
+    assert late.structured_content["error"]["class"] == "conflict"
 
 
 @ERAS
