@@ -191,26 +191,18 @@ def run_console(context: Context, routes: Sequence[str], *, accept_installed: bo
     """Open the console; return the exit code once it is closed and the core has stopped."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise Fault(EXIT.FAILED, "The console needs a terminal. `aileron serve` runs without one.")
+    from aileron_tui.cli.screen import console_app, show
+
     home = _prepare(context)
     first_frame = threading.Event()
     core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
+    app = console_app(core, load_settings(home.config), first_frame.set)
     _log_start(core.start(), "console")
     sys.setswitchinterval(0.0005)  # screen and server share one interpreter (PERFORMANCE 5)
     try:
         with asyncio.Runner() as runner:
-            return runner.run(_run_app(core, first_frame))
+            return runner.run(show(app))
     finally:
         first_frame.set()
         core.stop()
         _log_end(core, "console")
-
-
-async def _run_app(core: CoreThread, first_frame: threading.Event) -> int:
-    from aileron_tui.app import AileronApp
-
-    app = AileronApp(core, first_frame=first_frame.set)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, app.exit)  # leaves the alternate screen on its way out
-    await app.run_async()
-    return app.return_code or EXIT.DONE

@@ -1,12 +1,15 @@
-"""Which look a console starts in: what the person set, else what the terminal says of itself."""
+"""Which look and which signs a console starts with: what the person set, else what the terminal says."""
 
 from collections.abc import Mapping
 
 from textual.theme import BUILTIN_THEMES
 
-from aileron_tui.styles.tokens import DARK, LIGHT, LOOKS, PLAIN
+from aileron_core.errors import FileProblems, Problem
+from aileron_core.settings import Glyphs as GlyphSetting
+from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 
-__all__ = ["NAMES", "choose_theme", "colourless", "is_theme"]
+__all__ = ["NAMES", "choose_glyphs", "choose_theme", "colourless", "terminal_charset"]
 
 NAMES: dict[str, str] = {"dark": DARK, "light": LIGHT, "plain": PLAIN}
 """What `[console] theme` may say besides `auto` and the name of a theme of Textual's."""
@@ -20,21 +23,48 @@ def colourless(environment: Mapping[str, str]) -> bool:
     return bool(environment.get("NO_COLOR"))
 
 
-def is_theme(name: str) -> bool:
-    """Return whether `[console] theme` may say *name*."""
-    known = {"auto", *NAMES, *BUILTIN_THEMES, *(look.name for look in LOOKS)}
-    return name in known
-
-
 def choose_theme(setting: str, environment: Mapping[str, str]) -> str:
     """Return the theme to start in.
 
     `NO_COLOR` wins over the setting; the setting over `COLORFGBG`, which terminals set to the
     numbers of their colours, the ground last. Nobody says: dark.
+
+    Raises:
+        FileProblems: there is no theme of that name.
     """
+    if setting not in ("auto", *NAMES, *BUILTIN_THEMES):
+        known = f"is no theme; known here: auto, {', '.join(NAMES)}, {', '.join(BUILTIN_THEMES)}"
+        raise FileProblems([Problem(file="config.toml", key="console.theme", message=known)])
     if colourless(environment):
         return PLAIN
     if setting != "auto":
         return NAMES.get(setting, setting)
     ground = environment.get("COLORFGBG", "").rpartition(";")[2]
     return LIGHT if ground.isdecimal() and int(ground) in _LIGHT_GROUNDS else DARK
+
+
+def terminal_charset(environment: Mapping[str, str], stream: str) -> str:
+    """Return the encoding that the terminal's text must fit in; empty for UTF-8, which has any letter.
+
+    Args:
+        environment: of the terminal; the locale is the first of `LC_ALL`, `LC_CTYPE`, `LANG`.
+        stream: the encoding that Python writes to the terminal in.
+    """
+    names = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    locale = next((name for name in names if name), "")
+    if not _is_utf8(stream):
+        return stream
+    # Python writes UTF-8 in the C locale as well; the terminal was told otherwise.
+    return "ascii" if locale and not _is_utf8(locale) else ""
+
+
+def _is_utf8(name: str) -> bool:
+    return "utf8" in name.casefold().replace("-", "")
+
+
+def choose_glyphs(setting: GlyphSetting, environment: Mapping[str, str], stream: str) -> Glyphs:
+    """Return the signs to draw with; arguments as in `terminal_charset`."""
+    charset = terminal_charset(environment, stream)
+    if setting == "unicode":
+        return Glyphs()
+    return Glyphs(ascii=setting == "ascii" or bool(charset), charset=charset)

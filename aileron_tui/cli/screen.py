@@ -1,0 +1,54 @@
+"""The App of a console that starts now: in the looks that its settings and its terminal ask for."""
+
+import asyncio
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from aileron_core.control_plane.port import ConsolePort
+from aileron_core.settings import Settings
+from aileron_tui.app import AileronApp
+from aileron_tui.cli.output import EXIT
+from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.styles.choosing import choose_glyphs, choose_theme
+
+__all__ = ["console_app", "show"]
+
+
+def console_app(
+    port: ConsolePort, settings: Settings, first_frame: Callable[[], object]
+) -> AileronApp:
+    """Return the App for this terminal; it subscribes to *port* once it runs.
+
+    Raises:
+        FileProblems: the settings name something that there is not.
+    """
+    return AileronApp(
+        port,
+        start_theme=choose_theme(settings.console.theme, os.environ),
+        glyphs=_glyphs(settings),
+        bell=settings.console.bell,
+        notify=settings.notify,
+        first_frame=first_frame,
+    )
+
+
+def _glyphs(settings: Settings) -> Glyphs:
+    stream = sys.__stderr__  # what Textual draws on
+    encoding = stream.encoding if stream is not None else "utf-8"
+    glyphs = choose_glyphs(settings.console.glyphs, os.environ, encoding)
+    if not glyphs.charset and isinstance(stream, io.TextIOWrapper):
+        # Whoever asks for all signs has a terminal that takes them, whatever the locale says.
+        stream.reconfigure(encoding="utf-8")
+    return glyphs
+
+
+async def show(app: AileronApp) -> int:
+    """Run *app* to its end; return the exit code. SIGTERM and SIGHUP end it as `q` does."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, app.exit)  # leaves the alternate screen on its way out
+    await app.run_async()
+    return app.return_code or EXIT.DONE
