@@ -38,6 +38,8 @@ __all__ = ["main"]
 
 _LINE_LIMIT = 4 * 1024 * 1024  # bytes of one message on stdin
 _HEAD_LIMIT = 64 * 1024  # bytes of one HTTP line from the console
+_FIELD_LIMIT = 256  # HTTP fields of one answer
+_ANSWER_LIMIT = 128 * 1024 * 1024  # bytes of one message from the console; its guests print 8 MiB
 _POLL_SECONDS = 1.0
 _CONNECT_SECONDS = 5.0
 _PROOF_SECONDS = 2.0
@@ -52,7 +54,12 @@ _SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 _LIST_CHANGED = "notifications/tools/list_changed"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+# int() alone would take signs, underscores, other scripts' digits, and fail on thousands of them.
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,8}")
+_LENGTH = re.compile(r"[0-9]{1,15}")
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: .*)?")
+_BREAK = re.compile(rb"[\r\n]")
+_NOTHING = b"null"
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 Message = dict[str, Any]
@@ -126,12 +133,14 @@ class _Link:
         return self.status
 
     def _read_head(self) -> None:
-        parts = self._line().split(None, 2)
-        if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit():
+        status = _STATUS_LINE.fullmatch(self._line())
+        if status is None:
             raise _Dropped(sent=True)
-        self.status = int(parts[1])
+        self.status = int(status[1])
         self.headers = {}
         while line := self._line():
+            if len(self.headers) >= _FIELD_LIMIT:
+                raise _Dropped(sent=True)
             name, _, value = line.partition(b":")
             self.headers[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
 
@@ -144,7 +153,9 @@ class _Link:
             while self._line():
                 pass
         elif (length := self.headers.get("content-length")) is not None:
-            yield from self._exactly(int(length) if length.isdecimal() else 0)
+            if _LENGTH.fullmatch(length) is None:
+                raise _Dropped(sent=True)
+            yield from self._exactly(int(length))
         elif self.status not in (202, 204, 304):
             while self._buffer or self._fill(at_end=False):
                 data = bytes(self._buffer)
@@ -153,11 +164,17 @@ class _Link:
 
     def body(self) -> bytes:
         """Return the whole body."""
-        return b"".join(self.chunks())
+        parts: list[bytes] = []
+        size = 0
+        for part in self.chunks():
+            parts.append(part)
+            size += len(part)
+            if size > _ANSWER_LIMIT:
+                raise _Dropped(sent=True)
+        return b"".join(parts)
 
     def _chunk_size(self) -> int:
         size = self._line().partition(b";")[0].strip()
-        # int() alone would take a sign, a prefix and underscores too.
         if _CHUNK_SIZE.fullmatch(size) is None:
             raise _Dropped(sent=True)
         return int(size, 16)
@@ -193,17 +210,30 @@ class _Link:
 
 
 def _events(chunks: Iterable[bytes]) -> Generator[bytes]:
-    """Yield the data of each server-sent event as soon as it is complete."""
-    rest = b""
+    """Yield the data of each server-sent event as soon as it is complete.
+
+    Raises:
+        _Dropped: an event does not end within the limit.
+    """
+    rest: list[bytes] = []  # of a line that has not ended; joined once, however many pieces
     data: list[bytes] = []
+    size = 0
     for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, last = chunk.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*rest, lines[0]])
+            rest = []
         for line in (line.removesuffix(b"\r") for line in lines):
             if line.startswith(b"data:"):
                 data.append(line[5:].removeprefix(b" "))
             elif not line and data:
                 yield b"\n".join(data)
-                data = []
+                data, size = [], 0
+        if last:
+            rest.append(last)
+        size = size + len(chunk) if data or rest else 0
+        if size > _ANSWER_LIMIT:
+            raise _Dropped(sent=True)
 
 
 # ---------------------------------------------------------------------------------------------- #
@@ -649,18 +679,63 @@ def _field(value: str) -> str:
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
 
 
+def _json(data: bytes) -> object:
+    """Return the value of one JSON text in UTF-8.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return json.loads(data.decode(), parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON")
+
+
 def _object(data: bytes) -> Message:
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
+        value = _json(data)
+    except ValueError:
         return {}
     return cast("Message", value) if isinstance(value, dict) else {}
+
+
+def _visible(value: object) -> str | None:
+    """Return *value* if it may stand in a header as it is."""
+    return value if isinstance(value, str) and _VISIBLE.fullmatch(value) else None
+
+
+def _is_answer(message: Message) -> bool:
+    """Say whether this is a response as JSON-RPC has it."""
+    if message.get("jsonrpc") != "2.0" or "method" in message:
+        return False
+    error = message.get("error")
+    if not isinstance(error, dict):
+        return "result" in message and "error" not in message
+    code, text = (cast("Message", error).get(name) for name in ("code", "message"))
+    return "result" not in message and isinstance(code, int) and isinstance(text, str)
+
+
+def _is_for_the_client(message: Message) -> bool:
+    """Say whether this is a notification or a request as JSON-RPC has them."""
+    return message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str)
 
 
 def _reason(answer: Message, status: int) -> str:
     error = answer.get("error")
     message = cast("Message", error).get("message") if isinstance(error, dict) else None
     return message if isinstance(message, str) else f"HTTP {status}"
+
+
+def _text(value: object) -> bytes:
+    """Return *value* as JSON on one line; what JSON cannot hold becomes null."""
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return _NOTHING
 
 
 def _error(id_: object, code: int, message: str, data: object = None) -> Message:
@@ -828,8 +903,8 @@ class _Relay:
         if not line.strip():
             return
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
+            message = _json(line)
+        except ValueError:
             self._write(_error(None, _PARSE_ERROR, "This line is not one JSON text."))
             return
         if not isinstance(message, list):
@@ -839,7 +914,7 @@ class _Relay:
         else:
             # 2025-03-26 has batches; the server does not, so each goes alone.
             for part in cast("list[object]", message):
-                self._dispatch(part, json.dumps(part).encode())
+                self._dispatch(part, _text(part))
 
     def _dispatch(self, message: object, raw: bytes) -> None:
         if not isinstance(message, dict):
@@ -995,10 +1070,10 @@ class _Relay:
             )
 
     def _read_answer(self, call: _Call, link: _Link) -> bool:
-        if call.method == "initialize" and (session := link.headers.get("mcp-session-id")):
-            self._session = session
+        if call.method == "initialize":
+            self._session = _visible(link.headers.get("mcp-session-id"))
         if not link.headers.get("content-type", "").startswith("text/event-stream"):
-            self._answer_in_json(call, link.status, _object(link.body()))
+            self._answer_in_json(call, link.status, link.body())
             return True
         for data in _events(link.chunks()):
             self._forward(call, data)
@@ -1006,21 +1081,22 @@ class _Relay:
                 return True
         raise _Dropped(sent=True)
 
-    def _answer_in_json(self, call: _Call, status: int, answer: Message) -> None:
-        if "jsonrpc" not in answer:
+    def _answer_in_json(self, call: _Call, status: int, body: bytes) -> None:
+        answer = _object(body)
+        if _is_answer(answer):
+            self._note_version(call, answer)
+            self._reply(call, answer, body)
+        else:
             reason = _reason(answer, status)
             self._reply(call, _error(call.id, _INTERNAL_ERROR, reason, answer.get("error")))
-            return
-        self._note_version(call, answer)
-        # An error about the message as a whole comes without its id.
-        self._reply(call, {**answer, "id": call.id})
 
     def _forward(self, call: _Call, data: bytes) -> None:
         message = _object(data)
-        if "method" not in message:
-            if message:
-                self._note_version(call, message)
-                self._reply(call, {**message, "id": call.id})
+        if _is_answer(message):
+            self._note_version(call, message)
+            self._reply(call, message, data)
+        elif not _is_for_the_client(message):
+            return
         elif message["method"] != _ACKNOWLEDGED or not call.acknowledged:
             call.acknowledged = call.acknowledged or message["method"] == _ACKNOWLEDGED
             if not call.over:
@@ -1033,9 +1109,7 @@ class _Relay:
     def _note_version(self, call: _Call, answer: Message) -> None:
         result = answer.get("result")
         if call.method == "initialize" and isinstance(result, dict):
-            version = cast("Message", result).get("protocolVersion")
-            good = isinstance(version, str) and _VISIBLE.fullmatch(version)
-            self._version = version if good else None
+            self._version = _visible(cast("Message", result).get("protocolVersion"))
 
     # -- the old era's session
 
@@ -1052,7 +1126,7 @@ class _Relay:
             call = _Call(_object(self._greeting), self._greeting)
             with link:
                 status = link.request("POST", "/mcp", self._headers(token, call), call.raw)
-                session = link.headers.get("mcp-session-id")
+                session = _visible(link.headers.get("mcp-session-id"))
                 body = link.body()
             if status == 401:
                 self._renew(token)
@@ -1092,7 +1166,8 @@ class _Relay:
                     self._write({"jsonrpc": "2.0", "method": _LIST_CHANGED})
                 with suppress(_Dropped):
                     for data in _events(link.chunks()):
-                        self._pass_on(_object(data), data)
+                        if _is_for_the_client(message := _object(data)):
+                            self._pass_on(message, data)
                 return True
         if status == 401:
             self._renew(token)
@@ -1102,24 +1177,32 @@ class _Relay:
 
     # -- what goes to the client
 
-    def _reply(self, call: _Call, message: Message) -> None:
-        """Answer a request, once."""
+    def _reply(self, call: _Call, message: Message, raw: bytes = b"") -> None:
+        """Answer a request, once: with *raw* where that is the message on one line.
+
+        An error about a message as a whole comes without its id, so the id is put in.
+        """
         with self._lock:
             if call.over:
                 return
             call.over = True
             self._calls.pop(call.key, None)
-        self._write(message)
+        id_ = message.get("id")
+        if raw and type(id_) is type(call.id) and id_ == call.id and not _BREAK.search(raw):
+            self._write_line(raw)
+            return
+        line = _text({**message, "id": call.id})
+        if line == _NOTHING:
+            problem = "The console's answer holds what JSON does not."
+            line = _text(_error(call.id, _INTERNAL_ERROR, problem))
+        self._write_line(line)
 
     def _pass_on(self, message: Message, data: bytes) -> None:
         """Write what the console sent as it came, if it is one line."""
-        if message and b"\n" not in data and b"\r" not in data:
-            self._write_line(data)
-        elif message:
-            self._write(message)
+        self._write_line(_text(message) if _BREAK.search(data) else data)
 
     def _write(self, message: Message) -> None:
-        self._write_line(json.dumps(message, separators=(",", ":")).encode())
+        self._write_line(_text(message))
 
     def _write_line(self, data: bytes) -> None:
         line = memoryview(data + b"\n")
@@ -1159,7 +1242,10 @@ def _usage(arguments: list[str]) -> NoReturn:
 
 
 def main() -> int:
-    """Run the relay; return its exit code."""
+    """Run the relay, isolated from what the environment could add to Python; return its exit code."""
+    if not sys.flags.isolated:
+        how = ("-I", __file__) if __name__ == "__main__" else ("-I", "-m", __name__)
+        os.execv(sys.executable, [sys.executable, *how, *sys.argv[1:]])  # noqa: S606 - itself again
     if sys.argv[1:]:
         _usage(sys.argv[1:])
     try:
