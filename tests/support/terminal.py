@@ -1,0 +1,244 @@
+"""A terminal of a test's own: real bytes through a real pty, and the cells that they draw.
+
+It obeys only what the console is known to send. Anything else is kept in `strangers`, and nothing
+that stands there came from us. Widths are the test's to choose: terminals differ in them.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+from rich.cells import get_character_cell_size
+
+__all__ = ["PATIENCE", "Cells", "Pty"]
+
+PATIENCE = 30.0
+
+_TOKEN = re.compile(
+    r"\x1b\[(?P<csi>[0-9;:?<=>]*[ -/]*[@-~])"
+    r"|\x1b\](?P<osc>[^\x07\x1b]*)(?:\x07|\x1b\\)"
+    r"|(?P<text>[^\x00-\x1f\x7f\x80-\x9f]+)"
+    r"|(?P<control>.)",
+    re.DOTALL,
+)
+_CLOSED = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*\x07|[^\[\]])")
+"""A sequence that has come whole."""
+_OURS = re.compile(
+    r"\d*(?:;\d+)*m|\d+;\d+H|\d+G|6n|>\d+u|<u"
+    r"|\?(?:7|25|1000|1003|1004|1006|1015|1016|1049|2004|2026|2048)[hl]|\?20(?:26|48)\$p"
+)
+"""Colours, places, our question for the cursor, the keyboard, the modes that Textual sets and asks."""
+
+
+@dataclass
+class Cells:
+    """What stands on a screen of *width* by *height* cells, no line wrapping, as the console sets it."""
+
+    width: int
+    height: int
+    width_of: Callable[[str], int] = get_character_cell_size
+    strangers: list[str] = field(default_factory=list)
+    titles: list[str] = field(default_factory=list)
+    bells: int = 0
+    asked: list[tuple[int, int]] = field(default_factory=list)
+    """Where the cursor stood at each question for it: column and row, from 1."""
+
+    def __post_init__(self) -> None:
+        self._rows = [[" "] * self.width for _ in range(self.height)]
+        self._styles = [[""] * self.width for _ in range(self.height)]
+        self._x = self._y = 0
+        self._style = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The rows; the second cell of a wide glyph is nothing."""
+        return ["".join(row) for row in self._rows]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def row(self, y: int) -> list[str]:
+        """The cells of row *y*."""
+        return self._rows[y]
+
+    def style(self, x: int, y: int) -> str:
+        """The colours that the cell was drawn in."""
+        return self._styles[y][x]
+
+    def feed(self, text: str) -> None:
+        """Draw what came; it ends between two sequences."""
+        for token in _TOKEN.finditer(text):
+            if token["text"] is not None:
+                for char in token["text"]:
+                    self._put(char)
+            elif token["csi"] is not None:
+                self._obey(token["csi"], token[0])
+            elif token["osc"] is not None:
+                self._title(token["osc"], token[0])
+            elif token[0] == "\n":
+                self._y = min(self._y + 1, self.height - 1)
+            elif token[0] == "\r":
+                self._x = 0
+            elif token[0] == "\x07":
+                self.bells += 1
+            else:
+                self.strangers.append(token[0])
+
+    def _title(self, body: str, whole: str) -> None:
+        if re.fullmatch(r"2;(?:\(\d+\) )?aileron", body):
+            self.titles.append(body[2:])
+        else:
+            self.strangers.append(whole)
+
+    def _obey(self, body: str, whole: str) -> None:
+        if not _OURS.fullmatch(body):
+            self.strangers.append(whole)
+        elif body.endswith("m"):
+            self._style = "" if body in ("m", "0m") else body[:-1]
+        elif body.endswith("H"):
+            row, column = map(int, body[:-1].split(";"))
+            self._x, self._y = min(column, self.width) - 1, min(row, self.height) - 1
+        elif body.endswith("G"):
+            self._x = min(int(body[:-1]), self.width) - 1
+        elif body == "6n":
+            self.asked.append((self._x + 1, self._y + 1))
+
+    def _put(self, char: str) -> None:
+        size = self.width_of(char)
+        if size == 0:
+            # It joins what stands before it, as every terminal that knows it does.
+            self._rows[self._y][max(self._x - 1, 0)] += char
+            return
+        if self._x + size > self.width:  # no wrapping: the last cell is drawn over
+            self._x = self.width - size
+        for offset in range(size):
+            self._rows[self._y][self._x + offset] = char if offset == 0 else ""
+            self._styles[self._y][self._x + offset] = self._style
+        self._x = min(self._x + size, self.width - 1)
+
+
+class Pty:
+    """A program on a pseudo-terminal; what it writes is kept whole and drawn into `cells`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        size: tuple[int, int] = (120, 36),
+        environment: Mapping[str, str] | None = None,
+        answers: bool = False,
+        width_of: Callable[[str], int] = get_character_cell_size,
+        cwd: str | None = None,
+    ) -> None:
+        """Start *command*; *answers*: say where the cursor is when asked, as terminals do."""
+        self.master, slave = pty.openpty()
+        self._resize(size)
+        # Test runners pin a size and looks of their own.
+        foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
+        given = {k: v for k, v in os.environ.items() if k not in foreign}
+        given |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**given, **(environment or {})},
+            start_new_session=True,
+            cwd=cwd,
+        )
+        self.raw = b""
+        self.cells = Cells(*size, width_of=width_of)
+        self._decode = getincrementaldecoder("utf-8")().decode  # strict: ours is always UTF-8
+        self._pending = ""
+        self._answers = answers
+        self._answered = 0
+
+    def _resize(self, size: tuple[int, int]) -> None:
+        packed = struct.pack("HHHH", size[1], size[0], 0, 0)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, packed)
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Give the terminal another size, as dragging its window does."""
+        self.cells = Cells(*size, width_of=self.cells.width_of, strangers=self.cells.strangers)
+        self._answered = 0
+        self._resize(size)
+        os.kill(self.process.pid, signal.SIGWINCH)
+
+    def read(self, seconds: float = 0.2) -> bool:
+        """Read what comes within *seconds*; return whether something did."""
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:  # EIO: the program has ended
+            return False
+        self.raw += data
+        self._draw(data)
+        return bool(data)
+
+    def _draw(self, data: bytes) -> None:
+        whole = self._pending + self._decode(data)
+        opened = whole.rfind("\x1b")
+        end = opened if opened >= 0 and not _CLOSED.match(whole, opened) else len(whole)
+        self._pending = whole[end:]
+        self.cells.feed(whole[:end])
+        if self._answers:
+            for x, y in self.cells.asked[self._answered :]:
+                os.write(self.master, f"\x1b[{y};{x}R".encode())
+            self._answered = len(self.cells.asked)
+
+    def until(self, holds: Callable[[], bool], what: str = "") -> None:
+        """Read until *holds*."""
+        deadline = monotonic() + PATIENCE
+        while not holds():
+            assert monotonic() < deadline, (
+                f"never came: {what}\n{self.cells.text}\n{self.raw[-500:]!r}"
+            )
+            self.read(0.1)
+
+    def shows(self, text: str) -> None:
+        """Read until *text* stands on screen."""
+        self.until(lambda: text in self.cells.text, text)
+
+    def settle(self, seconds: float) -> None:
+        """Read for *seconds*, whatever comes."""
+        end = monotonic() + seconds
+        while (left := end - monotonic()) > 0:
+            if not self.read(left) and self.process.poll() is not None:
+                return
+
+    def type(self, keys: bytes) -> None:
+        """Send *keys* in one write."""
+        os.write(self.master, keys)
+
+    def ended(self) -> int:
+        """Read to the end of the program and return its code."""
+        deadline = monotonic() + PATIENCE
+        while self.process.poll() is None:
+            assert monotonic() < deadline, self.cells.text
+            self.read(0.1)
+        while self.read(0.05):
+            pass
+        return self.process.wait()
+
+    def close(self) -> None:
+        """End the program, whatever it does."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)

@@ -1,0 +1,82 @@
+"""Columns stay where they are, on terminals that see glyphs wider or narrower than we do."""
+
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len, get_character_cell_size, set_cell_size
+
+from aileron_core.text import inline
+from aileron_tui.anchoring import anchored
+from tests.support.attacks import ATTACKS
+from tests.support.terminal import Cells
+
+LEFT, WIDTH = 40, 100
+
+
+def old(char: str) -> int:
+    """A terminal that joins nothing: modifiers, vowel signs, flags and selectors have cells."""
+    size = get_character_cell_size(char)
+    if 0x1F1E6 <= ord(char) <= 0x1F3FF:
+        return 2
+    return 1 if unicodedata.category(char) == "Mc" or 0x1160 <= ord(char) <= 0x11FF else size
+
+
+def narrow(char: str) -> int:
+    """A terminal that knows no emoji: each has one cell."""
+    size = get_character_cell_size(char)
+    return min(size, 1) if ord(char) >= 0x1F000 or unicodedata.category(char) == "So" else size
+
+
+def drawn(gist: str, width_of: Callable[[str], int]) -> list[str]:
+    """Return the cells of a row as Textual writes it whole: a list, then an item beside it."""
+    left = set_cell_size(gist, LEFT - 4)
+    frame = f"\x1b[1;1H\x1b[1m▌● {left} \x1b[0mLABEL ┃ value\x1b[2;1Hnext"
+    cells = Cells(WIDTH, 2, width_of=width_of)
+    cells.feed("\x1b[1;1H" + "¤" * WIDTH + anchored(frame))
+    assert cells.strangers == []
+    return cells.row(0)
+
+
+@pytest.mark.parametrize("width_of", [old, narrow, get_character_cell_size])
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+def test_what_stands_beside_a_text_stays_in_its_columns(
+    attack: object, width_of: Callable[[str], int]
+) -> None:
+    """The label and the bar of the item begin where they begin; no old cell is left before them."""
+    row = drawn(inline(attack.text).text, width_of)
+    assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
+    assert "¤" not in "".join(row[: LEFT + 13])
+
+
+@given(
+    st.text(
+        alphabet=st.one_of(st.characters(), st.sampled_from("👍🏽❤\ufe0f🇩🇪\u0903\u1161\u0301aж漢"))
+    )
+)
+def test_it_holds_for_any_text(text: str) -> None:
+    """On a terminal that joins nothing."""
+    row = drawn(inline(text).text, old)
+    assert "".join(row[LEFT : LEFT + 13]) == "LABEL ┃ value"
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=("Cc", "Cs"))))
+def test_nothing_is_added_but_blanks_and_places(text: str) -> None:
+    """The glyphs come out in order and whole; what needs no help is not touched."""
+    frame = f"\x1b[1;1H\x1b[38;2;1;2;3m{text}\x1b[0m"
+    held = anchored(frame)
+    cells = Cells(max(cell_len(text), 1) + 4, 1)
+    cells.feed(held)
+    plain = Cells(max(cell_len(text), 1) + 4, 1)
+    plain.feed(frame)
+    assert cells.strangers == []
+    assert cells.text.replace(" ", "") == plain.text.replace(" ", "")
+    if text.isascii():
+        assert held == frame
+
+
+def test_text_before_the_first_place_is_left_alone() -> None:
+    """Titles and modes are no frames."""
+    assert anchored("\x1b]2;(3) aileron\x07👍🏽") == "\x1b]2;(3) aileron\x07👍🏽"
