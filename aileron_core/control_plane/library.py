@@ -296,6 +296,8 @@ class HomeLibrary:
         extra: dict[str, Json] = {"kind": pin.kind, "name": pin.name, "digest": pin.digest}
         if event == pins.TAKEN_IN:
             extra["by"] = pin.taken_by
+            if pin.kind == "action":
+                extra["connectors"] = self._connectors_of(pin)
         return AuditRecord(
             at=rfc3339(self._clock.now()),
             event=event,
@@ -303,6 +305,15 @@ class HomeLibrary:
             summary=f"{what} {pin.name}{how}",
             extra=extra,
         )
+
+    def _connectors_of(self, pin: Pin) -> Json:
+        """Return the exact connectors that taking in this action file is a yes to."""
+        entries = self._catalog.entries
+        action = next((each.action for each in entries if each.file == pin.name), None)
+        return [
+            {"fqn": each.fqn, "version": each.version, "hash": each.hash}
+            for each in (action.requires if action else ())
+        ]
 
 
 async def _warm(connector: WasmConnector) -> None:

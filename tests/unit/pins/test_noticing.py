@@ -193,3 +193,23 @@ def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -
             assert len(library.ready()) == 3
 
     run(story())
+
+
+def test_taking_in_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
+    """B3: what a placeholder was bound to is on record, not only in a file that may change."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            records = await core.records("library.taken_in")
+            by_name = {record["name"]: record for record in records}
+            connector = by_name["local://aileron/mail-drafts@0.1.0"]
+            assert by_name["get-draft.md"]["connectors"] == [
+                {
+                    "fqn": "local://aileron/mail-drafts",
+                    "version": "0.1.0",
+                    "hash": connector["digest"],
+                }
+            ]
+
+    run(story())
