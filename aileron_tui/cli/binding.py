@@ -4,10 +4,13 @@ Published suites carry that placeholder instead of a hash. What runs has to be n
 the copy in the home names the one installed connector of that name and version.
 """
 
+from collections.abc import Sequence
+
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from aileron_core.actions.model import UNBOUND_HASH, Action
+from aileron_core.actions.load import place_problems
+from aileron_core.actions.model import UNBOUND_HASH, Action, ConnectorRequirement
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.errors import FileProblems, Problem
 
@@ -29,25 +32,31 @@ def bind(
     for index, requirement in enumerate(action.requires):
         if requirement.hash != UNBOUND_HASH:
             continue
-        fitting = [
-            each.identity.hash
-            for each in installed
-            if (each.identity.fqn, each.identity.version) == (requirement.fqn, requirement.version)
-        ]
+        named = [each.identity for each in installed if each.identity.fqn == requirement.fqn]
+        fitting = [each.hash for each in named if each.version == requirement.version]
         if len(fitting) == 1:
             bound[requirement.fqn] = fitting[0]
             continue
-        ref = f"{requirement.fqn}@{requirement.version}"
-        found = ", ".join(fitting) or "none"
-        message = (
-            f"{UNBOUND_HASH} needs exactly one installed {ref}; installed: {found}. "
-            "`aileron connector install` it, or write the hash that you want into the file"
-        )
         key = f"requires.connectors[{index}].hash"
+        message = _refusal(requirement, fitting, sorted({each.version for each in named}))
         problems.append(Problem(file=action.file, key=key, message=message))
     if problems:
-        raise FileProblems(problems)
+        raise FileProblems(place_problems(problems, data))
     return (_rewritten(data, bound, action) if bound else data), bound
+
+
+def _refusal(
+    requirement: ConnectorRequirement, fitting: Sequence[str], versions: Sequence[str]
+) -> str:
+    ref = f"{requirement.fqn}@{requirement.version}"
+    needs = f"{UNBOUND_HASH} needs exactly one installed {ref}; installed:"
+    if fitting:
+        return (
+            f"{needs} {', '.join(fitting)}. Write the hash that you want into the file, or "
+            "`aileron connector remove` the others"
+        )
+    others = f" of that version, but {', '.join(versions)}" if versions else ""
+    return f"{needs} none{others}. `aileron connector install` it, then add the file again"
 
 
 def _rewritten(data: bytes, bound: dict[str, str], action: Action) -> bytes:

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from aileron_core.actions.load import load_action
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.errors import FileProblems
+from aileron_core.errors import FileProblems, Problem
 from aileron_tui.cli.binding import bind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,10 +35,41 @@ def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_f
     assert load_action(bound, "send-draft.md").requires[0].hash == installed.identity.hash
 
 
-def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(home: Path) -> None:
-    """Nothing is guessed: none or several that fit is a problem of the file."""
+def _refusal(home: Path) -> Problem:
     released = _released()
     with pytest.raises(FileProblems) as refused:
         bind(released, load_action(released, "send-draft.md"), ConnectorStore(home).list())
-    assert refused.value.problems[0].key == "requires.connectors[0].hash"
-    assert "installed: none" in refused.value.problems[0].message
+    (problem,) = refused.value.problems
+    assert (problem.key, problem.line) == ("requires.connectors[0].hash", 9)
+    return problem
+
+
+def _installed(home: Path, tmp_path: Path, old: str, new: str) -> str:
+    """Install the example connector with another manifest; return its hash."""
+    folder = tmp_path / new.strip('# "\n').replace(" ", "-")
+    shutil.copytree(ROOT / "examples" / "connector", folder)
+    manifest = (folder / "manifest.toml").read_text()
+    (folder / "manifest.toml").write_text(manifest.replace(old, new, 1))
+    return ConnectorStore(home).install(folder).identity.hash
+
+
+def test_a_placeholder_without_an_installed_connector_is_refused_with_the_place(
+    home: Path, tmp_path: Path
+) -> None:
+    """Nothing is guessed: not another version either, which the refusal names."""
+    assert "installed: none. `aileron connector install` it" in _refusal(home).message
+    _installed(home, tmp_path, 'version = "0.1.0"', 'version = "0.2.0"')
+    assert "installed: none of that version, but 0.2.0. " in _refusal(home).message
+
+
+def test_a_placeholder_that_two_connectors_fit_is_refused_with_both(
+    home: Path, tmp_path: Path
+) -> None:
+    """A person says which bytes; the refusal lists them and what to do."""
+    first = _installed(home, tmp_path, "\n", "\n# one\n")
+    second = _installed(home, tmp_path, "\n", "\n# two\n")
+    message = _refusal(home).message
+    assert first != second
+    assert first in message
+    assert second in message
+    assert "`aileron connector remove` the others" in message
