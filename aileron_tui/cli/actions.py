@@ -20,7 +20,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.binding import bind
 from aileron_tui.cli.output import EXIT, Context, Fault
 
-__all__ = ["add_actions", "list_actions", "remove_action"]
+__all__ = ["add_actions", "add_file", "list_actions", "remove_action"]
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
 
@@ -99,7 +99,7 @@ def add_actions(context: Context, paths: Sequence[str]) -> int:
     problems: list[Problem] = []
     for source in [file for path in paths for file in _files(Path(path))]:
         try:
-            added.append(_add(home, source))
+            added.append(add_file(home, source))
         except FileProblems as error:
             problems += error.problems
         except OSError as error:
@@ -134,7 +134,13 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _add(home: Home, source: Path) -> dict[str, Any]:
+def add_file(home: Home, source: Path) -> dict[str, Any]:
+    """Copy one valid action file into *home*; return its name and what was done.
+
+    Raises:
+        FileProblems: it cannot be used as it is.
+        OSError: it cannot be read or written.
+    """
     data = source.read_bytes()
     action = load_action(data, str(source))
     bound: dict[str, str] = {}

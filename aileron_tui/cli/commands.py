@@ -8,6 +8,7 @@ from aileron_tui.cli import groups
 from aileron_tui.cli.options import Program, command_options, shared_options
 from aileron_tui.cli.output import EXIT, Context, Fault
 from aileron_tui.cli.process import close_memory, leave_no_hands
+from aileron_tui.cli.suite import EXAMPLE_PORT
 
 __all__ = ["aileron"]
 
@@ -17,6 +18,32 @@ __all__ = ["aileron"]
 @shared_options
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
     """The control plane and approval console for AI agents."""
+
+
+@aileron.command()
+@click.option("--example", is_flag=True, help="Add an example connector with three actions.")
+@command_options
+def init(context: Context, example: bool) -> int:
+    """Make a home, and say what to do next."""
+    from aileron_tui.cli.init import init_home
+
+    return init_home(context, example=example)
+
+
+@aileron.command("example")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=EXAMPLE_PORT,
+    show_default=True,
+    help="0 takes a free one.",
+)
+@command_options
+def example_service(context: Context, port: int) -> int:
+    """Run the mail service of `init --example`."""
+    from aileron_tui.cli.example import run_example
+
+    return run_example(context, port)
 
 
 def _console_options(function: Any) -> Any:

@@ -1,0 +1,127 @@
+"""`aileron init`: a home to begin with, and what to do next."""
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+from aileron_core.settings import load_settings
+from aileron_core.storage.home import DEFAULT_HOME, Home
+from aileron_core.text import escape
+from aileron_tui.cli.actions import add_file
+from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.suite import (
+    EXAMPLE_DRAFT,
+    EXAMPLE_HOST,
+    EXAMPLE_PORT,
+    examples,
+    settings_text,
+)
+
+__all__ = ["init_home"]
+
+
+def init_home(context: Context, *, example: bool) -> int:
+    """Make the home with its settings, and with *example* what a first approval needs.
+
+    What is there already stays as it is, so a second call does no harm.
+    """
+    from aileron_core.connectors.store import ConnectorStore
+
+    home = Home(context.home)
+    home.prepare()
+    config = _write_settings(home)
+    added: dict[str, Any] | None = None
+    if example:
+        installed = ConnectorStore(home.path).install(examples() / "connector")
+        actions = [add_file(home, file) for file in sorted((examples() / "actions").glob("*.md"))]
+        added = {
+            "connector": f"{installed.identity.fqn}@{installed.identity.version}",
+            "actions": [each["name"] for each in actions],
+        }
+    steps = _example_steps(home.path) if example else _own_steps(home.path)
+    if context.json:
+        context.show({"home": str(home.path), "config": config, "example": added, "next": steps})
+        return EXIT.DONE
+    context.say(f"✓ {escape(str(home.path))} is yours alone.", fg="green")
+    context.say(f"    config.toml  {_CONFIG[config]}")
+    context.say("    actions/     what agents may ask for")
+    if added is not None:
+        context.say(f"    example      {added['connector']} with {', '.join(added['actions'])}")
+    context.say("")
+    context.say("\n".join(_EXAMPLE if example else _OWN).format(*map(escape, steps)))
+    return EXIT.DONE
+
+
+_CONFIG = {"made": "every setting, with its default", "kept": "yours, left as it is"}
+
+_OWN = (
+    "Next, for a first approval on this machine alone:",
+    "    {0}",
+    "For a service of your own, a connector and the actions over it:",
+    "    {1}",
+    "    {2}",
+    "Then open the console, and give your agent the MCP server `aileron-mcp`:",
+    "    {3}",
+)
+
+_EXAMPLE = (
+    "Next, in three panes: an example mail service, the console, and a call.",
+    "    {0}",
+    "    {1}",
+    "    {2}",
+    "The console shows what lies in the home. Take in the connector first (end, then t), then the",
+    "actions (t): nothing counts before. Then make the call. The console shows the draft as the mail",
+    "service has it; a sends it, d says no.",
+)
+
+
+def _write_settings(home: Home) -> str:
+    """Return `made`, or `kept` where there are settings.
+
+    Raises:
+        FileProblems: those that are there cannot be used.
+    """
+    try:
+        descriptor = os.open(
+            home.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+        )
+    except FileExistsError:
+        load_settings(home.config)
+        return "kept"
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(settings_text())
+    return "made"
+
+
+def _own_steps(home: Path) -> list[str]:
+    return [
+        _command(home, "init", "--example"),
+        _command(home, "connector", "install") + " FOLDER",
+        _command(home, "action", "add") + " PATH",
+        _command(home, "console"),
+    ]
+
+
+def _example_steps(home: Path) -> list[str]:
+    return [
+        "aileron example",
+        _command(home, "console", "--route", f"{EXAMPLE_HOST}=127.0.0.1:{EXAMPLE_PORT}"),
+        _command(
+            home,
+            "action",
+            "run",
+            "send-draft",
+            "--arg",
+            f"draft_id={EXAMPLE_DRAFT}",
+            "--wait",
+            "600",
+        ),
+    ]
+
+
+def _command(home: Path, *words: str) -> str:
+    """Return a line for a person's shell; a home that it would not find by itself is named in it."""
+    default = DEFAULT_HOME.expanduser().absolute()
+    named = () if home == default else ("--home", str(home))
+    return shlex.join(["aileron", *words, *named])

@@ -1,0 +1,1 @@
+../../../examples/__init__.py
