@@ -23,6 +23,7 @@ __all__ = [
     "json_text",
     "number_text",
     "op_arguments",
+    "placed_references",
     "references",
     "template_problems",
     "uses_earlier_output",
@@ -62,13 +63,16 @@ class Reference:
 
 def references(template: Json) -> tuple[Reference, ...]:
     """Return every well-formed reference in the strings of *template*, in order."""
-    found: list[Reference] = []
-    for _, text in _strings(template, ()):
+    return tuple(reference for _, reference in placed_references(template))
+
+
+def placed_references(template: Json) -> Iterator[tuple[tuple[str | int, ...], Reference]]:
+    """Yield (place in *template*, reference) for every well-formed reference, in order."""
+    for place, text in _strings(template, ()):
         for match in _REFERENCE.finditer(text):
             head, dot, path = match[1].partition(".")
             if head and dot and path:
-                found.append(Reference(head=head, path=path))
-    return tuple(found)
+                yield place, Reference(head=head, path=path)
 
 
 def template_problems(

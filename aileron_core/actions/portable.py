@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from aileron_core.actions.findings import Finding, KeyPath, quoted
-from aileron_core.actions.interpolate import references
+from aileron_core.actions.interpolate import placed_references
 from aileron_core.actions.lenient import STRICT_NAME, is_lenient_type
 from aileron_core.actions.model import INPUT_TYPES, Action
 
@@ -12,7 +12,8 @@ __all__ = ["portability"]
 
 # Keys of WIRE.md, "Beyond FACTS A.2": upstream's schema is closed and does not know them.
 _OUR_KEYS: tuple[tuple[str, ...], ...] = (
-    ("limits",),
+    ("limits", "wall_seconds"),
+    ("limits", "memory_mib"),
     ("approval", "effect"),
     ("approval", "preview", "gist"),
     ("approval", "preview", "recheck"),
@@ -29,12 +30,14 @@ def portability(document: Mapping[str, object], action: Action) -> Iterator[Find
     for path in _OUR_KEYS:
         if _states(document, path):
             yield _refused(path, "is a key of Aileron's own; upstream's schema does not know it")
+    if document.get("limits") == {}:
+        yield _refused(("limits",), "is a table of Aileron's own; upstream's schema has none")
     yield from _inputs(action)
     for index, step in enumerate(action.steps):
-        for reference in references(step.inputs or {}):
+        for place, reference in placed_references(step.inputs or {}):
             if not reference.of_argument:
                 yield Finding(
-                    path=("execute", index, "inputs"),
+                    path=("execute", index, "inputs", *place),
                     message=f"{quoted(str(reference))} reaches the op as this literal text upstream",
                     class_="portability",
                     severity="warning",

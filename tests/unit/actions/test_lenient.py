@@ -247,11 +247,26 @@ def test_portable_names_each_use_of_what_is_ours_and_each_leniency(read: Read) -
     found = [problem.key for problem in reading.problems if problem.class_ == "portability"]
     assert sorted(found) == sorted(
         [
-            "limits", "approval.effect", "approval.preview.gist", "approval.preview.recheck",
+            "limits.wall_seconds", "approval.effect", "approval.preview.gist", "approval.preview.recheck",
             "inputs[0].name", "inputs[0].type", "inputs[0].description",
             "inputs[1].name", "inputs[1].name", "inputs[1].type",
         ]
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("extra", "key"),
+    [
+        ("[limits]\nmemory_mib = 8\n", "limits.memory_mib"),
+        ("[limits]\n", "limits"),
+        ('[approval]\neffect = "read"\n', "approval.effect"),
+    ],
+)
+def test_portable_names_each_addition_where_it_stands(read: Read, extra: str, key: str) -> None:
+    """Upstream's schema is closed: one key of ours and it refuses the file."""
+    (problem,) = read(extra, portable=True).problems
+    assert (problem.key, problem.class_, problem.severity) == (key, "portability", "error")
+    assert problem.line >= 20
 
 
 def test_portable_warns_of_what_upstream_takes_and_does_otherwise(read: Read) -> None:
@@ -262,7 +277,7 @@ def test_portable_warns_of_what_upstream_takes_and_does_otherwise(read: Read) ->
         portable=True,
     )
     assert [(p.key, p.class_, p.severity) for p in reading.problems] == [
-        ("execute[1].inputs", "portability", "warning"),
+        ("execute[1].inputs.id", "portability", "warning"),
         ("execute[1].op", "leniency", "warning"),
     ]
 
