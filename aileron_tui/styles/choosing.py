@@ -1,6 +1,6 @@
 """Which look and which signs a console starts with: what the person set, else what the terminal says."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from textual.theme import BUILTIN_THEMES
 
@@ -50,12 +50,19 @@ def terminal_charset(environment: Mapping[str, str], stream: str) -> str:
         environment: of the terminal; the locale is the first of `LC_ALL`, `LC_CTYPE`, `LANG`.
         stream: the encoding that Python writes to the terminal in.
     """
-    names = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-    locale = next((name for name in names if name), "")
     if not _is_utf8(stream):
         return stream
-    # Python writes UTF-8 in the C locale as well; the terminal was told otherwise.
+    # Python writes UTF-8 in the C locale as well, though the terminal was told otherwise.
+    locale = next((name for name in _locales(environment) if name), "")
     return "ascii" if locale and not _is_utf8(locale) else ""
+
+
+def _locales(environment: Mapping[str, str]) -> Iterator[str]:
+    yield environment.get("LC_ALL", "")
+    ctype, lang = environment.get("LC_CTYPE", ""), environment.get("LANG", "")
+    # Python itself sets these in a locale that it does not know (PEP 538); LANG tells then.
+    yield lang if ctype in ("C.UTF-8", "C.utf8", "UTF-8") else ctype
+    yield ctype or lang
 
 
 def _is_utf8(name: str) -> bool:

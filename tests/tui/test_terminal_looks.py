@@ -1,0 +1,211 @@
+"""What a real terminal gets: no colour where none is wanted, its own signs, its own notification."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from aileron_core.errors import FileProblems
+from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.styles.choosing import choose_glyphs, choose_theme
+from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
+
+PATIENCE = 40.0
+SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
+CODE = """
+import sys
+from pathlib import Path
+from aileron_core.settings import load_settings
+from aileron_tui.cli.screen import console_app
+from aileron_tui.screens.fixtures import FixturePort
+app = console_app(FixturePort(), load_settings(Path(sys.argv[1])), lambda: None)
+raise SystemExit(app.run_to_end())
+"""
+
+
+class Shown:
+    """A console on fixtures in a pty: everything that its terminal got."""
+
+    def __init__(self, config: Path, environment: dict[str, str]) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 36, 120, 0, 0))
+        kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CODE, str(config)],
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            env={**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", **environment},
+            start_new_session=True,
+        )
+        self.raw = b""
+
+    def until(self, holds: Callable[[bytes], bool], *, since: int = 0) -> int:
+        deadline = monotonic() + PATIENCE
+        while not holds(SGR.sub(b"", self.raw[since:])):
+            assert monotonic() < deadline, SGR.sub(b"", self.raw[since:])[-2000:]
+            ready, _, _ = select.select([self.master], [], [], 0.2)
+            if ready:
+                self.raw += os.read(self.master, 65536)
+        return len(self.raw)
+
+    def shows(self, text: str, *, since: int = 0) -> int:
+        return self.until(lambda raw: text.encode() in raw, since=since)
+
+    def press(self, key: bytes) -> int:
+        """Press *key* with a hand at rest, and return how much had come before."""
+        while select.select([self.master], [], [], 0.1)[0]:
+            self.raw += os.read(self.master, 65536)
+        os.write(self.master, key)
+        return len(self.raw)
+
+    @property
+    def codes(self) -> set[int]:
+        """Every number of every SGR sequence."""
+        found = (part for group in SGR.findall(self.raw) for part in re.split(rb"[;:]", group))
+        return {int(part or b"0") for part in found}
+
+
+@contextmanager
+def terminal(folder: Path, config: str = "", **environment: str) -> Iterator[Shown]:
+    path = folder / "config.toml"
+    path.write_text(config, encoding="utf-8")
+    shown = Shown(path, {"LANG": "C.UTF-8", **environment})
+    try:
+        yield shown
+    finally:
+        if shown.process.poll() is None:
+            shown.process.kill()
+        shown.process.wait()
+        os.close(shown.master)
+        os.close(shown.slave)
+
+
+COLOURS = {*range(30, 50), *range(90, 108)}
+"""SGR's numbers that set a colour, or ask for the default one."""
+
+
+@pytest.mark.parametrize(
+    ("config", "environment"),
+    [("", {"NO_COLOR": "1"}), ('[console]\ntheme = "plain"', {})],
+)
+def test_without_colour_no_code_of_a_colour_is_written(
+    tmp_path: Path, config: str, environment: dict[str, str]
+) -> None:
+    """Neither in the list nor in help, the other view or the reason's line; attributes are there."""
+    with terminal(tmp_path, config, **environment) as shown:
+        shown.shows("WILL HAPPEN")
+        shown.shows("fetch the preview again", since=shown.press(b"?"))
+        shown.shows("WILL HAPPEN", since=shown.press(b"\x1b"))
+        shown.shows("Newest first.", since=shown.press(b"2"))
+        shown.shows("WILL HAPPEN", since=shown.press(b"1"))
+        shown.shows("What shall codex be told?", since=shown.press(b"d"))
+        assert shown.codes & COLOURS == set()
+        assert {1, 3, 4, 7} <= shown.codes
+
+
+def test_with_colour_there_are_such_codes(tmp_path: Path) -> None:
+    """So that the test above is known to see them."""
+    with terminal(tmp_path) as shown:
+        shown.shows("WILL HAPPEN")
+        assert shown.codes & COLOURS
+
+
+@pytest.mark.parametrize(
+    ("config", "environment"),
+    [
+        ('[console]\nglyphs = "ascii"', {}),
+        ("", {"LANG": "en_US.ISO-8859-1"}),
+        ("", {"LC_ALL": "C"}),
+    ],
+)
+def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
+    tmp_path: Path, config: str, environment: dict[str, str]
+) -> None:
+    """By the setting, and where the locale is not UTF-8; then no letter of anybody's either."""
+    with terminal(tmp_path, config, **environment) as shown:
+        shown.shows("WILL HAPPEN")
+        beyond = set(re.findall(rb"[\x80-\xff]+", shown.raw))
+        if not config:
+            assert beyond == set()
+            assert b"Q3 numbers, final ? 3 people" in SGR.sub(b"", shown.raw)
+        else:
+            assert {each.decode() for each in beyond} <= {"→", "·"}  # of the gists
+        shown.shows("Newest first.", since=shown.press(b"2"))
+
+
+def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
+    """`(6) aileron`; at the end the terminal's own title is back."""
+    with terminal(tmp_path) as shown:
+        shown.until(lambda raw: b"\x1b[22;2t\x1b]2;(6) aileron\x07" in shown.raw)
+        shown.shows("WILL HAPPEN")
+        shown.process.terminate()
+        shown.until(lambda raw: b"\x1b[23;2t" in shown.raw)
+        assert shown.process.wait(PATIENCE) == 143
+
+
+@pytest.mark.parametrize(
+    ("setting", "environment", "expected"),
+    [
+        ("auto", {}, DARK),
+        ("auto", {"COLORFGBG": "15;0"}, DARK),
+        ("auto", {"COLORFGBG": "0;15"}, LIGHT),
+        ("auto", {"COLORFGBG": "0;default;7"}, LIGHT),
+        ("auto", {"COLORFGBG": "0;default"}, DARK),
+        ("auto", {"COLORFGBG": "7;8"}, DARK),
+        ("light", {"COLORFGBG": "15;0"}, LIGHT),
+        ("dark", {"COLORFGBG": "0;15"}, DARK),
+        ("plain", {}, PLAIN),
+        ("nord", {}, "nord"),
+        ("light", {"NO_COLOR": "1"}, PLAIN),
+        ("light", {"NO_COLOR": ""}, LIGHT),
+    ],
+)
+def test_the_theme_is_the_persons_choice_else_what_the_terminal_says(
+    setting: str, environment: dict[str, str], expected: str
+) -> None:
+    """`NO_COLOR` wins, then the setting, then `COLORFGBG`."""
+    assert choose_theme(setting, environment) == expected
+
+
+def test_a_theme_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    """File, key, and what may stand there."""
+    with pytest.raises(FileProblems) as caught:
+        choose_theme("solarised", {})
+    problem = caught.value.problems[0]
+    assert (problem.file, problem.key) == ("config.toml", "console.theme")
+    assert "dark, light, plain" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("setting", "environment", "stream", "expected"),
+    [
+        ("auto", {"LANG": "de_DE.UTF-8"}, "utf-8", Glyphs()),
+        ("auto", {}, "utf-8", Glyphs()),
+        (
+            "auto",
+            {"LANG": "de_DE.UTF-8", "LC_ALL": "POSIX"},
+            "utf-8",
+            Glyphs(ascii=True, charset="ascii"),
+        ),
+        ("auto", {"LANG": "de_DE"}, "iso8859-1", Glyphs(ascii=True, charset="iso8859-1")),
+        ("ascii", {"LANG": "C.utf8"}, "utf-8", Glyphs(ascii=True)),
+        ("unicode", {"LC_ALL": "C"}, "ascii", Glyphs()),
+    ],
+)
+def test_signs_are_ascii_where_asked_and_where_the_locale_is_not_utf_8(
+    setting: str, environment: dict[str, str], stream: str, expected: Glyphs
+) -> None:
+    """The setting first; else the first locale variable that is set, and what Python writes."""
+    assert choose_glyphs(setting, environment, stream) == expected  # type: ignore[arg-type]
