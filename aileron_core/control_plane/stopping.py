@@ -22,6 +22,7 @@ _REASON = "A person stopped everything."
 _AT_ONCE = 256
 """Answers given together, so that one commit takes them all."""
 _ENDING_SECONDS = 3.0
+_BEGUN = (State.APPROVED, State.EXECUTING)
 
 
 class Stops:
@@ -108,14 +109,15 @@ class EverythingStop:
                 await self.note("console.everything_stopped", _REASON.rstrip("."))
                 denied = await self._deny()
                 ended = await self._end_sessions()
-                await self._settled(running)
-                # What came while sessions were still open, or halted before a later step.
+                await self._settled()
+                # What came while sessions were still open, halted before a later step, or was
+                # approved and is back.
                 denied += await self._deny()
             except StorageUnavailable as error:
                 raise StorageUnavailable(
                     f"What ran was stopped. The rest could not be put on record: {error.message}"
                 ) from error
-        stopped = sum(held.row.state is not State.COMPLETED for held in running)
+        stopped = sum(held.row.state not in (State.COMPLETED, State.DENIED) for held in running)
         return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)
 
     async def _deny(self) -> int:
@@ -142,19 +144,15 @@ class EverythingStop:
     async def _ended(self, session_id: str) -> bool:
         return await self.sessions.end(session_id, "a person stopped everything", by="person")
 
-    async def _settled(self, running: Sequence[Held]) -> None:
-        """Wait until what ran has come to its end, for as long as that may take at most."""
-        settled = asyncio.Event()
-
-        def look(_held: Held) -> None:
-            if all(each.row.state is not State.EXECUTING for each in running):
-                settled.set()
-
-        forget = self.moved.subscribe(look)
+    async def _settled(self) -> None:
+        """Wait until nothing runs or is about to, for as long as that may take at most."""
+        moved = asyncio.Event()
+        forget = self.moved.subscribe(lambda _held: moved.set())
         try:
             async with asyncio.timeout(_ENDING_SECONDS):
-                if any(each.row.state is State.EXECUTING for each in running):
-                    await settled.wait()
+                while any(held.row.state in _BEGUN for held in self.book):
+                    moved.clear()
+                    await moved.wait()
         except TimeoutError:
             pass  # it ends on record all the same, later
         finally:
