@@ -116,6 +116,7 @@ class Notifier:
         ring: Callable[[], object],
         write: Callable[[str], object],
         failed: Callable[[str], object],
+        command_seconds: float = COMMAND_SECONDS,
     ) -> None:
         """Take what does the work.
 
@@ -126,6 +127,7 @@ class Notifier:
             ring: rings the terminal's bell.
             write: writes a sequence to the terminal.
             failed: told once, on another thread, why the command failed.
+            command_seconds: after which a command is ended.
         """
         self._command = settings.command
         auto = settings.osc9 == "auto" and terminal_notifies(environment)
@@ -135,6 +137,7 @@ class Notifier:
         self._ring = ring
         self._write = write
         self._failed = failed
+        self._seconds = command_seconds
         self._told_of_failure = False
         self._running = threading.Lock()
 
@@ -153,7 +156,7 @@ class Notifier:
 
     def _run(self, words: Sequence[str]) -> None:
         try:
-            why = _outcome(words)
+            why = _outcome(words, self._seconds)
         finally:
             self._running.release()
         if why and not self._told_of_failure:
@@ -169,7 +172,7 @@ def filled_in(command: Sequence[str], notice: Notice) -> list[str]:
     ]
 
 
-def _outcome(words: Sequence[str]) -> str:
+def _outcome(words: Sequence[str], seconds: float) -> str:
     """Run *words* to their end without a shell; return why it failed, empty where it did not."""
     try:
         ended = subprocess.run(
@@ -178,11 +181,11 @@ def _outcome(words: Sequence[str]) -> str:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            timeout=COMMAND_SECONDS,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return notices.took_too_long(COMMAND_SECONDS)
+        return notices.took_too_long(seconds)
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or type(error).__name__
     return notices.ended_with(ended.returncode) if ended.returncode else ""

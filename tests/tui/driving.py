@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import monotonic
+from typing import Any
 
 from fake_port import RecordingPort
 from textual.pilot import Pilot
@@ -138,10 +139,10 @@ def short(number: int = 1, **changes: object) -> ApprovalView:
 
 
 @asynccontextmanager
-async def console(state: Snapshot, size: tuple[int, int] = (120, 36)):
+async def console(state: Snapshot, size: tuple[int, int] = (120, 36), **options: Any):
     clock = OwnedClock()
     port = RecordingPort(state)
-    app = AileronApp(port, clock=clock)
+    app = AileronApp(port, clock=clock, **options)
     shown = Console(app, port, clock)
     async with app.run_test(size=size) as pilot:
         shown.pilot = pilot
@@ -154,11 +155,12 @@ def drive(
     scenario: Callable[[Console], Awaitable[None]],
     state: Snapshot,
     size: tuple[int, int] = (120, 36),
+    **options: Any,
 ) -> AileronApp:
     """Run *scenario* against a console that starts from *state*."""
 
     async def work() -> AileronApp:
-        async with console(state, size) as shown:
+        async with console(state, size, **options) as shown:
             await scenario(shown)
             return shown.app
 

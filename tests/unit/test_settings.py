@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import FileProblems
-from aileron_core.settings import ConsoleSettings, Settings, load_settings
+from aileron_core.settings import ConsoleSettings, NotifySettings, Settings, load_settings
 
 
 def load(folder: Path, text: str) -> Settings:
@@ -24,6 +24,15 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     """Nothing has to be written before the first start."""
     assert load_settings(tmp_path / "config.toml") == Settings()
     assert Settings().console == ConsoleSettings(arm_ms=400, lock_minutes=0, bell=True)
+
+
+def test_the_command_of_a_notification_is_read_word_by_word(tmp_path: Path) -> None:
+    """A list, as a program gets it: no shell will split it."""
+    text = '[notify]\nosc9 = "never"\ncommand = ["notify-send", "a b", "{count}"]'
+    assert load(tmp_path, text).notify == NotifySettings(
+        osc9="never", command=("notify-send", "a b", "{count}")
+    )
+    assert Settings().notify == NotifySettings(osc9="auto", command=())
 
 
 def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
@@ -55,6 +64,12 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
         ("[console]\narm_ms = 249", "console.arm_ms", "from 250"),
         ("[console]\narm_ms = true", "console.arm_ms", "from 250"),
         ("[console]\nbell = 1", "console.bell", "true or false"),
+        ('[notify]\nosc9 = "yes"', "notify.osc9", "auto, always, never"),
+        ('[notify]\ncommand = "notify-send it"', "notify.command", "list of words"),
+        ("[notify]\ncommand = [1]", "notify.command", "list of words"),
+        ('[notify]\ncommand = ["", "x"]', "notify.command", "list of words"),
+        ('[notify]\ncommand = ["a\\u0000b"]', "notify.command", "list of words"),
+        ("[notify]\nshell = true", "notify.shell", "command, osc9"),
         ('[console]\nglyphs = "emoji"', "console.glyphs", "auto, unicode, ascii"),
         ("[console]\nglyphs = []", "console.glyphs", "auto, unicode, ascii"),
         ("[console]\ntheme = 3", "console.theme", "name of a theme"),

@@ -20,4 +20,4 @@ def ended_with(code: int) -> str:
 
 def took_too_long(seconds: float) -> str:
     """Return that a program was ended."""
-    return f"it took more than {seconds:.0f} s"
+    return f"it took more than {seconds:g} s"
