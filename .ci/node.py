@@ -1,4 +1,5 @@
-"""Put the official TypeScript MCP clients and conformance suites into tests/node, for `make test`.
+"""Put the official TypeScript MCP clients and conformance suites into tests/node, and real agents into
+tests/agents, for `make test`.
 
     python .ci/node.py
 
@@ -17,6 +18,9 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PACKAGES = os.path.join(ROOT, "tests", "node")
 RUNTIME = os.path.join(PACKAGES, "runtime")
+# Real agents: two for `make test`, the others for `make test-all`.
+AGENTS = os.path.join(ROOT, "tests", "agents", "npm")
+ALL_AGENTS = os.path.join(ROOT, "tests", "agents", "npm-all")
 # Where the tests read which Node to run.
 CHOSEN = os.path.join(PACKAGES, "node_modules", ".node")
 NEEDED = 22  # the conformance suite imports what Node 20 does not have
@@ -57,21 +61,36 @@ def recent(node):
         return False
 
 
-def install(folder):
-    """Install what the folder's lock file names, unless that has been done."""
-    with open(os.path.join(folder, "package-lock.json"), "rb") as lock:
+def install(folder, how="ci", pins="package-lock.json"):
+    """Install what the folder's *pins* name, unless that has been done."""
+    with open(os.path.join(folder, pins), "rb") as lock:
         wanted = hashlib.sha256(lock.read()).hexdigest()
     stamp = os.path.join(folder, "node_modules", ".installed")
     if read(stamp) == wanted:
         return
     # No package needs its install script, so none runs.
-    options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    options = [how, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     try:
+        if how == "install":
+            options.append("--no-package-lock")
         subprocess.run([*npm(), *options], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
-        stop("npm ci failed in %s: %s" % (os.path.relpath(folder, ROOT), error))
+        stop("npm %s failed in %s: %s" % (how, os.path.relpath(folder, ROOT), error))
     with open(stamp, "w") as done:
         done.write(wanted)
+
+
+def agents(folder):
+    """Install agents by the exact versions of package.json: a lock file would need every platform's."""
+    install(folder, "install", "package.json")
+    for late in (
+        ("@anthropic-ai", "claude-code", "install.cjs"),
+        ("opencode-ai", "postinstall.mjs"),
+    ):
+        script = os.path.join(folder, "node_modules", *late)
+        if os.path.exists(script):  # it puts the program of this platform in its place
+            where = os.path.dirname(script)
+            subprocess.run(["node", script], cwd=where, check=True, stdout=subprocess.DEVNULL)
 
 
 def node():
@@ -98,6 +117,9 @@ def read(path):
 
 def main():
     install(PACKAGES)
+    agents(AGENTS)
+    if os.environ.get("AILERON_TEST_ALL"):
+        agents(ALL_AGENTS)
     chosen = read(CHOSEN)
     if chosen is None or not recent(chosen):
         chosen = node()

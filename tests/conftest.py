@@ -21,6 +21,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 _SLOW = (
+    "tests/agents/",
     "tests/e2e/",
     "tests/tui/",
     "tests/unit/adversary/",

@@ -63,6 +63,8 @@ class ScriptedLlm:
 
     script: Script
     seen: list[Seen] = field(default_factory=list[Seen])
+    told: threading.Event = field(default_factory=threading.Event)
+    """Set at each request."""
 
     def __enter__(self) -> "ScriptedLlm":
         handler = cast("Any", type("Handler", (_Handler,), {"llm": self}))
@@ -144,6 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         seen = Seen(method=self.command, path=self.path, headers=headers, body=body)
         self.llm.seen.append(seen)
+        self.llm.told.set()
+        self.llm.told.clear()
         return seen
 
     def _answer(self, status: int, body: bytes, kind: str = "application/json") -> None:

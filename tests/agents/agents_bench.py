@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,9 @@ from llm import CallTool, Conversation, Say, ScriptedLlm  # noqa: E402
 
 from examples.mailbox.server import Mailbox  # noqa: E402
 
-__all__ = ["DRAFT", "Bench", "Ended", "sends_a_draft", "workbench"]
+__all__ = ["DRAFT", "Bench", "Ended", "ScriptedLlm", "sends_a_draft", "workbench"]
 
-NPM = Path(os.environ.get("AILERON_TEST_NPM", ROOT / ".cache" / "agents"))
+NPM = (Path(__file__).parent / "npm", Path(__file__).parent / "npm-all")
 KEYS = {
     "OPENAI_API_KEY": "sk-openai-for-the-scripted-model",
     "ANTHROPIC_API_KEY": "sk-ant-for-the-scripted-model",
@@ -85,6 +86,43 @@ class Bench:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
+    def configure(self, agent: str) -> None:
+        """Give the agent the scripted model as its own provider, the way a person would."""
+        name, text = _SETTINGS[agent]
+        self.write(name, text.replace("@URL@", self.llm.url))
+
+    def prompt(self, agent: str) -> tuple[str, ...]:
+        """Return the arguments that have the agent do one thing and end."""
+        return _PROMPTS[agent]
+
+    def asked(self, seconds: float = 60) -> str:
+        """Return the approval that the agent's call became, once a person could answer it."""
+        views = self.console.views
+        there = self.console.until(
+            lambda: any(view["digest"] and view["preview"] == "ready" for view in views.values()),
+            seconds,
+        )
+        assert there
+        return next(iter(views))
+
+    def heard(self, text: str, seconds: float = 60) -> None:
+        """Return once the model was told *text* as a call's result."""
+        deadline = time.monotonic() + seconds
+        while not any(text in result for result in self.llm.results):
+            assert time.monotonic() < deadline, self.llm.results
+            self.llm.told.wait(0.5)
+
+    def tokens(self) -> list[str]:
+        """Return the session tokens that lie on the disk now."""
+        return [path.read_text() for path in self._launches("*/token")]
+
+    def left_behind(self) -> list[Path]:
+        """Return what launches have not taken away."""
+        return self._launches("*")
+
+    def _launches(self, pattern: str) -> list[Path]:
+        return list((self.console.home / "run" / "launched").glob(pattern))
+
     def fingerprint(self) -> dict[str, str]:
         """Return every file of the person's home and the project, with its hash."""
         return {
@@ -123,7 +161,8 @@ class Bench:
 
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:
         """Return the person's environment: their keys, their PATH, nothing of this test's home."""
-        path = os.pathsep.join([str(NPM / "node_modules" / ".bin"), os.environ["PATH"]])
+        bins = [str(folder / "node_modules" / ".bin") for folder in NPM]
+        path = os.pathsep.join([*bins, os.environ["PATH"]])
         kept = {name: os.environ[name] for name in ("LANG", "TERM") if name in os.environ}
         return {**kept, **KEYS, "HOME": str(self.home), "PATH": path, **more}
 
@@ -160,11 +199,39 @@ class Running:
         )
 
 
+_SETTINGS = {
+    "codex": (
+        ".codex/config.toml",
+        (
+            'model = "test"\nmodel_provider = "local"\n[model_providers.local]\nname = "local"\n'
+            'base_url = "@URL@/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'
+        ),
+    ),
+    "opencode": (
+        ".config/opencode/opencode.json",
+        (
+            '{"$schema": "https://opencode.ai/config.json", '
+            '"model": "local/test", "small_model": "local/test", "provider": {"local": {'
+            '"npm": "@ai-sdk/openai-compatible", "models": {"test": {}}, "options": {'
+            '"baseURL": "@URL@/v1", "apiKey": "{env:OPENAI_API_KEY}"}}}}'
+        ),
+    ),
+}
+_PROMPTS = {
+    "codex": ("exec", "--skip-git-repo-check", "send the draft"),
+    "opencode": ("run", "send the draft"),
+}
+
+
 @contextlib.contextmanager
-def workbench(folder: Path, llm: ScriptedLlm) -> Iterator[Bench]:
+def workbench(
+    folder: Path, llm: ScriptedLlm, *, hold_seconds: float | None = None
+) -> Iterator[Bench]:
     """Set everything up in *folder*."""
     aileron_home = folder / "aileron"
     furnish(aileron_home)
+    if hold_seconds is not None:
+        (aileron_home / "config.toml").write_text(f"[mcp]\nhold_seconds = {hold_seconds}\n")
     (folder / "person").mkdir()
     (folder / "project").mkdir()
     with Mailbox() as mailbox, llm:

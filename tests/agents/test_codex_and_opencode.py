@@ -1,0 +1,81 @@
+"""Real Codex and OpenCode, launched, against a scripted model: the whole way from call to answer."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agents_bench import DRAFT, Bench, ScriptedLlm, sends_a_draft, workbench
+
+pytestmark = pytest.mark.timeout(300)
+
+AGENTS = ("codex", "opencode")
+CONTAINED = ((), ("--no-sandbox",))
+
+
+@contextlib.contextmanager
+def at_work(agent: str, folder: Path, **settings: object) -> Iterator[Bench]:
+    with workbench(folder, ScriptedLlm(sends_a_draft), **settings) as bench:
+        bench.configure(agent)
+        yield bench
+
+
+@pytest.mark.parametrize("options", CONTAINED, ids=["contained", "uncontained"])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_approved_call_runs_and_the_model_reads_its_result(
+    agent: str, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    """D8: agent, approval, yes, effect, result, final answer; nothing of the person's is changed."""
+    with at_work(agent, tmp_path) as bench:
+        before = bench.fingerprint()
+        with bench.launched(agent, *bench.prompt(agent), options=options) as running:
+            approval = bench.asked()
+            tokens = bench.tokens()
+            bench.console.approve(approval)
+            ended = running.end()
+        assert ended.code == 0, ended.output
+        assert "FINAL" in ended.output
+        assert len(bench.mailbox.state()["sent"]) == 1
+        (result,) = bench.llm.results
+        assert '"SENT"' in result
+        after = bench.fingerprint()
+        assert {name for name in before if after.get(name) != before[name]} == set()
+        if not options:
+            assert after == before
+        assert bool(tokens) == bool(options)
+        assert not [line for line in ended.command_lines for token in tokens if token in line]
+        events = [record["event"] for record in bench.console.records()]
+        assert events.count("approval.approved") == 1
+        assert "session.ended" in events
+        assert bench.left_behind() == []
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: Path) -> None:
+    """D8: no, with a reason: nothing is sent, and the model reads why."""
+    with at_work(agent, tmp_path) as bench:
+        with bench.launched(agent, *bench.prompt(agent)) as running:
+            approval = bench.asked()
+            bench.console.tell(deny=approval, reason="wrong list, use the new one")
+            ended = running.end()
+        assert ended.code == 0, ended.output
+        assert bench.mailbox.state()["sent"] == []
+        (result,) = bench.llm.results
+        assert "wrong list, use the new one" in result
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_path: Path) -> None:
+    """D8: human time is not execution time: pending, then check_action_status, then the result."""
+    with at_work(agent, tmp_path, hold_seconds=1) as bench:
+        with bench.launched(agent, *bench.prompt(agent)) as running:
+            approval = bench.asked()
+            bench.heard("pending_approval")
+            bench.console.approve(approval)
+            ended = running.end()
+        assert ended.code == 0, ended.output
+        assert len(bench.mailbox.state()["sent"]) == 1
+        pending, result = bench.llm.results[0], bench.llm.results[-1]
+        assert approval in pending
+        assert '"SENT"' in result
+        assert DRAFT not in result
