@@ -1,0 +1,287 @@
+"""The waiting list against the plainest list there is: the same rows, cursor, counts and deadline."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
+from aileron_core.errors import Problem
+from aileron_tui.presenters.arrivals import Arrivals
+from aileron_tui.presenters.queue import (
+    ELSEWHERE_SECONDS,
+    MINE_SECONDS,
+    Item,
+    Queue,
+)
+from aileron_tui.screens.fixtures import approval
+
+STATES = ("pending", "checking", "awaiting_vault", "approved", "executing")
+ENDS = ("completed", "failed", "unknown", "denied", "expired", "withdrawn")
+LATEST = 40
+"""Keys come from so few numbers that most updates meet an item that is there."""
+
+
+@dataclass
+class Row:
+    """A row of the plain list."""
+
+    view: ApprovalView
+    leaves_at: float | None = None
+
+
+def held(name: int, kind: str) -> HeldBackView:
+    return HeldBackView(
+        kind="action" if kind == "action" else "connector",
+        name=str(name),
+        file="f",
+        digest="d",
+        why="new",
+        gated=True,
+        connector="c",
+        hosts=(),
+    )
+
+
+class Lists(RuleBasedStateMachine):
+    """Does everything to the real list and to a plain one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue = Queue()
+        self.queue.load((), ())
+        self.rows: list[Row] = []
+        self.held: list[HeldBackView] = []
+        self.problems: list[Problem] = []
+        self.mine: set[str] = set()
+        self.ended: set[str] = set()
+        self.selected: str | None = None
+        self.now = 1000.0
+
+    @property
+    def keys(self) -> list[str]:
+        return [row.view.approval_id for row in self.rows] + self.file_keys
+
+    @property
+    def file_keys(self) -> list[str]:
+        ordered = sorted(self.held, key=lambda each: each.kind != "connector")
+        return [f"held:{each.kind}:{each.name}" for each in ordered] + [
+            f"problem:{each}" for each in self.problems
+        ]
+
+    def find(self, key: str) -> Row | None:
+        return next((row for row in self.rows if row.view.approval_id == key), None)
+
+    def settle(self) -> None:
+        if self.selected not in self.keys:
+            self.selected = self.keys[0] if self.keys else None
+
+    def go_on(self) -> None:
+        """The next waiting call below, at the end the one above; then files."""
+        keys, row = self.keys, self.keys.index(self.selected) if self.selected in self.keys else 0
+        if self.selected not in keys:
+            return
+        calls = {each.view.approval_id for each in self.rows if each.view.state in Waiting}
+        files = set(self.file_keys[: len(self.held)])
+        below, above = keys[row + 1 :], keys[:row][::-1]
+        for wanted in (calls, files):
+            for each in [*below, *above]:
+                if each in wanted:
+                    self.selected = each
+                    return
+
+    @rule(
+        number=st.integers(0, LATEST),
+        state=st.sampled_from([*STATES, *ENDS]),
+        life=st.none() | st.integers(1, 100),
+    )
+    def update(self, number: int, state: str, life: int | None) -> None:
+        view = approval(number, self.now, state=state)
+        view = replace(
+            view,
+            requested_at=float(number),
+            expires_at=None if life is None else 1000.0 + life,
+            decided_at=None if state in Waiting else self.now,
+        )
+        key = view.approval_id
+        if key in self.ended:
+            return  # what has ended does not live again
+        row = self.find(key)
+        came = self.queue.apply(view, self.now)
+        if state in ENDS:
+            self.ended.add(key)
+            assert not came
+            if row is not None:
+                row.view = view
+                row.leaves_at = self.now + (MINE_SECONDS if key in self.mine else ELSEWHERE_SECONDS)
+            return
+        assert came is (row is None)
+        if row is None:
+            self.rows.append(Row(view))
+        else:
+            row.view = view
+        if self.selected is None:
+            self.selected = key
+
+    @rule(seconds=st.sampled_from([0.0, 1.0, 2.0, 5.0, 60.0]))
+    def tick(self, seconds: float) -> None:
+        self.now += seconds
+        gone = [
+            row.view.approval_id
+            for row in self.rows
+            if row.leaves_at is not None
+            and row.leaves_at <= self.now
+            and (row.view.approval_id != self.selected or row.view.approval_id in self.mine)
+        ]
+        assert self.queue.tick(self.now) is bool(gone)
+        if self.selected in gone:
+            self.go_on()
+        self.rows = [row for row in self.rows if row.view.approval_id not in gone]
+        self.mine -= set(gone)
+        self.settle()
+
+    @rule(rows=st.integers(-50, 50))
+    def move(self, rows: int) -> None:
+        self.queue.move(rows)
+        if self.keys:
+            row = self.keys.index(self.selected) if self.selected in self.keys else 0
+            self.selected = self.keys[min(max(row + rows, 0), len(self.keys) - 1)]
+
+    @rule(row=st.integers(-3, LATEST + 5))
+    def select(self, row: int) -> None:
+        self.queue.select(row)
+        if 0 <= row < len(self.keys):
+            self.selected = self.keys[row]
+
+    @precondition(lambda self: self.selected in {r.view.approval_id for r in self.rows})
+    @rule()
+    def decide(self) -> None:
+        self.queue.decided_here(self.selected or "")
+        self.mine.add(self.selected or "")
+
+    @rule()
+    def advance(self) -> None:
+        self.queue.advance()
+        self.go_on()
+
+    @rule(
+        held_back=st.lists(
+            st.builds(held, st.integers(0, 4), st.sampled_from(["action", "connector"])),
+            max_size=5,
+            unique_by=lambda each: (each.kind, each.name),
+        ),
+        broken=st.lists(st.integers(0, 3), max_size=3, unique=True),
+    )
+    def files(self, held_back: list[HeldBackView], broken: list[int]) -> None:
+        problems = [Problem(file=str(each), message="m") for each in broken]
+        self.queue.set_files(held_back, problems)
+        ordered = sorted(held_back, key=lambda each: each.kind != "connector")
+        fresh = {f"held:{each.kind}:{each.name}" for each in ordered}
+        fresh |= {f"problem:{each}" for each in problems}
+        if self.selected in self.file_keys and self.selected not in fresh:
+            self.go_on()
+        self.held, self.problems = held_back, problems
+        self.settle()
+
+    @invariant()
+    def both_hold_the_same(self) -> None:
+        queue, keys = self.queue, self.keys
+        assert [item.key for item in queue.items] == keys
+        assert len(queue.items) == len(keys)
+        assert queue.selected == self.selected
+        assert queue.waiting == sum(row.view.state in Waiting for row in self.rows)
+        assert (queue.held, queue.problems) == (len(self.held), len(self.problems))
+        ends = [
+            row.view.expires_at
+            for row in self.rows
+            if row.view.state in Waiting and row.view.expires_at is not None
+        ]
+        assert queue.nearest_deadline() == min(ends, default=None)
+        for row, key in enumerate(keys):
+            assert queue.index(key) == row
+            found = queue.get(key)
+            assert found is not None
+            assert found.key == key
+
+
+TestLists = Lists.TestCase
+TestLists.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+def counted(work: Callable[[], object]) -> int:
+    """Return how many lines of the presenters *work* runs: the same on a slow machine and a fast one."""
+    room = str(Path(sys.modules[Queue.__module__].__file__ or "").parent)
+    lines = 0
+
+    def trace(frame: object, event: str, _: object) -> object:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    def enter(frame: object, event: str, argument: object) -> object:
+        name = frame.f_code.co_filename  # type: ignore[attr-defined]
+        return trace if name.startswith(room) else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)  # type: ignore[arg-type]
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def filled(count: int) -> Queue:
+    queue = Queue()
+    queue.load((approval(n, 1000.0, expires_at=2000.0 + n) for n in range(count)), ())
+    return queue
+
+
+def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
+    """The work at 10,000 is the work at 100, but for a few steps of a search by halves."""
+
+    def work(queue: Queue, count: int) -> None:
+        queue.tick(1001.0)
+        queue.move(7)
+        queue.select(count - 1)
+        queue.index(queue.selected)
+        queue.advance()
+        queue.apply(approval(count, 1000.0), 1000.0)
+        queue.apply(approval(3, 1000.0, state="executing", decided_at=1000.0), 1000.0)
+        queue.nearest_deadline()
+        assert (queue.waiting, len(queue.items)) == (count, count + 1)
+        assert isinstance(queue.items[count // 2], Item)
+        queue.apply(approval(3, 1000.0, state="completed", ended_at=1000.0), 1000.0)
+        queue.tick(1100.0)
+
+    small, large = filled(100), filled(10_000)
+    assert counted(lambda: work(large, 10_000)) <= counted(lambda: work(small, 100)) + 10
+
+
+def test_ten_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
+    """After `stop everything` the cursor goes to the one that still waits, wherever it stands."""
+    queue = filled(10_000)
+    for number in range(9_999):
+        queue.apply(approval(number, 1000.0, state="denied", ended_at=1000.0), 1000.0)
+    assert counted(queue.advance) < 20
+    assert queue.selected == approval(9_999, 0.0).approval_id
+
+
+def test_numbers_are_found_by_row_and_by_neighbour() -> None:
+    """Also where some were taken out, and where one is put back in the middle."""
+    arrivals = Arrivals()
+    for number in range(0, 100, 10):
+        arrivals.add(number, str(number))
+    arrivals.discard(50)
+    arrivals.discard(51)
+    assert (arrivals.key(5), arrivals.row(60), len(arrivals)) == ("60", 5, 9)
+    assert (arrivals.after(45), arrivals.before(60), arrivals.after(90)) == ("60", "40", None)
+    assert arrivals.before(0) is None
+    arrivals.add(50, "50")
+    arrivals.add(50, "other")
+    assert arrivals.key(5) == "50"
+    assert 50 in arrivals
