@@ -22,7 +22,7 @@ from aileron_tui.screens.fixtures import approval
 
 STATES = ("pending", "checking", "awaiting_vault", "approved", "executing")
 ENDS = ("completed", "failed", "unknown", "denied", "expired", "withdrawn")
-LATEST = 40
+LATEST = 8
 """Keys come from so few numbers that most updates meet an item that is there."""
 
 
@@ -260,6 +260,17 @@ def test_nothing_per_key_arrival_or_second_walks_over_all_that_wait() -> None:
 
     small, large = filled(100), filled(10_000)
     assert counted(lambda: work(large, 10_000)) <= counted(lambda: work(small, 100)) + 10
+
+
+def test_an_answered_call_under_the_cursor_goes_where_nothing_else_waits() -> None:
+    """There is nothing left to protect it from, and the screen becomes calm."""
+    queue = filled(1)
+    queue.decided_here(queue.selected or "")
+    queue.apply(approval(0, 1000.0, state="denied", ended_at=1000.0), 1000.0)
+    assert not queue.tick(1000.0 + MINE_SECONDS - 0.1)
+    assert queue.tick(1000.0 + MINE_SECONDS)
+    assert queue.selected is None
+    assert not queue.items
 
 
 def test_ten_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
