@@ -8,7 +8,7 @@ from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread, wrap
-from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.outside import brief, outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
 from aileron_tui.presenters.times import age, deadline
@@ -16,6 +16,8 @@ from aileron_tui.presenters.times import age, deadline
 __all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
 
 WARNING_LINES_COMPACT = 2
+_GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
+"""Before what does not fit the first line of a warning; it may be outside text."""
 
 
 def approval_head(
@@ -26,7 +28,7 @@ def approval_head(
     waiting = view.state in ("pending", "checking", "awaiting_vault")
     right = deadline(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
     first = line(
-        " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *outside(view.title, "strong")
+        " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")
     )
     lines = [spread(first, line(*right, " "), width)]
     who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
@@ -39,9 +41,9 @@ def approval_head(
             # Before the words of the session: those are cut where the line ends.
             about.append(Piece(f" · {wording.NOT_CONTAINED}", "muted"))
         if view.session_label:
-            about += [Piece(" · session ", "muted"), *outside(view.session_label, "muted")]
+            about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:
-            about += [Piece(" · in ", "muted"), *outside(view.cwd, "muted")]
+            about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
         lines.append(cut(line(*who, *about), width - 1))
         via = line(" ", Piece("via ", "muted"), *outside(f"{view.connector}.{view.op}"))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
@@ -70,7 +72,7 @@ def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, .
         "  ",
         Piece(f"Take in this {held.kind}?", "strong"),
     )
-    second = line(" ", Piece("file ", "muted"), *outside(held.file))
+    second = line(" ", Piece("file ", "muted"), *brief(held.file))
     third = line(" ", Piece(wording.held_why(held.kind, held.why), "muted"))
     warned: list[Line] = []
     if held.kind == "action" and not held.gated:
@@ -86,7 +88,7 @@ def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
     """Return the head of a problem that a file has."""
     chip = Piece(f" {wording.FILE_EFFECT} ", "chip")
     title = Piece(wording.PROBLEM_TITLE, "strong")
-    second = line(" ", Piece("file ", "muted"), *outside(problem.file))
+    second = line(" ", Piece("file ", "muted"), *brief(problem.file))
     return (spread(line(" ", chip, "  ", title), (), width), cut(second, width - 1))
 
 
@@ -132,10 +134,14 @@ def _ended(view: ApprovalView) -> Line:
 
 
 def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
-    """Return *pieces* over as many lines as they need, none of them starting at the left edge."""
-    rows = wrap(pieces, width - 2)
+    """Return *pieces* over as many lines as they need; those that go on begin with a bar.
+
+    Outside text must not begin a line of the head: it could imitate a heading.
+    """
+    rows = wrap(pieces, width - 6)
     return [
-        each.pieces if at == 0 else (Piece("     "), *each.pieces) for at, each in enumerate(rows)
+        each.pieces if at == 0 else (Piece("   "), Piece("┊ ", "claimbar"), *each.pieces)
+        for at, each in enumerate(rows)
     ]
 
 
@@ -152,8 +158,9 @@ def _warning_lines(found: Sequence[Line], width: int, *, compact: bool) -> list[
             current = (*current, Piece("   "), *marked)
             continue
         *full, last = wrap(marked, width - 4)
-        rows.extend((Piece(" "), *each.pieces) for each in full)
-        current = (Piece("   " if full else " "), *last.pieces)
+        for row, each in enumerate(full):
+            rows.append((*(_GOES_ON if row else (Piece(" "),)), *each.pieces))
+        current = (*(_GOES_ON if full else (Piece(" "),)), *last.pieces)
     if current:
         rows.append(current)
     if compact and len(rows) > WARNING_LINES_COMPACT:

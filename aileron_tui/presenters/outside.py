@@ -3,12 +3,23 @@
 from aileron_core.text import Rendered, Span, inline, render
 from aileron_tui.presenters.lines import Line, Piece, Role
 
-__all__ = ["block", "outside", "rendered"]
+__all__ = ["block", "brief", "outside", "rendered"]
+
+BRIEF = 600
+"""Characters that are read for a line that is cut: more than any terminal has columns."""
 
 
 def outside(text: str, role: Role = "text") -> Line:
     """Return *text* on one line, its marks in the role `mark`; line breaks are marks as well."""
     return _pieces(inline(text).lines[0], role)
+
+
+def brief(text: str, role: Role = "text") -> Line:
+    """Return the start of *text* on one line, for rows, which are cut where their width ends anyway.
+
+    A megabyte in a row must not be read at every drawing. What is left out is shown as `…`.
+    """
+    return outside(text, role) if len(text) <= BRIEF else (*outside(text[:BRIEF], role), _CUT)
 
 
 def rendered(text: str, *, unfold: bool = False) -> Rendered:
@@ -30,3 +41,6 @@ def _pieces(spans: tuple[Span, ...], role: Role) -> Line:
         for span in spans
         if span.text
     )
+
+
+_CUT = Piece("…", "mark")

@@ -7,7 +7,7 @@ from aileron_core.control_plane.port import ApprovalView
 from aileron_core.errors import Problem
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread
-from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.outside import brief
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.times import age, clock_minutes, left, left_role
 
@@ -71,7 +71,7 @@ def row_lines(
         second = line(_edge(selected), " " * 9, why)
         return (cut(first, width - 1), spread(second, (), width))
     if item.problem is not None:
-        told = outside(item.problem.message, "muted")
+        told = brief(item.problem.message, "muted")
         if compact:
             return (cut(line(*first, "  ", *told), width - 1),)
         second = line(_edge(selected), " " * 9, *told)
@@ -80,12 +80,12 @@ def row_lines(
     if view is None:
         return ((),)
     if compact:
-        agent = cut(outside(view.agent, "muted"), 9)
+        agent = cut(brief(view.agent, "muted"), 9)
         right = _left(view, now, item) if item.waits else _tag(item, hidden=False)
         gap = Piece(" " * max(1, 16 - cells(agent) - cells(right)))
         return (spread(first, line(*agent, gap, *right, " "), width),)
     about = line(
-        *cut(outside(view.agent, "muted"), 12), Piece(f" · {age(now - view.requested_at)}", "muted")
+        *cut(brief(view.agent, "muted"), 12), Piece(f" · {age(now - view.requested_at)}", "muted")
     )
     tag = _tag(item, hidden=hidden)
     second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
@@ -105,11 +105,11 @@ def _edge(selected: bool) -> Piece:
 def _first(item: Item, *, selected: bool) -> Line:
     view = item.approval
     if item.problem is not None:
-        place = outside(_place(item.problem), "gist" if selected else "text")
+        place = brief(_place(item.problem), "gist" if selected else "text")
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
     if view is None:
-        name = outside(item.held.name, "gist" if selected else "text") if item.held else ()
+        name = brief(item.held.name, "gist" if selected else "text") if item.held else ()
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
     role: Role = "gist" if selected else "text"
@@ -129,12 +129,12 @@ def _place(problem: Problem) -> str:
 def _gist(view: ApprovalView, role: Role) -> Line:
     """Return Aileron's reading in one line, or the arguments, marked as the agent's words."""
     if view.preview.gist:
-        return outside(view.preview.gist, role)
+        return brief(view.preview.gist, role)
     words: list[Piece] = [Piece("┊ ", "claimbar")]
     for index, field in enumerate(view.sent[:4]):
-        words += [Piece(", " if index else "", "claim"), *outside(field.label, "claim")]
-        words += [Piece(" ", "claim"), *outside(field.value[:200], "claim")]
-    return line(*words) if view.sent else outside(view.title, role)
+        words += [Piece(", " if index else "", "claim"), *brief(field.label, "claim")]
+        words += [Piece(" ", "claim"), *brief(field.value, "claim")]
+    return line(*words) if view.sent else brief(view.title, role)
 
 
 def _glyph(view: ApprovalView) -> Piece:
@@ -204,7 +204,7 @@ def _decided_line(view: ApprovalView, width: int) -> Line:
     at = view.decided_at or view.ended_at or view.requested_at
     role = STATE_ROLES.get(view.state, "muted")
     glyph = Piece(wording.GLYPHS[view.state], role)
-    title = outside(view.title, "muted")
+    title = brief(view.title, "muted")
     start = line(" ", glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *title)
     return spread(start, line(*_how(view), " "), width)
 
