@@ -47,9 +47,15 @@ def _files(path: Path) -> list[Path]:
     Raises:
         Fault: there is nothing of that name, or no action file in it.
     """
-    if not path.is_dir():
-        if not os.path.lexists(path):
-            raise Fault(EXIT.USAGE, f"There is no file or folder {path}.")
+    try:
+        os.listdir(path)  # noqa: PTH208 - a folder that cannot be read is not an empty one
+    except FileNotFoundError as error:
+        if os.path.lexists(path):
+            return [path]
+        raise Fault(EXIT.USAGE, f"There is no file or folder {path}.") from error
+    except OSError as error:
+        if os.path.isdir(path):  # noqa: PTH112 - what cannot be asked is none
+            raise Fault(EXIT.USAGE, f"{path} cannot be read: {error.strerror}.") from error
         return [path]
     found = sorted({*path.glob("*.md"), *path.rglob("action.md"), *path.glob("actions/*.md")})
     found = [file for file in found if file.name != "README.md" and not file.name.startswith(".")]

@@ -1,6 +1,8 @@
 """The folder of action files, and what agents may see of it."""
 
+import json
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,6 +95,45 @@ def test_one_bad_file_never_hides_another(tmp_path: Path, manifest: Build) -> No
         "pipe.md": ["cannot be read: is not a regular file"],
     }
     assert list(Catalog(found, all_of(found)).ready()) == ["send-note"]
+
+
+def test_a_file_that_may_not_be_read_hides_no_other(manifest: Build) -> None:
+    """To an ordinary user: root may read everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        (path / "good.md").write_bytes(manifest())
+        (path / "closed.md").write_bytes(named(manifest, "closed"))
+        (path / "closed.md").chmod(0)
+        assert as_an_ordinary_user(lambda: scan(path)) == {
+            "closed.md": ["cannot be read: Permission denied"],
+            "good.md": [],
+        }
+        path.chmod(0)
+        assert as_an_ordinary_user(lambda: scan(path)) == {
+            path.name: ["cannot be read: Permission denied"]
+        }
+        path.chmod(0o700)
+
+
+def as_an_ordinary_user(look: Callable[[], Scan]) -> dict[str, list[str]]:
+    """Return the messages by file of what *look* finds in a child that is not root."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            found = {file.file: [p.message for p in file.problems] for file in look().files}
+            os.write(writer, json.dumps(found).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as said:
+        answer: dict[str, list[str]] = json.loads(said.read())
+    os.waitpid(child, 0)
+    return answer
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
