@@ -157,8 +157,9 @@ def wrap(pieces: Line, width: int) -> tuple[WrappedLine, ...]:
         return (WrappedLine(pieces, 0, len(text)),)
     lines: list[WrappedLine] = []
     breaks = _ascii_breaks(text, width) if text.isascii() else _breaks(text, width)
+    slices = _Slices(pieces)
     for start, end, covered in breaks:
-        lines.append(WrappedLine(tuple(_slice(pieces, start, end)), start, covered))
+        lines.append(WrappedLine(tuple(slices.take(start, end)), start, covered))
     return tuple(lines)
 
 
@@ -219,16 +220,27 @@ def _chunks(word: str, width: int) -> Iterator[str]:
         yield word[begin:]
 
 
-def _slice(pieces: Sequence[Piece], start: int, end: int) -> Iterator[Piece]:
-    """Yield the characters `[start, end)` of *pieces*, each with its role."""
-    at = 0
-    for piece in pieces:
-        low, high = max(start - at, 0), min(end - at, len(piece.text))
-        if low < high:
-            yield Piece(piece.text[low:high], piece.role, piece.foreign)
-        at += len(piece.text)
-        if at >= end:
-            return
+class _Slices:
+    """Cuts stretches out of pieces, one behind the other: each piece is walked over once."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+        self._index = 0
+        self._at = 0
+
+    def take(self, start: int, end: int) -> Iterator[Piece]:
+        """Yield the characters `[start, end)`, each with its role; *start* never goes back."""
+        index, at = self._index, self._at
+        while index < len(self._pieces) and at < end:
+            piece = self._pieces[index]
+            size = len(piece.text)
+            if at + size <= start:
+                self._index, self._at = index + 1, at + size
+            else:
+                low, high = max(start - at, 0), min(end - at, size)
+                if low < high:
+                    yield Piece(piece.text[low:high], piece.role, piece.foreign)
+            index, at = index + 1, at + size
 
 
 def _fit(text: str, width: int) -> str:

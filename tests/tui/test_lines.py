@@ -1,5 +1,8 @@
 """Wrapping, cutting and reading, for any text."""
 
+import sys
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +11,7 @@ from aileron_tui.presenters.lines import Piece, cells, cut, plain, wrap
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.reading import Reading
 
-TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x"), max_size=120)
+TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)
 
 
 @given(TEXT, st.integers(min_value=2, max_value=40))
@@ -58,3 +61,33 @@ def test_a_line_of_which_a_part_was_not_seen_counts_as_unseen() -> None:
     reading.mark([0])
     reading.lay_out(lay_out(blocks, 100, 11).places)
     assert reading.unseen == reading.total
+
+
+@pytest.mark.parametrize("unit", ["\x1ba", "ж\x1b", "漢\u200b ", "a b", "❤\ufe0f"])
+def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
+    """Counted in calls: a text of marks alone took time with its square, and the screen stood still."""
+
+    def calls(times: int) -> int:
+        pieces, count = outside(unit * times), 0
+
+        def on_event(frame: object, event: str, argument: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        sys.setprofile(on_event)
+        try:
+            wrap(pieces, 60)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    calls(10)
+    assert calls(4000) <= 8.5 * calls(500) + 500
+
+
+@pytest.mark.parametrize("text", ["❤\ufe0f" * 50, "漢" * 45, "1\ufe0f\u20e3 " * 40, "a" + "漢" * 60])
+def test_no_broken_line_is_wider_than_its_room(text: str) -> None:
+    """A line that is too wide would be cut where it is drawn, and nothing would say so."""
+    lines = wrap(outside(text), 40)
+    assert all(cells(each.pieces) <= 40 for each in lines)
+    assert "".join(plain(each.pieces) for each in lines).replace(" ", "") == text.replace(" ", "")
