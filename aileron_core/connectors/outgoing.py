@@ -21,7 +21,12 @@ from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.addresses import AddressGuard, Resolver, SystemResolver
 from aileron_core.connectors.exchange import Exchange, GuardedBackend, RefusedAddress
 from aileron_core.connectors.protocol import MIB, Route
-from aileron_core.connectors.target import Target, allowed_headers, parse_target
+from aileron_core.connectors.target import (
+    Target,
+    allowed_headers,
+    check_method_name,
+    parse_target,
+)
 from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 
 __all__ = ["OutgoingClient", "OutgoingRequest", "OutgoingResponse"]
@@ -116,8 +121,7 @@ class OutgoingClient:
             NetworkError: no answer; the message names host and kind, never path, query or body.
             ResourceLimitExceeded: the answer's body is too large.
         """
-        if request.method in {"CONNECT", "TRACE"} or not request.method.isalpha():
-            raise ValueError("the method is not supported")
+        check_method_name(request.method)
         target = parse_target(request.url)
         headers = allowed_headers(request.headers)
         for _ in range(max_redirects + 1):
@@ -129,7 +133,11 @@ class OutgoingClient:
             if status not in _REDIRECTS or location is None:
                 return OutgoingResponse(status=status, body=body)
             following = _redirected(target, location)
-            request = _after_redirect(request, status)
+            if _asks_with_get(request, status):
+                request = replace(request, method="GET", body=None)
+                headers = [
+                    entry for entry in headers if not entry[0].lower().startswith(b"content-")
+                ]
             if following.host_port != target.host_port:
                 headers = [entry for entry in headers if entry[0].lower() != b"authorization"]
             target = following
@@ -181,12 +189,20 @@ class OutgoingClient:
                         details={"limit": "response_body", "configured": f"{max_body} bytes"},
                     )
         locations = [value for name, value in response.headers if name.lower() == b"location"]
-        location = locations[0].decode("latin-1") if locations else None
+        location = _text(locations[0]) if locations and locations[0] else None
         return response.status, location, bytes(chunks)
 
 
 class _Closable:
     def close(self) -> None: ...
+
+
+def _text(header: bytes) -> str:
+    """Return a header's value as services mean it: UTF-8 mostly, whatever the standard says."""
+    try:
+        return header.decode()
+    except UnicodeDecodeError:
+        return header.decode("latin-1")
 
 
 def _place(route: Route) -> Target:
@@ -227,16 +243,9 @@ def _redirected(target: Target, location: str) -> Target:
     return following
 
 
-def _after_redirect(request: OutgoingRequest, status: int) -> OutgoingRequest:
+def _asks_with_get(request: OutgoingRequest, status: int) -> bool:
     """Follow as browsers and Go do: 307 and 308 repeat the request, the others ask with GET."""
-    if status in {307, 308} or request.method in {"GET", "HEAD"}:
-        return request
-    headers = {
-        name: value
-        for name, value in request.headers.items()
-        if not name.lower().startswith("content-")
-    }
-    return replace(request, method="GET", headers=headers, body=None)
+    return status not in {307, 308} and request.method not in {"GET", "HEAD"}
 
 
 def _final(error: NetworkError) -> NetworkError:

@@ -7,16 +7,18 @@ from urllib.parse import quote, urlsplit
 
 from aileron_core.connectors.hosts import normal_host
 
-__all__ = ["Target", "allowed_headers", "parse_target"]
+__all__ = ["Target", "allowed_headers", "check_method_name", "parse_target"]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL = 32 * 1024
 _MAX_HEADERS = 64 * 1024
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\]")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PLACE = re.compile(r"([^:\[\]%]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{0,5}))?")
 _IN_PATH = "/%:@!$&'()*+,;=~-._"
 _IN_QUERY = _IN_PATH + "?[]{}|^"
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}")  # RFC 9110, 9.1, of a bearable length
 _HOST_OWNED = frozenset(
     {
         *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "cookie"),
@@ -86,6 +88,16 @@ def parse_target(url: str) -> Target:
     return Target(scheme=scheme, host=host, port=port, path=path)
 
 
+def check_method_name(method: str) -> None:
+    """Check that *method* is the name of one that may leave.
+
+    Raises:
+        ValueError: it is none, or one of the two that are for proxies and for tracing.
+    """
+    if not _METHOD.fullmatch(method) or method.upper() in {"CONNECT", "TRACE"}:
+        raise ValueError("the method is not supported")
+
+
 def allowed_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     """Return the headers of a guest without those that belong to the host.
 
@@ -97,8 +109,8 @@ def allowed_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name):
             raise ValueError("a header's name is malformed")
-        if re.search(r"[\x00\r\n]", value):
-            raise ValueError(f"the header {name} holds a line break")
+        if _CONTROL.search(value):
+            raise ValueError(f"the header {name} holds a line break or another control character")
         lower = name.lower()
         if lower in _HOST_OWNED or lower.startswith("proxy-"):
             continue

@@ -38,6 +38,7 @@ class Service:
     def __init__(self) -> None:
         self.answers: dict[str, Callable[[http.server.BaseHTTPRequestHandler], None]] = {}
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.methods: set[str] = set()
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -51,6 +52,11 @@ class Service:
 
             do_GET = do_POST = do_PUT = do_HEAD = answer  # noqa: N815
 
+            def __getattr__(self, name: str) -> Callable[[], None]:
+                if name in service.methods:
+                    return self.answer
+                raise AttributeError(name)
+
             def log_message(self, *_: object) -> None:
                 pass
 
@@ -59,6 +65,10 @@ class Service:
         self.server.block_on_close = False
         self.port: int = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+
+    def take(self, method: str) -> None:
+        """Answer requests of a method that is not one of the usual four."""
+        self.methods.add(f"do_{method}")
 
     def reply(self, path: str, body: bytes = b"{}", status: int = 200, **headers: str) -> None:
         def answer(handler: http.server.BaseHTTPRequestHandler) -> None:

@@ -92,6 +92,29 @@ def test_a_host_that_is_not_listed_is_denied(open_client: OutgoingClient, sender
     assert sender.sent == 0
 
 
+@pytest.mark.parametrize("method", ["PROPFIND", "VERSION-CONTROL", "M-SEARCH"])
+def test_a_method_is_any_name_of_http(
+    open_client: OutgoingClient, service: Any, sender: Sender, method: str
+) -> None:
+    """Calendar and file services have methods of their own (RFC 9110, 9.1: any token)."""
+    place = f"api.example:{service.port}"
+    service.reply("/x", b"done")
+    service.take(method)
+    assert sender.send(open_client, f"http://{place}/x", [place], method=method).body == b"done"
+    assert [seen for seen, *_ in service.seen] == [method]
+
+
+@pytest.mark.parametrize("method", ["CONNECT", "TRACE", "trace", "GET /", "G\u00cbT", "", "X" * 41])
+def test_a_method_for_proxies_or_none_at_all_does_not_leave(
+    open_client: OutgoingClient, service: Any, sender: Sender, method: str
+) -> None:
+    """Nothing that could open a tunnel, echo a credential or begin a second request line."""
+    place = f"api.example:{service.port}"
+    with pytest.raises(ValueError, match="method"):
+        sender.send(open_client, f"http://{place}/x", [place], method=method)
+    assert (sender.sent, service.seen) == (0, [])
+
+
 @pytest.mark.parametrize(
     "addresses", [["127.0.0.1"], ["169.254.169.254"], ["::ffff:127.0.0.1"], ["1.1.1.1", "10.0.0.1"]]
 )
@@ -153,6 +176,51 @@ def test_a_redirect_is_followed_within_the_list(
         ("POST", "/b", b"x"),
     ]
     assert sender.sent == 4
+
+
+def test_a_redirect_to_get_leaves_what_described_the_body_behind(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """RFC 9110, 15.4: Content-Type belongs to the body, which the GET does not have."""
+    place = f"api.example:{service.port}"
+    service.reply("/a", status=303, Location="/b")
+    service.reply("/b")
+    headers = {"Content-Type": "application/json", "X-Mine": "1"}
+    sender.send(
+        open_client, f"http://{place}/a", [place], method="POST", headers=headers, body=b"{}"
+    )
+    (_, _, first, _), (method, _, second, body) = service.seen
+    assert (first["Content-Type"], method, body) == ("application/json", "GET", b"")
+    assert ("Content-Type" in second, second["X-Mine"]) == (False, "1")
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [(b"/b?q=\xc3\xbc", "/b?q=%C3%BC"), (b"/b?q=\xfc", "/b?q=%C3%BC"), (b"/b c", "/b%20c")],
+)
+def test_a_redirect_to_a_raw_path_is_followed_as_the_service_meant_it(
+    open_client: OutgoingClient, service: Any, sender: Sender, location: bytes, path: str
+) -> None:
+    """UTF-8 where it is UTF-8, Latin-1 where it can be nothing else, as browsers and Go have it."""
+    place = f"api.example:{service.port}"
+
+    def redirect(handler: http.server.BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location)  # fmt: skip
+
+    service.answers["/a"] = redirect
+    service.reply(path.split("?")[0])
+    sender.send(open_client, f"http://{place}/a", [place])
+    assert [seen for _, seen, *_ in service.seen] == ["/a", path]
+
+
+def test_a_redirect_to_nowhere_is_an_answer(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """An empty Location names no place, least of all the one that was just asked."""
+    place = f"api.example:{service.port}"
+    service.reply("/a", b"look around", status=302, Location="")
+    answer = sender.send(open_client, f"http://{place}/a", [place])
+    assert (answer.status, answer.body, sender.sent) == (302, b"look around", 1)
 
 
 @pytest.mark.parametrize(
