@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["HOST_FUNCTIONS", "HOST_MODULE", "ModuleShape", "check_shape", "read_shape"]
+__all__ = [
+    "HOST_FUNCTIONS",
+    "HOST_MODULE",
+    "WASI_MODULE",
+    "ModuleShape",
+    "check_shape",
+    "read_shape",
+]
 
 HOST_MODULE = "aileron_host"
 HOST_FUNCTIONS = frozenset(
@@ -17,7 +24,47 @@ HOST_FUNCTIONS = frozenset(
 _SPAWN_FUNCTIONS = frozenset(
     {"spawn", "spawn_op", "spawn_status", "spawn_output_size", "spawn_output_read"}
 )
-_WASI = "wasi_snapshot_preview1"
+WASI_MODULE = "wasi_snapshot_preview1"
+# Every function of WASI preview 1 (its witx file), `fd_` and `path_` as groups.
+_WASI_FUNCTIONS = frozenset(
+    {
+        *("args_get", "args_sizes_get", "environ_get", "environ_sizes_get", "poll_oneoff"),
+        *("clock_res_get", "clock_time_get", "proc_exit", "proc_raise", "random_get"),
+        *("sched_yield", "sock_accept", "sock_recv", "sock_send", "sock_shutdown"),
+    }
+    | {
+        f"fd_{name}"
+        for name in (
+            *("advise", "allocate", "close", "datasync", "fdstat_get", "fdstat_set_flags"),
+            *("fdstat_set_rights", "filestat_get", "filestat_set_size", "filestat_set_times"),
+            *("pread", "prestat_dir_name", "prestat_get", "pwrite", "read", "readdir", "renumber"),
+            *("seek", "sync", "tell", "write"),
+        )
+    }
+    | {
+        f"path_{name}"
+        for name in (
+            *("create_directory", "filestat_get", "filestat_set_times", "link", "open"),
+            *("readlink", "remove_directory", "rename", "symlink", "unlink_file"),
+        )
+    }
+)
+# What compilers import when they were not told to build a WASI command, and how to tell them.
+_HINTS = {
+    (
+        "env",
+        "abort",
+    ): "AssemblyScript: build with --exportStart _start and --use abort=, or with its WASI shim",
+    ("env", "seed"): "AssemblyScript: build with its WASI shim",
+    ("env", "trace"): "AssemblyScript: build with its WASI shim",
+    ("env", "memory"): "export a memory of its own",
+    ("wasi_unstable", ""): "build for WASI preview 1",
+    ("wasi", "thread-spawn"): "build without threads",
+    ("gojs", ""): "Go: build with GOOS=wasip1 GOARCH=wasm",
+    ("go", ""): "Go: build with GOOS=wasip1 GOARCH=wasm",
+    ("wbg", ""): "Rust: build for wasm32-wasip1, without wasm-bindgen",
+    ("__wbindgen_placeholder__", ""): "Rust: build for wasm32-wasip1, without wasm-bindgen",
+}
 _MAGIC = b"\0asm\x01\0\0\0"
 _IMPORT_SECTION, _EXPORT_SECTION = 2, 7
 _MAX_ENTRIES = 100_000
@@ -58,23 +105,32 @@ def check_shape(shape: ModuleShape, file: str) -> None:
     Raises:
         FileProblems: with every import that the host does not offer and every missing export.
     """
-    messages: list[str] = []
-    for module, name in shape.imports:
-        if module == _WASI or (module == HOST_MODULE and name in HOST_FUNCTIONS):
-            continue
-        if module == HOST_MODULE and name in _SPAWN_FUNCTIONS:
-            messages.append(
-                f"imports {name!r}: connectors that start local programs are not supported"
-            )
-        else:
-            messages.append(f"imports {name!r} of {module!r}, which the host does not offer")
-    messages.extend(
-        f"does not export {name!r}; a connector is a WASI command"
-        for name in ("_start", "memory")
-        if name not in shape.exports
-    )
+    messages = [
+        message for module, name in shape.imports if (message := _import_problem(module, name))
+    ]
+    if "_start" not in shape.exports and "_initialize" in shape.exports:
+        messages.append(
+            "exports '_initialize' and no '_start': it is a WASI reactor, and a connector is a "
+            "command; give it a main function"
+        )
+    elif "_start" not in shape.exports:
+        messages.append("does not export '_start'; a connector is a WASI command")
+    if "memory" not in shape.exports:
+        messages.append("does not export 'memory'; a connector is a WASI command")
     if messages:
         raise FileProblems([Problem(file=file, message=message) for message in messages])
+
+
+def _import_problem(module: str, name: str) -> str | None:
+    if module == WASI_MODULE and name in _WASI_FUNCTIONS:
+        return None
+    if module == HOST_MODULE and name in HOST_FUNCTIONS:
+        return None
+    if module == HOST_MODULE and name in _SPAWN_FUNCTIONS:
+        return f"imports {name!r}: connectors that start local programs are not supported"
+    hint = _HINTS.get((module, name)) or _HINTS.get((module, ""))
+    told = f"imports {name!r} of {module!r}, which the host does not offer"
+    return f"{told} ({hint})" if hint else told
 
 
 class _Reader:
