@@ -1,6 +1,6 @@
 """How deep an output may be nested. Deeper ones pass one JSON reader and break the next."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from aileron_core.canonical import Json
@@ -10,16 +10,20 @@ __all__ = ["MAX_DEPTH", "deeper_than"]
 MAX_DEPTH: Final = 200
 """Levels of an op's output: a row, the digest and an agent's reader have to bear it too."""
 
+# Level by level and scalars first: an output may hold a million values, and a loop waits for this.
+_SCALARS = (str, int, float, type(None))
+
 
 def deeper_than(levels: int, value: Json) -> bool:
     """Tell whether objects and arrays stand more than *levels* deep in one another in *value*."""
-    waiting: list[tuple[Json, int]] = [(value, 1)]
-    while waiting:
-        found, depth = waiting.pop()
-        if isinstance(found, str) or not isinstance(found, Mapping | Sequence):
-            continue
-        if depth > levels:
-            return True
-        inner = found.values() if isinstance(found, Mapping) else found
-        waiting += [(item, depth + 1) for item in inner]
-    return False
+    level = [] if isinstance(value, _SCALARS) else [value]
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [
+            item
+            for found in level
+            for item in (found.values() if isinstance(found, (dict, Mapping)) else found)
+            if not isinstance(item, _SCALARS)
+        ]
+    return bool(level)

@@ -110,6 +110,71 @@ def test_any_bytes_are_a_request_or_a_value_error(data: bytes) -> None:
     assert 0 < len(words) < 100
 
 
+SPACE = st.text(" \t\r\n", max_size=3)
+
+
+KEYS = st.text(max_size=5) | st.sampled_from(["method", "url", "headers", "body"])
+
+
+@given(st.lists(st.tuples(KEYS, JSON | st.text()), max_size=6), st.lists(SPACE, min_size=28, max_size=28))  # fmt: skip
+def test_a_request_is_read_as_any_reader_of_json_reads_it(members: Any, spaces: Any) -> None:
+    """Ours reads member by member, with space anywhere and the last of equal keys counting."""
+    space = iter(spaces)
+    texts = [
+        f"{next(space)}{json.dumps(key)}{next(space)}:{next(space)}{json.dumps(value)}{next(space)}"
+        for key, value in [*members, ("url", "https://a.example/")]
+    ]
+    text = f"{{{','.join(texts)}}}"
+    same = json.loads(text)
+    try:
+        envelope = read_envelope(text.encode())
+    except ValueError as error:
+        refusal = str(error)
+    else:
+        assert envelope.url == same["url"]
+        assert envelope.headers == (same.get("headers") or {})
+        assert envelope.method == (same.get("method") or "GET").upper()
+        return
+    # What is wrong then is a member's type, never the form.
+    assert any(refusal.startswith(f"the request's {key}") for key in same)
+
+
+@given(ENVELOPES.map(json.dumps), st.data())
+def test_a_damaged_request_is_refused_wherever_json_is(text: str, data: Any) -> None:
+    """One character out, in, or other: if it is no JSON any more, it is no request."""
+    at = data.draw(st.integers(0, len(text) - 1))
+    kept = data.draw(st.sampled_from([0, 1]))
+    damaged = text[:at] + data.draw(st.sampled_from(["", "}", "{", ",", '"', " ", "1", ":"])) + text[at + kept :]  # fmt: skip
+    try:
+        json.loads(damaged)
+    except ValueError:
+        try:
+            read_envelope(damaged.encode())
+        except ValueError:
+            return
+        raise AssertionError(damaged) from None
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"url": "x", "z": [' + b"{}," * 200_000 + b"{}]}", "larger than"),
+        (b'{"headers": {' + b",".join(b'"%d": ""' % n for n in range(50_000)) + b"}}", "larger than"),
+        (b"{" + b",".join(b'"%d": 1' % n for n in range(100)) + b"}", "more than 64 members"),
+        (b'{"url": "x"} {}', "not a JSON object"),
+        (b'{"url": "x",}', "not a JSON object"),
+        (b'["url"]', "not a JSON object"),
+        (b"", "not a JSON object"),
+    ],
+)  # fmt: skip
+def test_a_request_is_large_only_by_its_texts(data: bytes, words: str) -> None:
+    """Half a gigabyte of empty objects is never built."""
+    with pytest.raises(ValueError, match=words):
+        read_envelope(data)
+    large = read_envelope(b'{"url": "x", "body": "' + b"{}," * 1_000_000 + b'"}')
+    assert large.body == b"{}," * 1_000_000
+
+
 HOSTS = st.one_of(
     st.text(max_size=30),
     st.text(string.digits + "xXabcdef.", max_size=20),

@@ -22,9 +22,12 @@ from aileron_core.errors import (
 __all__ = ["conclude"]
 
 _MAX_MESSAGE = 2000
-_STDERR_TAIL = 256
+_STDERR_PART = 256
+_MAX_TOKENS = 1_000_000
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{,:]', re.DOTALL)
+"""A text, closed or not, or what stands before a value."""
 _OUT_OF_MEMORY = re.compile(
-    rb"out of memory|OutOfMemory|memory allocation of \d+ bytes failed", re.IGNORECASE
+    rb"out of memory|OutOfMemory|bad_alloc|memory allocation of \d+ bytes failed", re.IGNORECASE
 )
 
 
@@ -121,7 +124,7 @@ def _ran_out_of_memory(end: RunEnd, invocation: Invocation) -> bool:
     """
     if end.how == "not_started":
         return "exceeds memory limits" in end.message
-    if _OUT_OF_MEMORY.search(invocation.stderr):
+    if _OUT_OF_MEMORY.search(invocation.stderr) or "heap out of memory" in end.message:
         return True
     half = invocation.limits.memory_mib * MIB / 2
     return end.how == "trapped" and "unreachable" in end.message and end.memory_bytes >= half
@@ -136,6 +139,7 @@ def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
     failed = end.how == "exited" and end.code != 0
     if not text and not failed:
         return {}
+    _check_number_of_values(text)
     try:
         parsed = _parse(text)
     except ValueError as error:
@@ -149,6 +153,23 @@ def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
     if failed:
         raise _exit_failure(end, invocation)
     return cast("Json", parsed.get("output", {}))
+
+
+def _check_number_of_values(text: bytes) -> None:
+    """Refuse what would keep every other thread waiting while it is parsed: a million small values.
+
+    Raises:
+        ResourceLimitExceeded: it has more than can be a value's.
+    """
+    if len(text) < _MAX_TOKENS:
+        return
+    for number, _ in enumerate(_TOKEN.finditer(text)):
+        if number >= _MAX_TOKENS:
+            configured = f"{_MAX_TOKENS} texts and separators"
+            raise ResourceLimitExceeded(
+                f"the connector printed more than {configured}",
+                details={"limit": "output_values", "configured": configured},
+            )
 
 
 def _exit_failure(end: RunEnd, invocation: Invocation) -> AileronError:
@@ -175,8 +196,12 @@ def _own_failure(told: Any, invocation: Invocation) -> AileronError:
 
 
 def _said(invocation: Invocation) -> str:
-    tail = bytes(invocation.stderr[-_STDERR_TAIL:]).decode("utf-8", "replace").strip()
-    return f"; it said: {tail}" if tail else ""
+    """Return what stderr holds, its beginning and its end if it is long: either may be the cause."""
+    text = bytes(invocation.stderr).strip()
+    if len(text) > 2 * _STDERR_PART:
+        left_out = len(text) - 2 * _STDERR_PART
+        text = text[:_STDERR_PART] + b" [... %d bytes ...] " % left_out + text[-_STDERR_PART:]
+    return f"; it said: {text.decode('utf-8', 'replace')}" if text else ""
 
 
 def _parse(text: bytes) -> dict[str, Any]:

@@ -164,3 +164,56 @@ def test_an_endless_message_is_cut(guest: Guest, call: Call, printing: Wat) -> N
     result = call(guest(printing('{"error": {"message": "' + "x" * 50_000 + '"}}')))
     assert result.failure is not None
     assert len(result.failure.message) == 2000
+
+
+def test_a_long_complaint_is_told_by_its_beginning_and_its_end(
+    guest: Guest, call: Call, printing: Wat
+) -> None:
+    """Go says why it panics first, Rust last; what is left out between is counted."""
+    said = "panic: first" + "." * 5000 + "last words"
+    result = call(guest(printing(said, fd=2, then="(call $exit (i32.const 3))")))
+    assert result.failure is not None
+    message = result.failure.message
+    assert message.startswith("the connector exited with 3; it said: panic: first...")
+    assert message.endswith("...last words")
+    assert f"[... {len(said) - 512} bytes ...]" in message
+
+
+@pytest.mark.parametrize(
+    "value", ["1,", "[],", "{},", '"",', '"k":1,', '"\\"",'], ids=["int", "list", "dict", "text", "key", "quote"]
+)  # fmt: skip
+def test_a_million_small_values_are_refused_before_they_are_parsed(
+    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str], value: str
+) -> None:
+    """Parsing 8 MiB of them stops every other thread for a second, and costs 40 times their size."""
+    size, unit = 7_000_000, len(value)
+    body = f"""(local $at i32) (local.set $at (i32.const 65536))
+      (loop $fill
+        (memory.copy (local.get $at) (i32.const 1024) (i32.const {unit}))
+        (local.set $at (i32.add (local.get $at) (i32.const {unit})))
+        (br_if $fill (i32.lt_u (local.get $at) (i32.const {65536 + size}))))
+      (call $print (i32.const 1) (i32.const 65536) (i32.const {size}))"""
+    result = call(guest(wat(body, data=escaped(value), pages=120)))
+    assert result.failure is not None
+    assert result.failure.class_ == "resource_limit_exceeded"
+    assert result.failure.details["limit"] == "output_values"
+
+
+@pytest.mark.parametrize("inside", ["a,b:[{", '\\"', "x"])
+def test_a_large_text_is_one_value_whatever_stands_in_it(
+    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str], inside: str
+) -> None:
+    """A table or a program as text holds a million commas and brackets."""
+    begin, end = '{"output": "', '"}'
+    times = 6_000_000 // len(inside)
+    body = f"""(local $at i32) (local.set $at (i32.const 65548))
+      (memory.copy (i32.const 65536) (i32.const 1024) (i32.const 12))
+      (loop $fill
+        (memory.copy (local.get $at) (i32.const 1036) (i32.const {len(inside)}))
+        (local.set $at (i32.add (local.get $at) (i32.const {len(inside)})))
+        (br_if $fill (i32.lt_u (local.get $at) (i32.const {65548 + times * len(inside)}))))
+      (memory.copy (local.get $at) (i32.const {1036 + len(inside)}) (i32.const 2))
+      (call $print (i32.const 1) (i32.const 65536) (i32.const {14 + times * len(inside)}))"""
+    result = call(guest(wat(body, data=escaped(begin + inside + end), pages=120)))
+    assert result.failure is None, result.failure
+    assert result.output == inside.replace('\\"', '"') * times
