@@ -56,6 +56,7 @@ class ConnectorStore:
     def __init__(self, home: Path) -> None:
         self._root = home / "store" / "connectors"
         self._by_hash = self._root / "sha256"
+        self._by_hash_text = str(self._by_hash)
         self._staging = self._root / "tmp"
         self._clock: Clock = SystemClock()
         self._checked: dict[str, tuple[object, ...]] = {}
@@ -176,12 +177,12 @@ class ConnectorStore:
             self._checked[hash_] = before
 
     def _signature(self, hash_: str) -> tuple[tuple[int, ...], ...] | None:
-        folder = self._folder(hash_)
+        # Plain strings: this is asked before every call.
+        folder = f"{self._by_hash_text}/{_digits(hash_)}/"
         try:
-            found = [(folder / name).stat(follow_symlinks=False) for name in (MODULE, MANIFEST)]
+            return _times(folder + MODULE), _times(folder + MANIFEST)
         except OSError:
             return None
-        return tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in found)
 
     def _settled(self, signature: tuple[tuple[int, ...], ...]) -> bool:
         newest = max(times[-1] for times in signature)
@@ -197,12 +198,7 @@ class ConnectorStore:
             return self._set_aside(self._folder(hash_))
 
     def _folder(self, hash_: str) -> Path:
-        algorithm, _, digits = hash_.partition(":")
-        if algorithm != "sha256" or not _HEX.fullmatch(digits):
-            raise NotFound(
-                f"{hash_!r} is not the hash of a connector; it must be sha256: and 64 hex digits"
-            )
-        return self._by_hash / digits
+        return self._by_hash / _digits(hash_)
 
     def _holds(self, hash_: str) -> bool:
         try:
@@ -246,6 +242,20 @@ class ConnectorStore:
         finally:
             shutil.rmtree(away, ignore_errors=True)
         return True
+
+
+def _digits(hash_: str) -> str:
+    algorithm, _, digits = hash_.partition(":")
+    if algorithm != "sha256" or not _HEX.fullmatch(digits):
+        raise NotFound(
+            f"{hash_!r} is not the hash of a connector; it must be sha256: and 64 hex digits"
+        )
+    return digits
+
+
+def _times(path: str) -> tuple[int, int, int, int, int]:
+    s = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - a Path costs more than the call
+    return s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
 
 
 def _label(origin: str, name: str) -> str:

@@ -64,7 +64,6 @@ class WasmConnector:
 
         The wall limit begins with the call; compiling a module that was not used before does not count.
         """
-        stdin = json.dumps({"op": op, "args": args}).encode("ascii")
         clock = self._engine.clock
         invocation = Invocation(
             manifest=self._manifest,
@@ -75,11 +74,11 @@ class WasmConnector:
             slots=self._engine.slots,
             ticker=self._engine.ticker,
             deadline=clock.monotonic() + limits.wall_seconds,
-            secrets=_texts(args),
+            secrets=lambda: _texts(args),
             stops_before=self._engine.stops,
         )
         try:
-            future = self._engine.submit(lambda: self._run(invocation, stdin))
+            future = self._engine.submit(lambda: self._run(invocation, op, args))
         except AileronError as error:
             return OpResult(failure=error.to_failure())
         return await _joined(future, lambda: invocation.stop("cancelled"))
@@ -116,14 +115,14 @@ class WasmConnector:
                 details={"expected": self._identity.hash, "computed": None},
             ) from error
 
-    def _run(self, invocation: Invocation, stdin: bytes) -> OpResult:
+    def _run(self, invocation: Invocation, op: str, args: JsonObject) -> OpResult:
         # Checked before every run, although what runs is in memory: a change on disk must not go unseen.
         self._check()
         began = invocation.clock.monotonic()
         try:
             pre = self._engine.prepare(self._identity.hash, self._module)
             invocation.deadline += invocation.clock.monotonic() - began
-            end = self._engine.run(pre, invocation, stdin)
+            end = self._engine.run(pre, invocation, _stdin(op, args))
         except AileronError as error:
             return OpResult(
                 failure=error.to_failure(),
@@ -136,13 +135,12 @@ class WasmConnector:
 
 async def _joined(future: Future[_T], stop: Callable[[], None]) -> _T:
     """Wait for a worker; cancelled, stop it, wait until it has ended, then pass the cancellation on."""
-    waiter = asyncio.wrap_future(future)
     try:
-        return await asyncio.shield(waiter)
+        return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         if not future.cancel():
             stop()
-            await _ended(waiter)
+            await _ended(asyncio.wrap_future(future))
         raise
 
 
@@ -155,6 +153,15 @@ async def _ended(waiter: asyncio.Future[_T]) -> None:
             continue
     if not waiter.cancelled():
         waiter.exception()
+
+
+def _stdin(op: str, args: JsonObject) -> bytes:
+    """Return a guest's input (FACTS C.6): text as it is, which also the simplest reader can read."""
+    given = {"op": op, "args": args}
+    try:
+        return json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(given).encode()
 
 
 def _texts(value: Json) -> frozenset[str]:

@@ -17,15 +17,11 @@ from typing import Any, TypeVar
 
 import wasmtime
 
-# Two things the Python package has no name for yet: input from bytes, and a callback at each epoch.
-from wasmtime import _bindings as bindings
-from wasmtime import _ffi as ffi
-
 from aileron_core.clock import Clock
 from aileron_core.connectors.outgoing import OutgoingClient
-from aileron_core.connectors.protocol import MIB
+from aileron_core.connectors.wasm.guest import EpochCallback, first_line, open_store, run_command
 from aileron_core.connectors.wasm.host import define_host
-from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, Invocation, RunEnd
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
@@ -35,14 +31,9 @@ __all__ = ["WasmEngine"]
 
 _THREADS = 32
 _SLICE_SECONDS = 0.05
-_MAX_TABLES = 4
-_MAX_TABLE_ELEMENTS = 1_000_000
-_LARGE_EXIT_CODE = "exit with invalid exit status outside of"
 _CONTINUE = 0  # WASMTIME_UPDATE_DEADLINE_CONTINUE
 
 _T = TypeVar("_T")
-_raw: Any = bindings
-_EpochCallback: Any = _raw._wasmtime_store_epoch_deadline_callback.argtypes[1]  # noqa: SLF001
 
 
 class WasmEngine:
@@ -86,7 +77,7 @@ class WasmEngine:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aileron-guest")
         self.ticker = EpochTicker(self._engine.increment_epoch)
         self.slots = GuestSlots(guests or os.cpu_count() or 1)
-        self._on_epoch = _EpochCallback(self._epoch)
+        self._on_epoch = EpochCallback(self._epoch)
 
     @property
     def clock(self) -> Clock:
@@ -186,30 +177,11 @@ class WasmEngine:
 
     def _run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
         with _wasmtime_errors("the connector could not be set up"):
-            store = self._store(invocation, stdin)
+            store = open_store(self._engine, invocation, stdin, self._on_epoch)
         try:
-            return _start(pre, store)
+            return run_command(pre, store)
         finally:
             store.close()
-
-    def _store(self, invocation: Invocation, stdin: bytes) -> wasmtime.Store:
-        wasi = wasmtime.WasiConfig()
-        data = ffi.bytes_to_capi(stdin)
-        bindings.wasi_config_set_stdin_bytes(wasi.ptr(), ctypes.byref(data))
-        wasi.stdout_custom = invocation.take_stdout
-        wasi.stderr_custom = invocation.take_stderr
-        store = wasmtime.Store(self._engine)
-        store.set_limits(
-            memory_size=invocation.limits.memory_mib * MIB,
-            table_elements=_MAX_TABLE_ELEMENTS,
-            instances=1,
-            tables=_MAX_TABLES,
-            memories=1,
-        )
-        store.set_wasi(wasi)
-        store.set_epoch_deadline(1)
-        bindings.wasmtime_store_epoch_deadline_callback(store.ptr(), self._on_epoch, None, _NO_FINALIZER)  # fmt: skip
-        return store
 
     def _current(self) -> Invocation:
         invocation: Invocation = self._local.invocation
@@ -234,44 +206,10 @@ class WasmEngine:
         return ctypes.cast(stop._consume(), ctypes.c_void_p).value or 0  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
-_NO_FINALIZER: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)()
-
-
-def _start(pre: wasmtime.InstancePre, store: wasmtime.Store) -> RunEnd:
-    try:
-        instance = pre.instantiate(store)
-    except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
-        return RunEnd(how="not_started", message=_first_line(error))
-    exports = instance.exports(store)
-    start, memory = exports.get("_start"), exports.get("memory")
-    if not isinstance(start, wasmtime.Func) or not isinstance(memory, wasmtime.Memory):
-        return RunEnd(how="not_started", message="it exports no _start or no memory")
-    try:
-        start(store)
-    except wasmtime.ExitTrap as error:
-        return RunEnd(how="exited", code=error.code, memory_bytes=memory.data_len(store))
-    except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
-        size = memory.data_len(store)
-        if _LARGE_EXIT_CODE in str(error):
-            return RunEnd(how="exited", code=UNKNOWN_CODE, memory_bytes=size)
-        return RunEnd(how="trapped", message=_first_line(error), memory_bytes=size)
-    return RunEnd(how="returned", memory_bytes=memory.data_len(store))
-
-
-def _first_line(error: Exception) -> str:
-    """Return what happened and why from wasmtime's report, without its backtrace."""
-    happened, _, why = str(error).partition("Caused by:")
-    lines = [line.strip() for line in happened.splitlines() if line.strip()]
-    causes = [line.strip() for line in why.splitlines() if line.strip()]
-    # A trap is wrapped in its backtrace; its cause alone says what it was.
-    first = lines[:1] if lines and "backtrace" not in lines[0] else []
-    return ": ".join([*first, *causes[-1:]])[:300] or "no reason given"
-
-
 @contextmanager
 def _wasmtime_errors(what: str) -> Generator[None]:
     """Turn what wasmtime raises into an error of ours."""
     try:
         yield
     except (wasmtime.WasmtimeError, wasmtime.Trap) as error:
-        raise ConnectorRuntimeError(f"{what}: {_first_line(error)}") from error
+        raise ConnectorRuntimeError(f"{what}: {first_line(error)}") from error

@@ -1,4 +1,4 @@
-"""What a guest can call: `aileron_host` (FACTS C.1) and a `poll_oneoff` that can be stopped.
+"""What a guest can call: `aileron_host` (FACTS C.1) and the two of WASI's functions that are ours.
 
 A function here never raises: wasmtime keeps the last Python exception in one global, so one that
 is raised in one thread surfaces in another guest's (measured: 8 % of innocent calls). Whatever goes
@@ -10,17 +10,24 @@ from collections.abc import Callable
 
 import wasmtime
 
-from aileron_core.connectors.module_shape import HOST_MODULE
+from aileron_core.connectors.module_shape import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
 from aileron_core.connectors.permission import check_credential, check_method, check_target
 from aileron_core.connectors.target import parse_target
 from aileron_core.connectors.wasm.envelope import Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
 from aileron_core.connectors.wasm.wasi import (
     EVENT_BYTES,
+    FAULT,
+    INVAL,
     MAX_SUBSCRIPTIONS,
+    MAX_VECTORS,
     SUBSCRIPTION_BYTES,
+    SUCCESS,
+    VECTOR_BYTES,
     poll,
+    write_output,
 )
 from aileron_core.errors import ConnectorRuntimeError, OpFailed
 
@@ -31,7 +38,6 @@ _guest_log = logging.getLogger("aileron.connector")
 
 _I32 = wasmtime.ValType.i32()
 _OK, _FAILED, _MALFORMED = 0, -1, -2
-_FAULT, _INVAL = 21, 28  # errno of WASI preview 1
 _MAX_ENVELOPE = 32 * 1024 * 1024
 _MAX_LOG_LINES = 200
 _MAX_LOG_LINE = 500
@@ -57,7 +63,8 @@ def define_host(linker: wasmtime.Linker, current: Current, outgoing: OutgoingCli
         (HOST_MODULE, "http_response_size", 0, 1, functions.http_response_size),
         (HOST_MODULE, "http_response_status", 0, 1, functions.http_response_status),
         (HOST_MODULE, "http_response_read", 2, 1, functions.http_response_read),
-        ("wasi_snapshot_preview1", "poll_oneoff", 4, 1, functions.poll_oneoff),
+        (WASI_MODULE, "poll_oneoff", 4, 1, functions.poll_oneoff),
+        (WASI_MODULE, "fd_write", 4, 1, functions.fd_write),
     )
     for module, name, parameters, results, function in table:
         type_ = wasmtime.FuncType([_I32] * parameters, [_I32] * results)
@@ -75,10 +82,11 @@ class _HostFunctions:
         """Take a line for the log."""
         invocation = self._current()
         try:
-            level = _read(caller, where[0], where[1], 16)
-            line = _read(caller, where[2], where[3], _MAX_LOG_LINE)
+            memory = GuestMemory(caller)
+            level = memory.read(where[0], where[1], 16)
+            line = memory.read(where[2], where[3], _MAX_LOG_LINE)
             if level is not None and line is not None:
-                _log_line(invocation, level, line, _unsigned(where[3]))
+                _log_line(invocation, level, line, unsigned(where[3]))
         except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
             _fault(invocation, error)
 
@@ -108,8 +116,8 @@ class _HostFunctions:
         try:
             if invocation.response is None:
                 return _FAILED
-            part = invocation.response[: _unsigned(length)]
-            return len(part) if _write(caller, pointer, part) else _FAILED
+            part = invocation.response[: unsigned(length)]
+            return len(part) if GuestMemory(caller).write(pointer, part) else _FAILED
         except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
             _fault(invocation, error)
             return _FAILED
@@ -120,20 +128,37 @@ class _HostFunctions:
         """Wait as WASI's function does, but no longer than the guest may live."""
         invocation = self._current()
         try:
-            wishes = _unsigned(count)
+            wishes = unsigned(count)
             if not 1 <= wishes <= MAX_SUBSCRIPTIONS:
-                return _INVAL
-            size = wishes * SUBSCRIPTION_BYTES
-            subscriptions = _read(caller, source, size, size)
-            if subscriptions is None or len(subscriptions) != size:
-                return _FAULT
+                return INVAL
+            memory, size = GuestMemory(caller), wishes * SUBSCRIPTION_BYTES
+            subscriptions = memory.read(source, size, size)
+            if subscriptions is None:
+                return FAULT
             events = poll(invocation, subscriptions)
             number = (len(events) // EVENT_BYTES).to_bytes(4, "little")
-            fits = _write(caller, target, events) and _write(caller, written, number)
+            fits = memory.write(target, events) and memory.write(written, number)
         except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
             _fault(invocation, error)
-            return _FAULT
-        return _OK if fits else _FAULT
+            return FAULT
+        return SUCCESS if fits else FAULT
+
+    def fd_write(
+        self, caller: wasmtime.Caller, descriptor: int, vectors: int, count: int, written: int
+    ) -> int:
+        """Take output; of more parts than anybody writes at once only the first count, as in POSIX."""
+        invocation = self._current()
+        try:
+            memory, size = GuestMemory(caller), min(unsigned(count), MAX_VECTORS) * VECTOR_BYTES
+            table = memory.read(vectors, size, size)
+            if table is None:
+                return FAULT
+            error, taken = write_output(invocation, descriptor, memory, table)
+            fits = memory.write(written, taken.to_bytes(4, "little"))
+        except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
+            _fault(invocation, error)
+            return FAULT
+        return error if fits else FAULT
 
     def _http_request(
         self, caller: wasmtime.Caller, invocation: Invocation, pointer: int, length: int
@@ -142,9 +167,9 @@ class _HostFunctions:
         invocation.response_status = -1
         if not invocation.count_request():
             return _FAILED
-        data = _read(caller, pointer, length, _MAX_ENVELOPE)
+        data = GuestMemory(caller).read(pointer, length, _MAX_ENVELOPE)
         try:
-            if data is None or len(data) != _unsigned(length):
+            if data is None or len(data) != unsigned(length):
                 raise ValueError("the request lies outside the connector's memory or is too large")
             envelope = read_envelope(data)
             self._check(invocation, envelope)
@@ -192,35 +217,6 @@ class _HostFunctions:
         invocation.response = answer.body
         invocation.response_status = answer.status
         invocation.last_status = answer.status
-
-
-def _unsigned(value: int) -> int:
-    return value & 0xFFFFFFFF
-
-
-def _memory(caller: wasmtime.Caller) -> wasmtime.Memory | None:
-    memory = caller.get("memory")
-    return memory if isinstance(memory, wasmtime.Memory) else None
-
-
-def _read(caller: wasmtime.Caller, pointer: int, length: int, limit: int) -> bytes | None:
-    """Return up to *limit* bytes of the guest's range; None if the range leaves its memory."""
-    memory = _memory(caller)
-    start, size = _unsigned(pointer), _unsigned(length)
-    if memory is None or start + size > memory.data_len(caller):
-        return None
-    return bytes(memory.read(caller, start, start + min(size, limit)))
-
-
-def _write(caller: wasmtime.Caller, pointer: int, data: bytes) -> bool:
-    """Copy *data* into the guest's memory; False if it does not fit there."""
-    memory = _memory(caller)
-    start = _unsigned(pointer)
-    if memory is None or start + len(data) > memory.data_len(caller):
-        return False
-    if data:
-        memory.write(caller, data, start)
-    return True
 
 
 def _fault(invocation: Invocation, error: BaseException) -> None:

@@ -1,6 +1,5 @@
 """One run of a guest: what it was given, what it said, what stops it."""
 
-import errno
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ class Invocation:
         slots: the turns that guests take.
         ticker: what interrupts it while it has its turn.
         deadline: monotonic seconds at which the run is over.
-        secrets: texts of the arguments, struck out of what the guest logs.
+        secrets: gives the texts of the arguments, struck out of what the guest logs.
         stops_before: how often all guests had been stopped when it was called.
     """
 
@@ -62,7 +61,7 @@ class Invocation:
         slots: GuestSlots,
         ticker: EpochTicker,
         deadline: float,
-        secrets: frozenset[str] = frozenset(),
+        secrets: Callable[[], frozenset[str]] = frozenset,
         stops_before: int = 0,
     ) -> None:
         self.manifest = manifest
@@ -72,8 +71,8 @@ class Invocation:
         self.deadline = deadline
         self.stops_before = stops_before
         self._on_request = on_request
-        # Longest first, so that no text hides a part of a longer one.
-        self._secrets = sorted((text for text in secrets if text), key=len, reverse=True)
+        self._find_secrets = secrets
+        self._secrets: list[str] | None = None
         self._slots = slots
         self._ticker = ticker
         self._in_guest = False
@@ -169,22 +168,21 @@ class Invocation:
             self.stop("requests")
         return self.requests_asked <= self.limits.requests
 
-    def take_stdout(self, data: bytes) -> int | None:
-        """Keep output of the guest; a negative errno once there is too much."""
-        if len(self.stdout) + len(data) > self.limits.stdout_bytes:
-            self.stdout_overflow = True
-            return -errno.ENOSPC
-        self.stdout += data
-        return None
+    @property
+    def stdout_room(self) -> int:
+        """Return how many bytes of output may still come."""
+        return self.limits.stdout_bytes - len(self.stdout)
 
-    def take_stderr(self, data: bytes) -> int | None:
-        """Keep the beginning of what the guest complains of, where the cause stands."""
-        room = self.limits.stderr_bytes - len(self.stderr)
-        self.stderr += data[: max(room, 0)]
-        return None
+    @property
+    def stderr_room(self) -> int:
+        """Return how many bytes of complaint are still kept: its beginning, where the cause stands."""
+        return self.limits.stderr_bytes - len(self.stderr)
 
     def strike_out(self, text: str) -> str:
         """Return *text* without the arguments of this run."""
+        if self._secrets is None:
+            # Longest first, so that no text hides a part of a longer one.
+            self._secrets = sorted(filter(None, self._find_secrets()), key=len, reverse=True)
         for secret in self._secrets:
             text = text.replace(secret, "[argument]")
         return text

@@ -1,8 +1,9 @@
-"""The one WASI call that is ours: `poll_oneoff`, so that a guest asleep can be stopped.
+"""The WASI calls that are ours: `poll_oneoff` and `fd_write`.
 
 wasmtime's own sleeps in Rust, where no epoch and no other thread reaches it (a guest that asked
-for 3 s was back after 3 s whatever its limit). Layouts: WASI preview 1, `subscription` (48 bytes)
-and `event` (32 bytes).
+for 3 s was back after 3 s whatever its limit). Its own output comes through threads of another
+runtime, which costs as much as the rest of a small guest. Layouts: WASI preview 1, `subscription`
+(48 bytes), `event` (32 bytes), `ciovec` (8 bytes).
 """
 
 import struct
@@ -11,17 +12,34 @@ from dataclasses import dataclass
 from typing import Final
 
 from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.memory import GuestMemory
 
-__all__ = ["EVENT_BYTES", "MAX_SUBSCRIPTIONS", "SUBSCRIPTION_BYTES", "poll"]
+__all__ = [
+    "EVENT_BYTES",
+    "FAULT",
+    "INVAL",
+    "MAX_SUBSCRIPTIONS",
+    "MAX_VECTORS",
+    "SUBSCRIPTION_BYTES",
+    "SUCCESS",
+    "VECTOR_BYTES",
+    "poll",
+    "write_output",
+]
 
 SUBSCRIPTION_BYTES: Final = 48
 EVENT_BYTES: Final = 32
+VECTOR_BYTES: Final = 8
 MAX_SUBSCRIPTIONS: Final = 1024
+MAX_VECTORS: Final = 1024
+SUCCESS, INVAL, FAULT = 0, 28, 21
 
 _CLOCK, _FD_READ, _FD_WRITE = 0, 1, 2
 _REALTIME, _MONOTONIC = 0, 1
 _ABSOLUTE = 1
-_SUCCESS, _BADF, _INVAL, _NOTSUP = 0, 8, 28, 58
+_BADF, _NOSPC, _NOTSUP = 8, 51, 58
+_STDOUT, _STDERR = 1, 2
+_MOST_AT_ONCE = 0x7FFFFFFF
 _NANOSECONDS = 1_000_000_000
 
 
@@ -30,7 +48,7 @@ class _Wish:
     userdata: int
     kind: int
     seconds: float = 0.0
-    error: int = _SUCCESS
+    error: int = SUCCESS
 
 
 def poll(invocation: Invocation, subscriptions: bytes) -> bytes:
@@ -54,13 +72,40 @@ def poll(invocation: Invocation, subscriptions: bytes) -> bytes:
     return b"".join(_event(wish) for wish in wishes if wish.seconds <= shortest)
 
 
+def write_output(
+    invocation: Invocation, descriptor: int, memory: GuestMemory, vectors: bytes
+) -> tuple[int, int]:
+    """Take what *vectors* name for stdout or stderr; return an errno and how many bytes were taken.
+
+    Parts may overlap, so that a few bytes of table name gigabytes: no part is copied for which
+    there is no room.
+    """
+    if descriptor not in (_STDOUT, _STDERR):
+        return _BADF, 0
+    taken = 0
+    for pointer, size in struct.iter_unpack("<II", vectors):
+        if taken + size > _MOST_AT_ONCE:
+            break
+        room = invocation.stdout_room if descriptor == _STDOUT else invocation.stderr_room
+        if descriptor == _STDOUT and size > room:
+            invocation.stdout_overflow = True
+            return _NOSPC, taken
+        part = memory.read(pointer, size, room)
+        if part is None:
+            return FAULT, taken
+        kept = invocation.stdout if descriptor == _STDOUT else invocation.stderr
+        kept += part
+        taken += size
+    return SUCCESS, taken
+
+
 def _read(invocation: Invocation, entry: bytes) -> _Wish:
     userdata, kind = struct.unpack_from("<QB", entry)
     if kind in (_FD_READ, _FD_WRITE):
         (descriptor,) = struct.unpack_from("<I", entry, 16)
-        return _Wish(userdata=userdata, kind=kind, error=_SUCCESS if descriptor < 3 else _BADF)
+        return _Wish(userdata=userdata, kind=kind, error=SUCCESS if descriptor < 3 else _BADF)
     if kind != _CLOCK:
-        return _Wish(userdata=userdata, kind=kind, error=_INVAL)
+        return _Wish(userdata=userdata, kind=kind, error=INVAL)
     clock, timeout, _, flags = struct.unpack_from("<IxxxxQQH", entry, 16)
     if clock not in (_REALTIME, _MONOTONIC):
         return _Wish(userdata=userdata, kind=kind, error=_NOTSUP)

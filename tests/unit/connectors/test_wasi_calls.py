@@ -1,0 +1,175 @@
+"""What a program finds in its surroundings, and the calls of WASI that are ours: fd_write, poll_oneoff."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.protocol import MIB, Limits, OpResult
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+
+Guest = Callable[..., WasmConnector]
+Call = Callable[..., OpResult]
+Wat = Callable[..., str]
+
+WASI = '(import "wasi_snapshot_preview1" "{name}" (func ${name} (param {types}) (result i32)))'
+BADF, FAULT, NOSPC = 8, 21, 51
+
+
+def wanting(name: str, types: str) -> str:
+    return WASI.format(name=name, types=types)
+
+
+def is_(expression: str, number: int) -> str:
+    """Crash unless *expression* is *number*."""
+    return f"(if (i32.ne {expression} (i32.const {number})) (then unreachable))"
+
+
+def vectors(*parts: tuple[int, int]) -> str:
+    """Put a table of parts (where, how long) at 256."""
+    return "".join(
+        f"(i32.store (i32.const {256 + 8 * n}) (i32.const {where}))"
+        f"(i32.store (i32.const {260 + 8 * n}) (i32.const {size}))"
+        for n, (where, size) in enumerate(parts)
+    )
+
+
+def written(fd: int, count: int, into: int = 8) -> str:
+    return (
+        f"(call $fd_write (i32.const {fd}) (i32.const 256) (i32.const {count}) (i32.const {into}))"
+    )
+
+
+def ended_well(result: OpResult) -> Any:
+    assert result.failure is None, result.failure
+    return result.output
+
+
+def test_a_program_has_a_name_and_nothing_else(guest: Guest, call: Call, wat: Wat) -> None:
+    """One argument, its own name: Go's flag package and others index argv without a look."""
+    body = (
+        is_("(call $args_sizes_get (i32.const 16) (i32.const 20))", 0)
+        + is_("(i32.load (i32.const 16))", 1)
+        + is_("(call $args_get (i32.const 24) (i32.const 64))", 0)
+        + "(i64.store (i32.const 96) (i64.load (i32.const 64)))"
+        + is_("(i32.load8_u (i32.const 72))", ord("r"))
+        + is_("(i32.load8_u (i32.const 73))", 0)
+        + is_("(call $environ_sizes_get (i32.const 16) (i32.const 20))", 0)
+        + is_("(i32.load (i32.const 16))", 0)
+        + is_("(call $fd_prestat_get (i32.const 3) (i32.const 16))", BADF)
+    )
+    imports = (
+        wanting("args_sizes_get", "i32 i32")
+        + wanting("args_get", "i32 i32")
+        + wanting("environ_sizes_get", "i32 i32")
+        + wanting("fd_prestat_get", "i32 i32")
+    )
+    ended_well(call(guest(wat(body, imports=imports))))
+
+
+def test_parts_of_output_are_one_output(
+    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
+) -> None:
+    """A libc flushes a buffer and what did not fit it in one call; an empty part is a part."""
+    text = '{"output": "one, two"}'
+    body = vectors((1024, 10), (1, 0), (1034, len(text) - 10)) + is_(written(1, 3), 0)
+    body += is_("(i32.load (i32.const 8))", len(text))
+    assert ended_well(call(guest(wat(body, data=escaped(text))))) == "one, two"
+
+
+@pytest.mark.parametrize(
+    ("fd", "parts", "count", "into", "error"),
+    [
+        (0, ((0, 1),), 1, 8, BADF),
+        (3, ((0, 1),), 1, 8, BADF),
+        (-1, ((0, 1),), 1, 8, BADF),
+        (1, ((65530, 7),), 1, 8, FAULT),
+        (1, ((-1, 1),), 1, 8, FAULT),
+        (2, ((0, 1), (65536, 1)), 2, 8, FAULT),
+        (1, ((0, 0),), 1, 65534, FAULT),
+        (1, ((0, 0),), -1, 8, 0),
+        (1, (), 0, 8, 0),
+    ],
+)
+def test_output_with_wild_numbers_is_an_error_number(
+    guest: Guest, call: Call, wat: Wat, fd: int, parts: tuple[tuple[int, int], ...], count: int, into: int, error: int
+) -> None:  # fmt: skip
+    """A descriptor nobody opened, a part outside memory, a result that has no room: an errno each."""
+    ended_well(call(guest(wat(vectors(*parts) + is_(written(fd, count, into), error)))))
+
+
+def test_parts_that_overlap_cost_no_more_than_there_is_room(
+    guest: Guest, call: Call, wat: Wat
+) -> None:
+    """A table of 8 kB names 64 GiB: the host copies what it keeps and nothing else."""
+    table = """(local $i i32) (loop $next
+      (i32.store (i32.add (i32.const 4096) (i32.mul (local.get $i) (i32.const 8))) (i32.const 0))
+      (i32.store (i32.add (i32.const 4100) (i32.mul (local.get $i) (i32.const 8))) (i32.const 60000000))
+      (br_if $next (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 1024))))"""
+    flood = "(call $fd_write (i32.const {}) (i32.const 4096) (i32.const 1024) (i32.const 8))"
+    connector = guest(
+        wat(table + is_(flood.format(2), 0) + is_(flood.format(1), NOSPC), pages=1000)
+    )
+    call(guest(wat("")))
+    began = time.monotonic()
+    result = call(connector)
+    assert time.monotonic() - began < 5
+    assert result.failure is not None
+    assert result.failure.details == {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
+
+
+def test_what_fits_is_taken_before_what_does_not(
+    guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
+) -> None:
+    """The number of bytes taken is told, as of any write."""
+    body = vectors((1024, 30), (1024, 100)) + is_(written(1, 2), NOSPC)
+    body += is_("(i32.load (i32.const 8))", 30)
+    result = call(guest(wat(body)), limits=Limits(stdout_bytes=120))
+    assert result.failure is not None
+    assert result.failure.details["limit"] == "stdout"
+
+
+def test_a_sleep_until_a_time_of_the_guests_own_clock_lasts_until_then(
+    guest: Guest, call: Call, wat: Wat, make_engine: Callable[..., WasmEngine]
+) -> None:
+    """Although it was compiled, and waited, between its call and its start."""
+    body = (
+        is_("(call $clock_time_get (i32.const 1) (i64.const 1) (i32.const 16))", 0)
+        + "(i64.store (i32.const 64) (i64.const 7)) (i32.store (i32.const 80) (i32.const 1))"
+        + "(i64.store (i32.const 88) (i64.add (i64.load (i32.const 16)) (i64.const 300000000)))"
+        + "(i32.store16 (i32.const 104) (i32.const 1))"
+        + is_("(call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512))", 0)
+        + is_("(call $clock_time_get (i32.const 1) (i64.const 1) (i32.const 24))", 0)
+        + "(if (i64.lt_u (i64.load (i32.const 24)) (i64.load (i32.const 88))) (then unreachable))"
+    )
+    padding = "".join(f"(func (result i32) (i32.const {n}))" for n in range(4000))
+    text = wat(body, imports=wanting("clock_time_get", "i32 i64 i32"))
+    connector = guest(text.replace("(func $print", padding + "(func $print", 1), on=make_engine())
+    began = time.monotonic()
+    ended_well(call(connector))
+    assert time.monotonic() - began >= 0.3
+
+
+def test_input_is_text_as_it_is_and_half_a_pair_as_json_spells_it(
+    guest: Guest, call: Call, echo: str, wat: Wat
+) -> None:
+    """UTF-8, so that the simplest reader of JSON can read it; what has no UTF-8 form arrives too."""
+    args = {"é": "ü€😀\u2028\u0000"}
+    assert ended_well(call(guest(echo), args=args))["args"] == args
+    lengths = wat(
+        """(local $n i32)
+        (i32.store (i32.const 0) (i32.const 4096)) (i32.store (i32.const 4) (i32.const 30000))
+        (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+        (call $exit (i32.load (i32.const 8)))"""
+    )
+
+    def size(args: dict[str, str]) -> str:
+        failure = call(guest(lengths), op="x", args=args).failure
+        assert failure is not None
+        return failure.message.removeprefix("the connector exited with ")
+
+    raw, spelled = '{"op": "x", "args": {"a": "ü"}}', r'{"op": "x", "args": {"a": "\ud800"}}'
+    assert size({"a": "ü"}) == str(len(raw.encode()))
+    assert size({"a": "\ud800"}) == str(len(spelled))
