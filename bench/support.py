@@ -1,5 +1,6 @@
 """What the measurements share: a home with a no-op action, a running console, figures with their spread."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -98,6 +99,15 @@ def serving(path: Path) -> Iterator[dict[str, str]]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
+
+
+def core_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop of the kind that the core runs on."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def milliseconds(values: Sequence[float]) -> str:
