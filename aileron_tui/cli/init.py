@@ -70,8 +70,8 @@ _EXAMPLE = (
     "    {0}",
     "    {1}",
     "    {2}",
-    "The console shows what lies in the home. Take in the connector first (end, then t), then the",
-    "actions (t): nothing counts before. Then make the call. The console shows the draft as the mail",
+    "The console shows what lies in the home. t takes in what is selected: the connector first, then",
+    "the actions; nothing counts before. Then make the call. The console shows the draft as the mail",
     "service has it; a sends it, d says no.",
 )
 

@@ -1,0 +1,72 @@
+"""The built wheel, and environments outside the checkout that hold it."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+__all__ = ["ROOT", "Installed", "build_sdist", "build_wheel", "new_environment"]
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str | Path, **more: object) -> str:
+    """Run a tool to its end and return what it printed; its own words are in the failure."""
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False, **more
+    )  # type: ignore[call-overload]
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def build_wheel(source: Path, folder: Path) -> Path:
+    """Build the wheel of *source* as `pip install .` does, and return it."""
+    isolated = () if find_spec("hatchling") is None else ("--no-build-isolation",)
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", *isolated, "-w", folder, source)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def build_sdist(source: Path, folder: Path) -> Path:
+    """Build the source distribution of *source* and return it."""
+    python = Path(sys.executable)
+    if find_spec("hatchling") is None:
+        python = new_environment(folder / "builder")
+        pip = (sys.executable, "-m", "pip", "--python", str(python))
+        run(*pip, "install", "-q", "hatchling>=1.27")
+    call = "from hatchling.build import build_sdist; import sys; build_sdist(sys.argv[1])"
+    run(python, "-c", call, folder, cwd=source)
+    (made,) = folder.glob("*.tar.gz")
+    return made
+
+
+def new_environment(folder: Path) -> Path:
+    """Make an empty virtual environment and return its Python."""
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    return folder / "bin" / "python"
+
+
+class Installed:
+    """A virtual environment with the wheel in it; what it depends on is lent by this one.
+
+    Aileron itself is the wheel's alone: the folder is a plain entry of the path, so the editable
+    install that lies there is not read.
+    """
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        self.folder = folder
+        self.python = new_environment(folder)
+        pip = (sys.executable, "-m", "pip", "--python", str(self.python))
+        run(*pip, "install", "-q", "--no-deps", "--no-index", wheel)
+        self.packages = next((folder / "lib").glob("python*/site-packages"))
+        lent = Path(click.__file__).parents[1]
+        (self.packages / "lent.pth").write_text(f"{lent}\n", encoding="utf-8")
+        self.bin = folder / "bin"
+
+    def environment(self, home: Path, **more: str) -> dict[str, str]:
+        """Return what a person's shell would hold, and nothing of this process's own."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        return {**kept, "HOME": str(home.parent), "AILERON_HOME": str(home), **more}

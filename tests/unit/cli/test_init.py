@@ -1,0 +1,143 @@
+"""A home to begin with: what `aileron init` makes, keeps and says."""
+
+import json
+import re
+import shlex
+import socket
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from aileron_core import settings
+from aileron_core.settings import Settings, load_settings
+from aileron_tui.cli.commands import aileron
+from aileron_tui.cli.suite import EXAMPLE_DRAFT, EXAMPLE_HOST, examples, settings_text
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run(*words: str, code: int = 0, env: dict[str, str] | None = None) -> str:
+    done = CliRunner().invoke(aileron, words, prog_name="aileron", env=env)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def made(home: Path, *words: str) -> dict[str, Any]:
+    return json.loads(run("init", *words, "--json", "--home", str(home)))
+
+
+def test_a_home_is_made_with_settings_and_nothing_that_counts(tmp_path: Path) -> None:
+    """0700, with config.toml 0600, an empty folder of actions, and no database yet."""
+    home = tmp_path / "home"
+    said = made(home)
+    assert (said["home"], said["config"], said["example"]) == (str(home), "made", None)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert stat.S_IMODE((home / "config.toml").stat().st_mode) == 0o600
+    assert list((home / "actions").iterdir()) == []
+    assert not (home / "aileron.db").exists()
+
+
+def test_the_settings_that_are_made_change_nothing(tmp_path: Path) -> None:
+    """As they are written, the defaults hold."""
+    made(tmp_path / "home")
+    assert load_settings(tmp_path / "home" / "config.toml") == Settings()
+
+
+def test_every_setting_stands_there_with_its_default(tmp_path: Path) -> None:
+    """A setting that Aileron knows and the file does not name, or with another default, is found here."""
+    text = re.sub(r"^#(?=[a-z])", "", settings_text(), flags=re.MULTILINE)
+    (tmp_path / "config.toml").write_text(text)
+    assert load_settings(tmp_path / "config.toml") == Settings()
+    named = {section: frozenset(table) for section, table in tomllib.loads(text).items()}
+    assert named == dict(settings._KEYS), "name each setting in aileron_tui/suite/config.toml"
+
+
+def test_a_second_call_keeps_what_is_there(tmp_path: Path) -> None:
+    """The person's settings stay; the example is added to them."""
+    home = tmp_path / "home"
+    made(home)
+    (home / "config.toml").write_text('[log]\nlevel = "debug"\n')
+    said = made(home, "--example")
+    assert said["config"] == "kept"
+    assert (home / "config.toml").read_text() == '[log]\nlevel = "debug"\n'
+    assert made(home, "--example")["example"] == said["example"]
+    assert len(list((home / "actions").iterdir())) == 3
+
+
+def test_settings_that_cannot_be_used_are_told_at_once(tmp_path: Path) -> None:
+    """Not only when the console starts."""
+    home = tmp_path / "home"
+    made(home)
+    (home / "config.toml").write_text("[log]\nlevel = 5\n")
+    assert "log.level" in run("init", "--home", str(home), code=1)
+
+
+def test_the_folder_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    """Exit 1 and a sentence."""
+    (tmp_path / "theirs.cfg").write_text("")
+    assert "another program" in run("init", "--home", str(tmp_path), code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs.cfg"]
+
+
+def test_the_example_is_the_repositorys_own(tmp_path: Path) -> None:
+    """The connector and the actions over it, held back; what is shipped is what is tested."""
+    home = tmp_path / "home"
+    said = made(home, "--example")["example"]
+    assert said == {
+        "connector": "local://aileron/mail-drafts@0.1.0",
+        "actions": ["get-draft", "list-drafts", "send-draft"],
+    }
+    listed = json.loads(run("action", "list", "--json", "--home", str(home)))
+    assert {item["state"] for item in listed["items"]} == {"held_back"}
+    for part in ("actions", "mailbox", "connector/connector.wasm", "connector/manifest.toml"):
+        assert (examples() / part).resolve() == (ROOT / "examples" / part).resolve()
+
+
+@pytest.mark.parametrize("example", [(), ("--example",)])
+def test_the_lines_that_it_prints_are_commands(tmp_path: Path, example: tuple[str, ...]) -> None:
+    """Each can be pasted into a shell; a home that Aileron would not find by itself is named."""
+    home = tmp_path / "a home; with $(odd) name"
+    text = run("init", *example, "--home", str(home))
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("aileron ")]
+    assert lines == made(home, *example)["next"]
+    assert len(lines) == (3 if example else 4)
+    for line in lines:
+        words = shlex.split(line)
+        if words != ["aileron", "example"]:
+            assert words[words.index("--home") + 1] == str(home)
+        run(*words[1:], "--help")
+    own = run("init", *example, env={"HOME": str(tmp_path), "AILERON_HOME": ""})
+    assert "--home" not in own
+
+
+def test_the_draft_that_it_names_is_in_the_service(tmp_path: Path) -> None:
+    """`aileron example` prints how to lead the console to it, and has that draft."""
+    with subprocess.Popen(
+        [sys.executable, "-I", "-m", "aileron_tui.cli", "example", "--port", "0", "--json"],
+        stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+    ) as service:  # fmt: skip
+        assert service.stdout is not None
+        said = json.loads(service.stdout.readline())
+        assert said["route"] == f"{EXAMPLE_HOST}=127.0.0.1:{said['url'].rpartition(':')[2]}"
+        import urllib.request
+
+        with urllib.request.urlopen(f"{said['url']}/_state", timeout=10) as answer:
+            drafts = json.load(answer)["drafts"]
+        assert drafts[0]["id"] == EXAMPLE_DRAFT
+        service.terminate()
+        assert service.wait(10) == 0
+
+
+def test_a_port_that_is_taken_is_a_sentence() -> None:
+    """With what to do instead."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        text = run("example", "--port", port, code=1)
+    assert f"Port {port} of 127.0.0.1 cannot be had" in text
+    assert "--route" in text
