@@ -52,13 +52,11 @@ def all_pins(connection: sqlite3.Connection) -> list[Pin]:
     A row that another program inserted, or put back after a person had held it back, takes nothing in.
     """
     newest = _newest(connection)
-    found = connection.execute(
-        "SELECT kind, name, digest, taken_at, taken_by, last_record FROM pins"
-    )
+    found = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
     return [
         Pin(kind=kind, name=name, digest=digest, taken_at=at, taken_by=by)
-        for kind, name, digest, at, by, last in found
-        if newest.get((kind, name)) == (TAKEN_IN, digest, last)
+        for kind, name, digest, at, by in found
+        if newest.get((kind, name)) == (TAKEN_IN, digest)
     ]
 
 
@@ -66,23 +64,23 @@ def held_back(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     """Return (kind, name, digest) of what a person held back and has not taken in again since."""
     return {
         (kind, name, digest)
-        for (kind, name), (event, digest, _) in _newest(connection).items()
+        for (kind, name), (event, digest) in _newest(connection).items()
         if event == HELD_BACK
     }
 
 
-def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[str, str, int]]:
-    """Return event, digest and number of the newest record about each (kind, name)."""
-    newest: dict[tuple[str, str], tuple[str, str, int]] = {}
+def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[str, str]]:
+    """Return event and digest of the newest record about each (kind, name)."""
+    newest: dict[tuple[str, str], tuple[str, str]] = {}
     # `run IS NULL` first: an index finds these few among all the records of runs.
-    for seq, event, body in connection.execute(
-        "SELECT seq, event, body FROM audit WHERE run IS NULL AND event IN (?, ?) ORDER BY seq",
+    for event, body in connection.execute(
+        "SELECT event, body FROM audit WHERE run IS NULL AND event IN (?, ?) ORDER BY seq",
         (TAKEN_IN, HELD_BACK),
     ):
         said = _said(body)
         kind, name, digest = said.get("kind"), said.get("name"), said.get("digest")
         if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
-            newest[kind, name] = (event, digest, seq)
+            newest[kind, name] = (event, digest)
     return newest
 
 

@@ -147,6 +147,34 @@ def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path
         run(story(mailbox))
 
 
+def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(home: Path) -> None:
+    """WIRE: an equal call is attached while the end is undelivered; nobody read that answer."""
+    furnish(home)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            app = create_app(core.plane)
+            state = {"plane": core.plane, "draining": app.state.draining}
+            path = f"/v1/action-approvals/{view.approval_id}/result?wait=60"
+            poll = asyncio.get_running_loop().create_task(
+                asgi_call(app, state=state)("GET", path, None, core.token)
+            )
+            waits = core.plane.news.waiters._waits
+            while not waits:
+                await asyncio.sleep(0)
+            poll.cancel()
+            await asyncio.gather(poll, return_exceptions=True)
+            await core.plane.desk.deny(view.approval_id, "no")
+            while waits.get(view.approval_id) and waits[view.approval_id].calls:
+                await asyncio.sleep(0)
+            assert (await core.call()).attached
+            assert await core.records("run.delivered") == []
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+
+
 def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) -> None:
     """C5: the agent got its pending message; asking for the status is waiting again."""
     furnish(home)

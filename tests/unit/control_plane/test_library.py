@@ -58,6 +58,10 @@ def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(home
             assert [each.name for each in told.held_back] == ["get-draft"]
             with pytest.raises(Conflict, match="held back"):
                 await core.call("get-draft", {"id": "r-1"})
+            query = "SELECT name FROM pins WHERE kind = 'action' ORDER BY name"
+            rows = await core.plane.database.read(lambda c: c.execute(query).fetchall())
+            assert rows == [("list-drafts.md",), ("send-draft.md",)]
+            assert (await core.plane.audit.verify()).problems == ()
             (record,) = await core.records("library.held_back")
             assert (record["actor"], record["kind"], record["name"]) == (
                 "person",

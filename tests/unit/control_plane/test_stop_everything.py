@@ -141,6 +141,29 @@ def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> N
         run(story(mailbox))
 
 
+def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
+    """C4: 32 guests run at once; the runs of those behind them have begun, and end without one."""
+    furnish(home)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            mailbox.control(delay_seconds={"get": 20})
+            sessions = [await core.another_session() for _ in range(5)]
+            loop = asyncio.get_running_loop()
+            calls = [
+                loop.create_task(core.call("get-draft", {"id": DRAFT}, session=session))
+                for session in sessions
+                for _ in range(8)
+            ]
+            await arrived(mailbox, f"GET {DRAFT}", 32)
+            assert (await stop(core)).runs_stopped == 40
+            assert {(await call).row.state for call in calls} == {"failed"}
+            assert writes(mailbox).count(f"GET {DRAFT}") == 32
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+
+
 def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) -> None:
     """C4: the stop itself does not wait for a disk; the person is told what was not done."""
     furnish(home)

@@ -146,7 +146,9 @@ def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) ->
             await core.until(lambda: len(core.plane._book._by_run) == 2 or None)
             await pause(core)
             assert (await core.ended(view)).state == "completed"
-            assert [state for _, state in await runs(core)] == ["completed"]
+            await core.ask(OTHER)  # goes by it, and through the same connector
+            assert [action for action, _ in await runs(core)] == ["send-draft"] * 2
+            assert not any(request.startswith("PUT") for request in writes(mailbox))
             await go_on(core)
             assert (await call).row.state == "failed"  # type: ignore[attr-defined]
 
