@@ -293,7 +293,7 @@ def agents_at_work(count: int) -> str:
 def ready_actions(count: int) -> str:
     """Return how many actions agents can see."""
     if not count:
-        return "No action is ready. `aileron action add` adds one."
+        return "No actions yet: `aileron init --example`, or `aileron action add PATH`."
     return f"{count} {'action is' if count == 1 else 'actions are'} ready for agents."
 
 
