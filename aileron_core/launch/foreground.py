@@ -32,6 +32,8 @@ _PATIENCE = 3.0
 """Seconds that the agent has after a signal that ends the launcher, before it is killed."""
 _DRAIN = 0.5
 """Seconds in which the last output of an agent that has ended is still passed on."""
+_LINGER = 0.1
+"""Seconds in which a terminal may still answer what the agent asked; then its answer is thrown away."""
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
@@ -143,6 +145,7 @@ def _raw(terminal: int) -> Generator[None, None, None]:
         tty.setraw(terminal, termios.TCSAFLUSH)
         yield
     finally:
+        time.sleep(_LINGER)
         termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
 
 
@@ -200,15 +203,23 @@ def _handle(number: int, child: int, master: int, killing_at: float | None) -> f
     if number == signal.SIGWINCH and master >= 0:
         _copy_size(next(fd for fd in (0, 1, 2) if os.isatty(fd)), master)
     elif number in _FORWARDED:
-        _to_group(child, number)
+        _to_group(_foreground(child, master), number)
         if number != signal.SIGINT and killing_at is None:
             return time.monotonic() + _PATIENCE
     return killing_at
 
 
-def _to_group(child: int, number: int) -> None:
+def _foreground(child: int, master: int) -> int:
+    """Return the process group that a signal is for: the agent's, also inside a sandbox."""
+    with contextlib.suppress(OSError):
+        if master >= 0 and (group := os.tcgetpgrp(master)) > 0:
+            return group
+    return child
+
+
+def _to_group(group: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, number)
+        os.killpg(group, number)
 
 
 def _arrived(signalled: int) -> Iterator[int]:

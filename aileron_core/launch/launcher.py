@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -156,7 +157,9 @@ def launch(request: Request, console: SessionPort, say: Callable[[str], None]) -
         stack.callback(copy_back, credentials)
         Additions(own_home, wired.plan.additions).__enter__()
         box = _box(request, wired, wired.walls, session, folder.path, own_home)
-        argv = bwrap_argv(box, [str(wired.program.resolve()), *wired.plan.argv[1:]])
+        start = [str(own_interpreter()), "-I", f"{INSIDE_PRIVATE}/start.py"]
+        agent = [str(wired.program.resolve()), *wired.plan.argv[1:]]
+        argv = bwrap_argv(box, [*start, *agent])
         env = _inner_env(request, wired)
         return run_foreground(
             argv, env=env, cwd="/", prepare=wired.walls.prepare, started=hold.start
@@ -175,6 +178,8 @@ def _write_wiring(folder: PrivateFolder, request: Request, session: Launched, pl
     if request.contained:
         seen = PurePosixPath(INSIDE_PRIVATE)
         settings = [f"AILERON_URL=unix:{INSIDE_SOCKET}"]
+        first = files("aileron_core.launch.sandbox").joinpath("start.py")
+        folder.write("start.py", first.read_text("utf-8"))
     else:
         seen = PurePosixPath(folder.path)
         token = folder.write("token", session.token)

@@ -27,7 +27,7 @@ from llm import CallTool, Conversation, Say, ScriptedLlm  # noqa: E402
 
 from examples.mailbox.server import Mailbox  # noqa: E402
 
-__all__ = ["DRAFT", "Bench", "Ended", "ScriptedLlm", "sends_a_draft", "workbench"]
+__all__ = ["CLI", "DRAFT", "Bench", "Ended", "ScriptedLlm", "sends_a_draft", "workbench"]
 
 NPM = (Path(__file__).parent / "npm", Path(__file__).parent / "npm-all")
 KEYS = {

@@ -1,0 +1,154 @@
+"""What a hostile agent would try in its sandbox; prints what it could do as one JSON object.
+
+Runs as the agent itself: `codex` on the PATH of the test is this file. Standard library only.
+"""
+
+# ruff: noqa: PTH104, PTH110, PTH111, PTH118, PTH123, RUF015, SIM115
+import ctypes
+import fcntl
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import termios
+
+GIVEN = json.loads(os.environ["CODEX_API_KEY"])  # a variable that the module of Codex lets in
+FOUND = {}
+
+
+def tried(name):
+    def run(function):
+        try:
+            FOUND[name] = function()
+        except OSError as error:
+            FOUND[name] = f"{type(error).__name__} {error.errno}"
+        except Exception as error:
+            FOUND[name] = f"{type(error).__name__} {error}"
+
+    return run
+
+
+def connects(family, address):
+    with socket.socket(family, socket.SOCK_STREAM) as sock:
+        sock.settimeout(3)
+        sock.connect(address)
+        return "connected"
+
+
+def ask(path, method="GET", body=None, token=None):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(10)
+        sock.connect("/run/aileron/s.sock")
+        data = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(data)}\r\n"
+        if token:
+            head += f"Authorization: Bearer {token}\r\n"
+        if data:
+            head += "Content-Type: application/json\r\n"
+        sock.sendall(head.encode() + b"\r\n" + data)
+        answer = b""
+        while chunk := sock.recv(65536):
+            answer += chunk
+        return int(answer.split()[1])
+
+
+tried("own socket: actions")(lambda: ask("/v1/actions"))
+tried("own socket: health")(lambda: ask("/v1/health"))
+tried("own socket: status of the console")(lambda: ask("/v1/status"))
+tried("own socket: open a session")(lambda: ask("/v1/sessions", "POST", {"agent": "x", "cwd": "/"}))
+tried("own socket: decide")(
+    lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/decide", "POST", {"approved": True})
+)
+tried("own socket: read the audit")(lambda: ask("/v1/audit"))
+tried("own socket: another session's result")(
+    lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/result")
+)
+tried("own socket: another session's token")(
+    lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/result", token=GIVEN["token"])
+)
+tried("own socket: end another session")(
+    lambda: ask(f"/v1/sessions/{GIVEN['session']}/end", "POST", {})
+)
+tried("abstract socket")(lambda: connects(socket.AF_UNIX, "\0" + GIVEN["abstract"]))
+tried("socket under /tmp")(lambda: connects(socket.AF_UNIX, GIVEN["pathname"]))
+tried("console's socket")(lambda: connects(socket.AF_UNIX, GIVEN["console"]))
+tried("host's loopback")(lambda: connects(socket.AF_INET, ("127.0.0.1", GIVEN["port"])))
+tried("signal to the console")(lambda: os.kill(GIVEN["pid"], 0) or "sent")
+tried("console in /proc")(lambda: os.path.exists(f"/proc/{GIVEN['pid']}/cmdline"))
+tried("aileron's home")(lambda: os.path.exists(GIVEN["home"]))
+tried("person's ssh key")(lambda: os.path.exists(os.path.expanduser("~/.ssh/id_ed25519")))
+tried("session bus")(lambda: os.path.exists(f"/run/user/{os.getuid()}/bus"))
+tried("docker")(
+    lambda: os.path.exists("/run/docker.sock") or os.path.exists("/var/run/docker.sock")
+)
+tried("environment")(
+    lambda: sorted(
+        name
+        for name in os.environ
+        if name.startswith(("AILERON", "TMUX", "DBUS", "SSH", "DISPLAY", "WAYLAND", "XDG_RUNTIME"))
+    )
+)
+tried("keyring")(
+    lambda: ctypes.CDLL(None).syscall(250, 10, b"user", GIVEN["key"].encode(), None, 0) > 0
+)
+tried("new user namespace")(
+    lambda: subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode
+)
+tried("mount")(
+    lambda: subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode
+)
+tried("capabilities")(
+    lambda: [line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff")][0]
+)
+tried("no new privileges")(
+    lambda: [
+        line.split()[1] for line in open("/proc/self/status") if line.startswith("NoNewPrivs")
+    ][0]
+)
+for name in ("config", "hooks/pre-commit"):
+
+    @tried(f"write .git/{name}")
+    def _(name=name):
+        with open(f".git/{name}", "w") as file:
+            file.write("[core]\n\tfsmonitor = evil\n")
+        return "written"
+
+
+tried("move .git away")(lambda: os.rename(".git", ".g2") or "moved")
+tried("write .mcp.json")(lambda: open(".mcp.json", "w").write("{}"))
+tried("write .envrc")(lambda: open(".envrc", "w").write("evil"))
+tried("write in the project")(lambda: open("work.txt", "w").write("done"))
+tried("write a hook into its own folder")(
+    lambda: open(os.path.expanduser("~/.codex/hooks.json"), "w").write("{}")
+)
+tried("write outside")(lambda: open("/usr/local/bin/evil", "w").write("x"))
+
+
+@tried("stuff the terminal")
+def _():
+    terminal = os.open("/dev/tty", os.O_RDWR)
+    for byte in b"touch /tmp/escaped\n":
+        fcntl.ioctl(terminal, termios.TIOCSTI, bytes([byte]))
+    return "stuffed"
+
+
+@tried("pathname sockets")
+def _():
+    found = []
+    for folder, folders, names in os.walk("/"):
+        folders[:] = [
+            each for each in folders if os.path.join(folder, each) not in ("/proc", "/sys", "/usr")
+        ]
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                if stat.S_ISSOCK(os.lstat(path).st_mode):
+                    found.append(path)
+            except OSError:
+                pass
+    return found
+
+
+sys.stdout.write("PROBE " + json.dumps(FOUND) + "\n")

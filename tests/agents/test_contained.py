@@ -1,0 +1,170 @@
+"""The sandbox as a hostile agent finds it: one promise a test (THREATS E2, E3, section 5)."""
+
+import ctypes
+import json
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents_bench import DRAFT, Bench, Say, ScriptedLlm, workbench
+
+PROBE = Path(__file__).parent / "probe.py"
+
+
+def _as_agent(bench: Bench, folder: Path) -> dict[str, str]:
+    """Put the probe on the PATH as `codex`; return the environment in which it is found first."""
+    bin_ = folder / "bin"
+    bin_.mkdir(exist_ok=True)
+    program = bin_ / "codex"
+    program.write_text(f"#!/usr/bin/env python3\n{PROBE.read_text()}")
+    program.chmod(0o755)
+    return {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+
+
+def _project(bench: Bench) -> None:
+    git = bench.project / ".git"
+    (git / "hooks").mkdir(parents=True)
+    (git / "config").write_text("[core]\n")
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    bench.write(".codex/auth.json", '{"token": "old"}')
+    bench.write(".ssh/id_ed25519", "a key")
+
+
+def _run(bench: Bench, given: dict[str, Any], *options: str) -> tuple[dict[str, Any], str]:
+    env = {**_as_agent(bench, bench.folder), "CODEX_API_KEY": json.dumps(given)}
+    hostile = {
+        "TMUX": "/tmp/tmux-0/default,1,0",
+        "DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/user/0/bus",
+        "SSH_AUTH_SOCK": given["pathname"],
+        "AILERON_VAULT_PASSPHRASE": "open sesame",
+        "DISPLAY": ":0",
+        "WAYLAND_DISPLAY": "wayland-0",
+    }
+    with bench.launched("codex", options=options, env={**env, **hostile}) as running:
+        ended = running.end()
+    assert "PROBE " in ended.output, ended.output
+    line = next(line for line in ended.output.splitlines() if line.startswith("PROBE "))
+    return json.loads(line.removeprefix("PROBE ")), ended.output
+
+
+@pytest.fixture(scope="module", params=["on", "offline"])
+def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    """What the probe could do, once for each kind of sandbox, beside a victim that waits for a person."""
+    folder = Path(tempfile.mkdtemp(prefix="ail-"))
+    abstract, key = f"aileron-test-{secrets.token_hex(8)}", secrets.token_hex(8)
+    ctypes.CDLL(None).syscall(248, b"user", key.encode(), b"secret", 6, -3)
+    listeners = [socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX), socket.socket()]
+    listeners[0].bind("\0" + abstract)
+    listeners[1].bind(str(folder / "agent.sock"))
+    listeners[2].bind(("127.0.0.1", 0))
+    for listener in listeners:
+        listener.listen()
+    with workbench(folder, ScriptedLlm(lambda _: Say(text="nothing"))) as bench:
+        _project(bench)
+        victim = bench.console.session()
+        asked = bench.console.run("send-draft", {"draft_id": DRAFT}, victim["token"]).json
+        given = {
+            "abstract": abstract,
+            "pathname": str(folder / "agent.sock"),
+            "console": str(bench.console.home / "run" / "console.sock"),
+            "home": str(bench.console.home),
+            "pid": bench.console.process.pid,
+            "port": listeners[2].getsockname()[1],
+            "approval": asked["approval_id"],
+            "session": victim["session_id"],
+            "token": victim["token"],
+            "key": key,
+        }
+        before = bench.fingerprint()
+        probed, output = _run(bench, given, f"--sandbox={request.param}")
+        probed["kind"] = request.param
+        probed["output"] = output
+        probed["sent"] = bench.mailbox.state()["sent"]
+        probed["changed"] = {
+            name
+            for name in {*before, *bench.fingerprint()}
+            if before.get(name) != bench.fingerprint().get(name)
+        }
+        probed["victim lives"] = bench.console.get(
+            f"/v1/action-approvals/{asked['approval_id']}/result", token=victim["token"]
+        ).status
+        yield probed
+    for listener in listeners:
+        listener.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "outcome"),
+    [
+        ("own socket: actions", 200),
+        ("own socket: health", 200),
+        ("own socket: status of the console", 403),
+        ("own socket: open a session", 403),
+        ("own socket: decide", 403),
+        ("own socket: read the audit", 403),
+        ("own socket: another session's result", 404),
+        ("own socket: another session's token", 404),
+        ("own socket: end another session", 404),
+        ("abstract socket", "PermissionError 1"),
+        ("socket under /tmp", "FileNotFoundError 2"),
+        ("console's socket", "FileNotFoundError 2"),
+        ("signal to the console", "ProcessLookupError 3"),
+        ("console in /proc", False),
+        ("aileron's home", False),
+        ("person's ssh key", False),
+        ("session bus", False),
+        ("docker", False),
+        ("environment", []),
+        ("keyring", False),
+        ("capabilities", "0000000000000000"),
+        ("no new privileges", "1"),
+        ("write .git/config", "OSError 30"),
+        ("write .git/hooks/pre-commit", "OSError 30"),
+        ("move .git away", "OSError 16"),
+        ("write outside", "OSError 30"),
+        ("write in the project", 4),
+        ("pathname sockets", ["/run/aileron/session/s.sock"]),
+    ],
+)
+def test_the_sandbox_holds(found: dict[str, Any], attempt: str, outcome: object) -> None:
+    """DESIGN 3, WIRE (a contained session's socket opens nothing else), THREATS 5."""
+    expected = outcome
+    if found["kind"] == "offline" and attempt == "abstract socket":
+        assert str(found[attempt]).endswith(("Error 1", "Error 111"))
+        return
+    assert found[attempt] == expected
+
+
+@pytest.mark.parametrize("attempt", ["new user namespace", "mount"])
+def test_no_new_namespace_and_no_mount(found: dict[str, Any], attempt: str) -> None:
+    """`--disable-userns`, no capability: the agent builds no sandbox of its own to hide in."""
+    assert found[attempt] != 0
+
+
+def test_offline_has_no_common_network(found: dict[str, Any]) -> None:
+    """D6: offline, the only way out is the session's socket; else loopback is shared, and said so."""
+    reached = found["host's loopback"]
+    if found["kind"] == "offline":
+        assert reached == "ConnectionRefusedError 111"
+    else:
+        assert reached == "connected"
+
+
+def test_nothing_of_it_outlives_the_session(found: dict[str, Any]) -> None:
+    """H4, H5: hooks and settings that it wrote are gone or moved aside and told; its work stays."""
+    assert found["changed"] == {"project/work.txt"}
+    assert ".mcp.json is new and was moved to" in found["output"]
+    assert ".envrc is new and was moved to" in found["output"]
+
+
+def test_the_victim_still_waits(found: dict[str, Any]) -> None:
+    """No decision, no end of another's session: what waited waits."""
+    assert found["victim lives"] == 200
+    assert found["sent"] == []

@@ -1,0 +1,215 @@
+"""The agent on a pseudo-terminal of its own: bytes, size, signals, end (D1, THREATS H7, E6)."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
+
+AGENT = """\
+#!/usr/bin/env python3
+import fcntl, os, signal, struct, sys, termios, time
+def size(*_):
+    rows, columns, _, _ = struct.unpack("4H", fcntl.ioctl(0, termios.TIOCGWINSZ, b"\\0" * 8))
+    print(f"size {rows}x{columns}", flush=True)
+signal.signal(signal.SIGWINCH, size)
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+print("tty", os.isatty(0), os.isatty(1), os.tcgetpgrp(0) == os.getpgrp(), flush=True)
+size()
+for line in sys.stdin:
+    word = line.strip()
+    print("read", word, flush=True)
+    if word == "stuff":
+        try:
+            terminal = os.open("/dev/tty", os.O_RDWR)
+            for byte in b"touch escaped\\n":
+                fcntl.ioctl(terminal, termios.TIOCSTI, bytes([byte]))
+        except OSError as error:
+            print("stuff", error, flush=True)
+    if word == "ask":
+        sys.stdout.write("\\x1b[6n")
+        sys.stdout.flush()
+        os._exit(3)
+    if word == "term":
+        os.kill(os.getpid(), signal.SIGTERM)
+    if word == "end":
+        sys.exit(7)
+"""
+
+
+class Terminal:
+    """A person's terminal, with `aileron launch` in its foreground."""
+
+    def __init__(self, bench: Bench, *options: str) -> None:
+        bin_ = bench.folder / "bin"
+        bin_.mkdir()
+        (bin_ / "codex").write_text(AGENT)
+        (bin_ / "codex").chmod(0o755)
+        env = bench.environment({"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"})
+        self.master, slave = pty.openpty()
+        self.resize(24, 80)
+        self.process = subprocess.Popen(
+            [*CLI, "launch", "codex", "--home", str(bench.console.home), *options],
+            cwd=bench.project,
+            env=env,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        self.slave = slave
+        self.text = ""
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def until(self, pattern: str, seconds: float = 30) -> str:
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.text)):
+            left = deadline - time.monotonic()
+            assert left > 0, self.text
+            if select.select([self.master], [], [], left)[0]:
+                self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+        return found[0]
+
+    def end(self) -> int:
+        deadline = time.monotonic() + 30
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.text
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+        return self.process.returncode
+
+    def unread(self) -> bytes:
+        """What a shell would now read from its terminal."""
+        settings = termios.tcgetattr(self.slave)
+        settings[3] &= ~termios.ICANON
+        settings[6][termios.VMIN] = settings[6][termios.VTIME] = 0
+        termios.tcsetattr(self.slave, termios.TCSANOW, settings)
+        return os.read(self.slave, 4096) if select.select([self.slave], [], [], 0.5)[0] else b""
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(20)
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture(params=[(), ("--no-sandbox",)], ids=["contained", "uncontained"])
+def terminal(request: pytest.FixtureRequest) -> Iterator[Terminal]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as bench,
+    ):
+        found = Terminal(bench, *request.param)
+        found.bench = bench  # type: ignore[attr-defined]
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+def test_it_has_a_terminal_of_its_own_with_the_size_of_ours(terminal: Terminal) -> None:
+    """D1: size and its changes, bytes, Ctrl-C to the agent and not to the launcher, its exit code."""
+    terminal.until("tty True True True")
+    terminal.until("size 24x80")
+    terminal.resize(40, 100)
+    terminal.process.send_signal(signal.SIGWINCH)
+    terminal.until("size 40x100")
+    terminal.type("hello\r")
+    terminal.until("read hello")
+    terminal.type("\x03")
+    terminal.until("interrupted")
+    terminal.type("end\r")
+    assert terminal.end() == 7
+
+
+def test_what_it_stuffs_into_its_terminal_never_reaches_the_shell(terminal: Terminal) -> None:
+    """H7: TIOCSTI goes into its own terminal; the shell behind the launcher reads nothing."""
+    terminal.until("size 24x80")
+    terminal.type("stuff\r")
+    terminal.until("read touch escaped|stuff .*rror")
+    terminal.type("end\r")
+    assert terminal.end() == 7
+    assert terminal.unread() == b""
+
+
+def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(terminal: Terminal) -> None:
+    """H7: a terminal's answer to a query that the agent left behind is no input of the shell."""
+    terminal.until("size 24x80")
+    terminal.type("ask\r")
+    terminal.until(re.escape("\x1b[6n"))
+    terminal.type("\x1b[24;80R")
+    assert terminal.end() == 3
+    assert terminal.unread() == b""
+
+
+def test_an_agent_that_dies_of_a_signal_says_so(terminal: Terminal) -> None:
+    """D1: its exit code is passed: 128 and the signal's number."""
+    terminal.until("size 24x80")
+    terminal.type("term\r")
+    assert terminal.end() == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_launcher_ends_agent_and_session(
+    terminal: Terminal, number: signal.Signals
+) -> None:
+    """D1: it is passed on; the session has ended when the launcher has."""
+    terminal.until("size 24x80")
+    terminal.process.send_signal(number)
+    assert terminal.end() in (128 + number, 143, 129)
+    console = terminal.bench.console  # type: ignore[attr-defined]
+    assert [r["event"] for r in console.records()].count("session.ended") == 1
+
+
+def test_a_killed_launcher_leaves_no_agent_and_no_session(terminal: Terminal) -> None:
+    """D1: SIGKILL included: the agent dies with it, its session seconds later."""
+    terminal.until("size 24x80")
+    children = _descendants(terminal.process.pid)
+    assert children
+    terminal.process.kill()
+    terminal.process.wait(10)
+    console = terminal.bench.console  # type: ignore[attr-defined]
+    deadline = time.monotonic() + 20
+    while [r["event"] for r in console.records()].count("session.ended") != 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert not [pid for pid in children if Path(f"/proc/{pid}/cmdline").exists() and _alive(pid)]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _descendants(pid: int) -> set[int]:
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                text = (entry / "stat").read_text()
+                parents[int(entry.name)] = int(text.rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = {pid}
+    while more := {each for each, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
