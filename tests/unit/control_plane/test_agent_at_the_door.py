@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, run
+from core_harness import DRAFT, Core, Mailbox, furnish, open_session, run
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
@@ -42,8 +42,10 @@ async def served(core: Core) -> AsyncGenerator[str, None]:
 
 
 @asynccontextmanager
-async def agent(core: Core, url: str, era: str, **options: Any) -> AsyncGenerator[Client, None]:
-    bearer = {"Authorization": f"Bearer {core.token}"}
+async def agent(
+    core: Core, url: str, era: str, token: str = "", **options: Any
+) -> AsyncGenerator[Client, None]:
+    bearer = {"Authorization": f"Bearer {token or core.token}"}
     async with (
         httpx2.AsyncClient(headers=bearer, timeout=30) as http,
         Client(
@@ -90,6 +92,12 @@ def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
                 await core.plane.desk.deny(view.approval_id, "no")
                 assert (await call).is_error
                 assert core.views(view.approval_id)[-1].stopped_waiting_at is None
+            # A client that lists nothing is known by its first call.
+            other, token = await open_session(core.plane)
+            info = Implementation(name="second", version="2")
+            async with agent(core, url, era, token, client_info=info) as client:
+                await client.call_tool("list_drafts", {})
+            assert core.plane.sessions.claims(other.session_id) == (("client", "second 2"),)
 
     with Mailbox() as mailbox:
         run(story(mailbox))
