@@ -7,6 +7,8 @@ python docs/generate.py --check    # say which are stale (exit 1)
 import sys
 from pathlib import Path
 
+from commands import with_commands
+
 from aileron_core.approval.transitions import FINAL, TRANSITIONS, State
 
 DOCS = Path(__file__).resolve().parent
@@ -46,7 +48,8 @@ def states() -> str:
 
 def parts() -> dict[Path, str]:
     """Return every generated file with what it should hold."""
-    made = {DOCS / "states.md": states()}
+    page = DOCS / "command-line.md"
+    made = {DOCS / "states.md": states(), page: with_commands(page.read_text(encoding="utf-8"))}
     for name, snapshot in PICTURES.items():
         made[DOCS / "pictures" / name] = (SNAPSHOTS / snapshot).read_text(encoding="utf-8")
     return made

@@ -36,7 +36,8 @@ def init(context: Context, example: bool) -> int:
     type=click.IntRange(0, 65535),
     default=EXAMPLE_PORT,
     show_default=True,
-    help="0 takes a free one.",
+    metavar="PORT",
+    help="Where on 127.0.0.1; 0 takes a free one.",
 )
 @command_options
 def example_service(context: Context, port: int) -> int:
@@ -193,13 +194,13 @@ def version(context: Context) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @command_options
 def completion(context: Context, shell: str) -> int:
-    r"""Print what makes your shell complete our words.
+    """Print what makes your shell complete our words.
 
     \b
     bash: eval "$(aileron completion bash)"     in ~/.bashrc
     zsh:  eval "$(aileron completion zsh)"      in ~/.zshrc, after compinit
     fish: aileron completion fish > ~/.config/fish/completions/aileron.fish
-    """
+    """  # noqa: D301 - click takes this very character for "leave the lines as they are"
     from click.shell_completion import get_completion_class
 
     of_shell = get_completion_class(shell)

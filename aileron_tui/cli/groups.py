@@ -161,6 +161,7 @@ def audit() -> None:
     type=click.IntRange(1, 1_000_000),
     default=100,
     show_default=True,
+    metavar="N",
     help="How many of the newest records.",
 )
 @command_options
