@@ -73,12 +73,15 @@ def value(
     label_outside: bool = False,
     must: bool = True,
 ) -> Block:
-    """Return one labelled line; those of the record need not be seen, nor those that say so."""
+    """Return one labelled line; those of the record need not be seen, nor those that say so.
+
+    A label that is a text is ours; one that is a line was made of text from outside.
+    """
     named = (Piece(label, "muted"),) if isinstance(label, str) and label else label
     return Block(
         kind="value",
         label=() if isinstance(named, str) else named,
-        label_outside=label_outside,
+        label_outside=label_outside or not isinstance(label, str),
         gutter=gutter,
         pieces=pieces,
         fill=fill,
