@@ -42,10 +42,8 @@ async def served(core: Core) -> AsyncGenerator[str, None]:
 
 
 @asynccontextmanager
-async def agent(
-    core: Core, url: str, era: str, token: str = "", **options: Any
-) -> AsyncGenerator[Client, None]:
-    bearer = {"Authorization": f"Bearer {token or core.token}"}
+async def agent(core: Core, url: str, era: str, **options: Any) -> AsyncGenerator[Client, None]:
+    bearer = {"Authorization": f"Bearer {core.token}"}
     async with (
         httpx2.AsyncClient(headers=bearer, timeout=30) as http,
         Client(
@@ -92,11 +90,36 @@ def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
                 await core.plane.desk.deny(view.approval_id, "no")
                 assert (await call).is_error
                 assert core.views(view.approval_id)[-1].stopped_waiting_at is None
-            # A client that lists nothing is known by its first call.
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+
+
+def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> None:
+    """C5: the tools are known from another agent's list, so the call alone says who it is."""
+    furnish(home)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core, served(core) as url:
+            async with agent(core, url, "2026-07-28") as first:
+                await first.list_tools()
             other, token = await open_session(core.plane)
-            info = Implementation(name="second", version="2")
-            async with agent(core, url, era, token, client_info=info) as client:
-                await client.call_tool("list_drafts", {})
+            headers = {
+                "Authorization": f"Bearer {token}",
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": "2026-07-28",
+                "Mcp-Method": "tools/call",
+                "Mcp-Name": "list_drafts",
+            }
+            meta = {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "second", "version": "2"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+            params = {"name": "list_drafts", "arguments": {}, "_meta": meta}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+                assert '"isError":false' in (await http.post(f"{url}/mcp", json=body)).text
             assert core.plane.sessions.claims(other.session_id) == (("client", "second 2"),)
 
     with Mailbox() as mailbox:
