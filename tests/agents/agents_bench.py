@@ -88,8 +88,8 @@ class Bench:
 
     def configure(self, agent: str) -> None:
         """Give the agent the scripted model as its own provider, the way a person would."""
-        name, text = _SETTINGS[agent]
-        self.write(name, text.replace("@URL@", self.llm.url))
+        for name, text in _SETTINGS[agent].items():
+            self.write(name, text.replace("@URL@", self.llm.url))
 
     def prompt(self, agent: str) -> tuple[str, ...]:
         """Return the arguments that have the agent do one thing and end."""
@@ -162,6 +162,7 @@ class Bench:
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:
         """Return the person's environment: their keys, their PATH, nothing of this test's home."""
         bins = [str(folder / "node_modules" / ".bin") for folder in NPM]
+        bins += [str(bin_) for bin_ in NPM[1].glob("node_modules/node-*/bin")]
         path = os.pathsep.join([*bins, os.environ["PATH"]])
         kept = {name: os.environ[name] for name in ("LANG", "TERM") if name in os.environ}
         return {**kept, **KEYS, "HOME": str(self.home), "PATH": path, **more}
@@ -200,26 +201,50 @@ class Running:
 
 
 _SETTINGS = {
-    "codex": (
-        ".codex/config.toml",
-        (
+    "codex": {
+        ".codex/config.toml": (
             'model = "test"\nmodel_provider = "local"\n[model_providers.local]\nname = "local"\n'
             'base_url = "@URL@/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'
-        ),
-    ),
-    "opencode": (
-        ".config/opencode/opencode.json",
-        (
+        )
+    },
+    "opencode": {
+        ".config/opencode/opencode.json": (
             '{"$schema": "https://opencode.ai/config.json", '
             '"model": "local/test", "small_model": "local/test", "provider": {"local": {'
             '"npm": "@ai-sdk/openai-compatible", "models": {"test": {}}, "options": {'
             '"baseURL": "@URL@/v1", "apiKey": "{env:OPENAI_API_KEY}"}}}}'
+        )
+    },
+    "claude": {
+        ".claude/settings.json": '{"env": {"ANTHROPIC_BASE_URL": "@URL@", "DISABLE_TELEMETRY": "1"}}'
+    },
+    "goose": {
+        ".config/goose/config.yaml": (
+            "GOOSE_PROVIDER: openai\nGOOSE_MODEL: gpt-4o\nOPENAI_HOST: @URL@\n"
+            "GOOSE_DISABLE_SESSION_NAMING: true\nextensions: {}\n"
+        )
+    },
+    "pi": {
+        ".pi/agent/models.json": (
+            '{"providers": {"local": {"baseUrl": "@URL@/v1", "api": "openai-completions", '
+            '"apiKey": "OPENAI_API_KEY", "models": [{"id": "test", "name": "test"}]}}}'
+        )
+    },
+    "gemini": {
+        ".gemini/settings.json": (
+            '{"security": {"auth": {"selectedType": "gemini-api-key"}}, '
+            '"privacy": {"usageStatisticsEnabled": false}}'
         ),
-    ),
+        ".gemini/.env": "GOOGLE_GEMINI_BASE_URL=@URL@\n",
+    },
 }
 _PROMPTS = {
     "codex": ("exec", "--skip-git-repo-check", "send the draft"),
     "opencode": ("run", "send the draft"),
+    "claude": ("-p", "send the draft"),
+    "goose": ("run", "--quiet", "--no-session", "-t", "send the draft"),
+    "pi": ("-p", "--provider", "local", "--model", "test", "send the draft"),
+    "gemini": ("--skip-trust", "-m", "gemini-2.5-flash", "-p", "send the draft"),
 }
 
 

@@ -1,6 +1,10 @@
-"""Real Codex and OpenCode, launched, against a scripted model: the whole way from call to answer."""
+"""Real agents, launched, against a scripted model: the whole way from call to answer.
+
+Codex and OpenCode here; all six with AILERON_TEST_ALL set (`make test-all`).
+"""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +14,8 @@ from agents_bench import DRAFT, Bench, ScriptedLlm, sends_a_draft, workbench
 pytestmark = pytest.mark.timeout(300)
 
 AGENTS = ("codex", "opencode")
+if os.environ.get("AILERON_TEST_ALL"):
+    AGENTS += ("claude", "goose", "pi", "gemini")
 CONTAINED = ((), ("--no-sandbox",))
 
 
