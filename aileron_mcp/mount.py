@@ -8,7 +8,14 @@ import asyncio
 import importlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    MutableMapping,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -71,10 +78,13 @@ class Mount(Protocol):
         ...
 
 
-async def send_json(send: Send, status: int, body: Json) -> None:
-    """Answer an ASGI request with JSON."""
+async def send_json(
+    send: Send, status: int, body: Json, more: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    """Answer an ASGI request with JSON, and with *more* header fields."""
     data = json.dumps(body, ensure_ascii=True).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(data))]
+    headers += more
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": data})
 

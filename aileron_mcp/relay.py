@@ -727,7 +727,7 @@ def _is_for_the_client(message: Message) -> bool:
 def _reason(answer: Message, status: int) -> str:
     error = answer.get("error")
     message = cast("Message", error).get("message") if isinstance(error, dict) else None
-    return message if isinstance(message, str) else f"HTTP {status}"
+    return message if isinstance(message, str) and message else f"HTTP {status}"
 
 
 def _text(value: object) -> bytes:

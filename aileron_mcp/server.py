@@ -34,6 +34,7 @@ from aileron_core.tasks import spawn
 from aileron_mcp.claims import call_claims, client_claims
 from aileron_mcp.mount import AsgiApp, Call, Message, Receive, Send, send_json
 from aileron_mcp.opened import OpenSessions
+from aileron_mcp.refusals import in_one_body
 from aileron_mcp.streams import Subscriber, ended_by, nothing, unheard, unless
 from aileron_mcp.translate import (
     CHECK_ACTION_STATUS,
@@ -182,6 +183,7 @@ class McpMount:
             self._opened.closed(principal, session_id)
         else:
             self._opened.used(principal, session_id)
+        send = in_one_body(send)
         standing = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
         inbound = ended_by(receive, self._closing) if standing else receive
         try:

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.property.mcp_messages import FRAMES, IDS, JSON, deep
 from tests.unit.mcp.harness import (
     NEW,
     TOKEN,
@@ -33,13 +34,6 @@ from tests.unit.mcp.harness import (
 pytestmark = pytest.mark.slow
 
 SECONDS = 20.0
-TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
-NUMBER = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-JSON = st.recursive(
-    st.none() | st.booleans() | NUMBER | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=10,
-)
 
 
 class Line:
@@ -87,7 +81,7 @@ class Line:
             assert ("result" in message) != ("error" in message), line
             if "error" in message:
                 assert isinstance(message["error"]["code"], int), line
-                assert message["error"]["message"], line
+                assert isinstance(message["error"]["message"], str), line
         return message
 
     def served(self) -> tuple[Counter[str], Any]:
@@ -131,75 +125,6 @@ def client(console: ThreadConsole) -> Iterator[Line]:
     line = Line(console.home)
     yield line
     line.close()
-
-
-IDS = st.one_of(
-    st.integers(-5, 5), st.integers(), TEXT, st.none(), st.booleans(), NUMBER, st.just([1]),
-    st.text(st.characters(categories=["Cs"]), max_size=2),
-)  # fmt: skip
-METHODS = st.sampled_from(
-    [
-        "initialize",
-        "notifications/initialized",
-        "notifications/cancelled",
-        "notifications/progress",
-        "ping",
-        "server/discover",
-        "subscriptions/listen",
-        "tools/call",
-        "tools/list",
-        "",
-        "\r\nX: 1",
-    ]
-)
-VERSIONS = st.sampled_from(["2025-03-26", "2025-11-25", "2026-07-28", "2027-01-01", "", "é\n", 5])
-PARAMS = JSON | st.fixed_dictionaries(
-    {},
-    optional={
-        "_meta": JSON | st.fixed_dictionaries(
-            {},
-            optional={
-                "io.modelcontextprotocol/protocolVersion": VERSIONS | JSON,
-                "io.modelcontextprotocol/clientInfo": JSON,
-                "io.modelcontextprotocol/clientCapabilities": st.just({}) | JSON,
-                "progressToken": IDS,
-            },
-        ),
-        "arguments": st.just({"text": "x"}) | JSON,
-        "capabilities": st.just({}) | JSON,
-        "clientInfo": st.just({"name": "x", "version": "1"}) | JSON,
-        "name": st.sampled_from(["read_inbox", "send_draft", "check_action_status"]) | JSON,
-        "protocolVersion": VERSIONS | JSON,
-        "requestId": IDS,
-    },
-)  # fmt: skip
-MESSAGES = st.fixed_dictionaries(
-    {},
-    optional={
-        "jsonrpc": st.sampled_from(["2.0", "2.0", "2.0", "1.0", 2, None]),
-        "id": IDS,
-        "method": METHODS | METHODS | JSON,
-        "params": PARAMS,
-        "result": JSON,
-        "error": JSON,
-    },
-)
-
-
-def deep(levels: int) -> bytes:
-    return b'[{"id":1,"method":"ping","params":' + b"[" * levels + b"]" * levels + b"}]"
-
-
-FRAMES = st.one_of(
-    st.binary(max_size=60).map(lambda data: data.replace(b"\n", b"")),
-    JSON.map(lambda value: json.dumps(value).encode()),
-    MESSAGES.map(lambda value: json.dumps(value).encode()),
-    MESSAGES.map(lambda value: json.dumps(value).encode()),
-    st.lists(MESSAGES, max_size=3).map(lambda value: json.dumps(value).encode()),
-    st.tuples(MESSAGES, st.integers(0, 200)).map(lambda p: json.dumps(p[0]).encode()[: p[1]]),
-    MESSAGES.map(lambda value: json.dumps(value).encode("utf-16")),
-    st.integers(1, 3_000).map(deep),
-)  # fmt: skip
 
 
 def requests_in(frame: bytes) -> Counter[str]:
@@ -384,13 +309,20 @@ BODIES = st.one_of(
         )
     ),
 )
-REPLIES = st.binary(max_size=60) | st.builds(
-    lambda status, fields, body: b"\r\n".join([b"HTTP/1.1 " + status, *fields, b"", body]),
-    STATUS,
-    st.lists(FIELDS, max_size=3),
-    BODIES,
-)
 SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+REPLIES = st.one_of(
+    st.binary(max_size=60),
+    st.builds(
+        lambda status, fields, body: b"\r\n".join([b"HTTP/1.1 " + status, *fields, b"", body]),
+        STATUS,
+        st.lists(FIELDS, max_size=3),
+        BODIES,
+    ),
+    ANSWERS.map(whole),
+    st.lists(DOCUMENTS, min_size=1, max_size=3).map(
+        lambda events: SSE + "".join(f"data: {event}\n\n" for event in events).encode()
+    ),
+)
 
 
 @given(REPLIES, st.booleans())

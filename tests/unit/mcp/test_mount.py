@@ -67,6 +67,26 @@ async def test_without_a_session_token_the_door_stays_shut(
         assert "mcp-session-id" not in answer.headers
 
 
+async def test_what_the_package_refuses_without_a_word_is_refused_in_the_one_error_body(
+    console: ThreadConsole,
+) -> None:
+    """A wrong method, media type or Accept: JSON with a sentence on what to do, and Allow kept."""
+    new = {"MCP-Protocol-Version": "2026-07-28"}
+    plain = {"Content-Type": "text/plain"}
+    async with client(console, TOKEN) as agent:
+        answers = [
+            (400, await agent.post("/mcp", content="{}", headers=plain), "application/json"),
+            (405, await agent.get("/mcp", headers=new), "POST"),
+            (406, await agent.post("/mcp", json=LIST, headers={**new, "Accept": "x/y"}), "Accept"),
+        ]
+    for status, answer, names in answers:
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json()["error"]["class"] == "invalid_request"
+        assert names in answer.json()["error"]["message"]
+    assert answers[1][1].headers["allow"] == "POST"
+
+
 async def test_both_spellings_of_the_path_serve(console: ThreadConsole) -> None:
     """`/mcp` and `/mcp/` are the same place; what lies below is nowhere."""
     async with client(console, TOKEN) as agent:
