@@ -12,14 +12,18 @@ from aileron_core.errors import FileProblems, Problem
 __all__ = [
     "ConsoleSettings",
     "Glyphs",
+    "LaunchSettings",
     "LogSettings",
     "NotifySettings",
     "Osc9",
     "Settings",
     "load_settings",
+    "parse_launch",
     "parse_route",
 ]
 
+AGENT_NAMES = ("codex", "claude", "opencode", "goose", "pi", "gemini")
+"""The agents that a launch can be set for."""
 Glyphs = Literal["auto", "unicode", "ascii"]
 Osc9 = Literal["auto", "always", "never"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -68,6 +72,15 @@ class NotifySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSettings:
+    """`[launch.<agent>]`: what a launch of this agent always gets, beside what is typed."""
+
+    args: tuple[str, ...] = ()
+    """Before the arguments that are typed."""
+    env: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What `config.toml` may say in this version."""
 
@@ -81,6 +94,8 @@ class Settings:
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
     log: LogSettings = field(default_factory=LogSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
+    launch: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
+    """By the agent's name."""
 
 
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -90,6 +105,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "console": frozenset({"theme", "glyphs", "arm_ms", "bell", "lock_minutes", "keys"}),
     "log": frozenset({"level", "max_mib", "keep"}),
     "notify": frozenset({"osc9", "command"}),
+    "launch": frozenset(AGENT_NAMES),
 }
 _LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
 _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
@@ -198,7 +214,63 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         console=_console(_Table(path, "console", content, problems)),
         log=_logging(_Table(path, "log", content, problems)),
         notify=_notify(_Table(path, "notify", content, problems)),
+        launch=_launch(path, content.get("launch", {}), problems),
     )
+
+
+def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:
+    """Return what a project's `aileron.toml` says; `[launch.<agent>]` is all that it may hold.
+
+    Raises:
+        FileProblems: it is no TOML, or says something else.
+    """
+    try:
+        content = tomllib.loads(text)
+    except ValueError as error:
+        raise FileProblems(
+            [_problem(path, f"cannot be read: {error}", class_="parse_error")]
+        ) from error
+    problems = [
+        _problem(path, "is nothing that a project's file may say; only [launch.<agent>] is", key)
+        for key in content
+        if key != "launch"
+    ]
+    problems += _unknown(path, {key: each for key, each in content.items() if key == "launch"})
+    found = _launch(path, content.get("launch", {}), problems)
+    if problems:
+        raise FileProblems(problems)
+    return found
+
+
+def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str, LaunchSettings]:
+    if not isinstance(content, Mapping):
+        return {}
+    found: dict[str, LaunchSettings] = {}
+    for name, given in cast("Mapping[str, Any]", content).items():
+        section = f"launch.{name}"
+        if not isinstance(given, Mapping):
+            problems.append(_problem(path, "must be a table with args and env", section))
+            continue
+        values = cast("Mapping[str, Any]", given)
+        table = _Table(path, section, {section: values}, problems)
+        args, env = values.get("args", []), values.get("env", {})
+        if not _are_words(args):
+            table.refuse("args", 'must be a list of words, as in ["--verbose"]')
+            args = []
+        if not isinstance(env, Mapping) or not _are_words(
+            [*cast("Mapping[str, Any]", env).values()]
+        ):
+            table.refuse("env", 'must be a table of texts, as in { NO_COLOR = "1" }')
+            env = {}
+        for key in sorted(values.keys() - {"args", "env"}):
+            table.refuse(key, "is unknown; known here: args, env")
+        variables = cast("Mapping[str, str]", env)
+        found[name] = LaunchSettings(args=tuple(args), env=tuple(variables.items()))
+    return found
+
+
+def _are_words(found: object) -> bool:
+    return isinstance(found, list) and all(map(_is_word, cast("list[Any]", found)))
 
 
 def _logging(table: _Table) -> LogSettings:
