@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 from aileron_core.errors import FileProblems, Problem
 
@@ -253,7 +253,8 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
             continue
         values = cast("Mapping[str, Any]", given)
         table = _Table(path, section, {section: values}, problems)
-        args, env = values.get("args", []), values.get("env", {})
+        args: object = values.get("args", [])
+        env: object = values.get("env", {})
         if not _are_words(args):
             table.refuse("args", 'must be a list of words, as in ["--verbose"]')
             args = []
@@ -269,7 +270,7 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
     return found
 
 
-def _are_words(found: object) -> bool:
+def _are_words(found: object) -> TypeGuard[list[str]]:
     return isinstance(found, list) and all(map(_is_word, cast("list[Any]", found)))
 
 
