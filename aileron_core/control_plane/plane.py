@@ -86,6 +86,7 @@ class ControlPlane:
         self._moved: EventBus[Held] = EventBus()
         self._book = RunBook()
         self._tick: asyncio.Task[None] | None = None
+        self._recovering: asyncio.Task[None] | None = None
 
     # Life
 
@@ -234,14 +235,17 @@ class ControlPlane:
         )
         # First, so that no run is held in memory with what its row has forgotten.
         await self._forgetting.sweep()
-        await recovery.recover()
+        rest = await recovery.recover()
         await bring_back_claims(self._book, self.database)
         self.news.recovered()
+        self._recovering = tasks.spawn(recovery.take_up(rest), name="recovery")
 
     async def __aexit__(self, *exc_info: object) -> None:
         """Stop, in the reverse order. Effects in flight get `_SETTLE` seconds to end on record."""
         if self._tick is not None:
             self._tick.cancel()
+        if self._recovering is not None:
+            self._recovering.cancel()
         self.audit.close()
         await self._settle()
         with suppress(AileronError):

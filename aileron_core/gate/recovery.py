@@ -1,8 +1,9 @@
 """After a restart: what waits goes on waiting, what was running is unknown, nothing runs by itself."""
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,6 +23,9 @@ from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
 
 __all__ = ["Recovery"]
+
+TOGETHER = 64
+"""How many that wait are taken up at once: they share a commit."""
 
 _NOTES = {
     State.CHECKING: "The console stopped while it looked once more. Nothing ran; answer again.",
@@ -45,12 +49,16 @@ class Recovery:
     clock: Clock
     session_of: Callable[[str], Session]
 
-    async def recover(self) -> None:
+    async def recover(self) -> list[Held]:
         """Take up what the last life left; called once, before anything is answered.
+
+        Where many wait, only the first `TOGETHER` of them wait again when this returns. The rest is
+        in the book, still being looked at, so nobody can say yes to it: that is for `take_up`.
 
         Raises:
             StorageUnavailable: it cannot be written.
         """
+        waiting: list[Held] = []
         for row in await self.database.read(_accounted):
             held = Held(
                 row=row,
@@ -64,7 +72,11 @@ class Recovery:
                 self.book.finished(held)
                 continue
             self.book.add(held)
-            await self._recover(held)
+            if held.waits:
+                held.look = Look(status="fetching", at=self.clock.now())
+                waiting.append(held)
+            else:
+                await self._recover(held)
         for row in await self.database.read(_recent):
             if self.book.approval(row.approval_id or "") is None:
                 held = Held(
@@ -76,53 +88,83 @@ class Recovery:
                 held.ended.set()
                 self.book.add(held)
                 self.book.finished(held)
+        await asyncio.gather(*(self._recover(held) for held in waiting[:TOGETHER]))
+        return waiting[TOGETHER:]
+
+    async def take_up(self, waiting: Sequence[Held]) -> None:
+        """Let *waiting* wait again, in order of arrival, some of them in one commit.
+
+        What was answered, withdrawn or over meanwhile stays so.
+        """
+        for first in range(0, len(waiting), TOGETHER):
+            some = waiting[first : first + TOGETHER]
+            await asyncio.gather(*(self._take_up(held) for held in some))
+
+    async def _take_up(self, held: Held) -> None:
+        if held.waits:
+            try:
+                await self._recover(held)
+            except AileronError:
+                # Without a digest nobody can say yes to it; a refresh looks again.
+                reason = "it could not be put on record. r asks again."
+                held.look = Look(status="unavailable", reason=reason, at=self.clock.now())
+                self.journal.tell(held)
+                raise
 
     async def _recover(self, held: Held) -> None:
-        state = held.row.state
-        extra: dict[str, Json] = {"was": str(state)}
-        if state is State.EXECUTING:
-            held.outcome = _UNKNOWN
-            done = list(held.row.progress.steps) if held.row.progress else []
-            details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
-            failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(held.row.run_id)
-            summary = f"{held.row.action}: outcome unknown, the console stopped while it ran"
-            await self.journal.move(
-                held,
-                Event.RECOVER,
-                Naming.UNKNOWN,
-                summary,
-                extra,
-                failure=failure,
-                ended_at=self.clock.now(),
-            )
-            self.book.finished(held)
-            return
-        summary = f"{held.row.action} waits again after a restart of the console"
-        note = _NOTES.get(state, held.row.note)
+        async with held.turn:
+            if held.row.state is State.EXECUTING:
+                await self._unknown(held)
+            elif not held.is_final:
+                await self._wait_again(held)
+
+    async def _unknown(self, held: Held) -> None:
+        held.outcome = _UNKNOWN
+        done = list(held.row.progress.steps) if held.row.progress else []
+        details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
+        failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(held.row.run_id)
+        summary = f"{held.row.action}: outcome unknown, the console stopped while it ran"
         await self.journal.move(
             held,
             Event.RECOVER,
-            Naming.RECOVERED,
+            Naming.UNKNOWN,
             summary,
-            extra,
-            note=note,
-            digest=None,
-            words=None,
-            decided_at=None,
-            decided_by=None,
+            {"was": str(held.row.state)},
+            failure=failure,
+            ended_at=self.clock.now(),
         )
-        if held.loaded is not None:
-            await self._look_anew(held)
+        self.book.finished(held)
 
-    async def _look_anew(self, held: Held) -> None:
-        assert held.loaded is not None
-        if not held.has_preview:
-            async with held.turn:
-                await self.lookout.adopt(held, Look(status="none", at=self.clock.now()))
-            return
-        held.look = Look(status="fetching", at=self.clock.now())
-        self.journal.tell(held)
-        tasks.spawn(self.lookout.first(held), name=f"preview {held.row.run_id}")
+    async def _wait_again(self, held: Held) -> None:
+        """Let it wait as before, its preview fetched anew; what the earlier life was told is void."""
+        row, before = held.row, held.look
+        digest, words = None, None
+        if held.loaded is not None and not held.has_preview:
+            # There is nothing to fetch: what a yes covers is known, and goes into the same record.
+            held.look = Look(status="none", at=self.clock.now())
+            digest, words = held.consent(held.look)
+        elif held.loaded is None:
+            held.look = Look(status="none", at=row.requested_at)
+        else:
+            held.look = Look(status="fetching", at=self.clock.now())
+        try:
+            await self.journal.move(
+                held,
+                Event.RECOVER,
+                Naming.RECOVERED,
+                f"{row.action} waits again after a restart of the console",
+                {"was": str(row.state)},
+                note=_NOTES.get(row.state, row.note),
+                digest=digest,
+                words=words,
+                decided_at=None,
+                decided_by=None,
+            )
+        except AileronError:
+            held.look = before
+            raise
+        if held.look.status == "fetching":
+            tasks.spawn(self.lookout.first(held), name=f"preview {row.run_id}")
 
     def _loaded(self, row: RunRow) -> Loaded | None:
         """Return the action that was asked for, if exactly those bytes are still accepted."""

@@ -1,0 +1,113 @@
+"""Many calls waited when the console stopped: it serves at once, and takes them up behind that."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from core_harness import UPDATE_DRAFT, Core, furnish, open_session, run
+
+from aileron_core.audit.read import verify_home
+from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
+from aileron_core.control_plane.port import ApprovalView
+from aileron_core.errors import Conflict
+from aileron_core.gate import Call
+from aileron_core.gate.recovery import TOGETHER
+from aileron_core.settings import Settings
+from aileron_core.storage.home import Home
+from aileron_core.storage.open import open_reader
+
+GATED = UPDATE_DRAFT.replace("\n+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#")
+MANY = TOGETHER * 3
+PER_SESSION = 20
+
+
+def options() -> PlaneOptions:
+    return PlaneOptions(accept_installed=True, settings=Settings(expires_seconds=0))
+
+
+async def leave(home: Path) -> None:
+    """Let `MANY` calls wait, and stop."""
+    furnish(home, update_draft=GATED)
+    async with ControlPlane(Home(home), options()) as plane:
+        for first in range(0, MANY, PER_SESSION):
+            session, _ = await open_session(plane)
+            for number in range(first, min(first + PER_SESSION, MANY)):
+                args = {"id": str(number)}
+                await plane.gate.run(Call(session=session, action="update-draft", args=args))
+
+
+def decidable(view: ApprovalView) -> bool:
+    return bool(view.digest) and view.preview.status != "fetching"
+
+
+async def all_taken_up(plane: ControlPlane, count: int) -> list[ApprovalView]:
+    async with asyncio.timeout(30):
+        while True:
+            views = [v for v in plane.news.approvals() if v.state == "pending"]
+            if len(views) == count and all(decidable(v) and v.version for v in views):
+                return views
+            await asyncio.sleep(0)
+
+
+def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -> None:
+    """Until then each of the rest is being looked at: nobody can say yes to what an old life showed."""
+
+    async def story() -> None:
+        await leave(home)
+        async with ControlPlane(Home(home), options()) as plane:
+            views = plane.news.approvals()
+            assert [v.state for v in views] == ["pending"] * MANY
+            assert [decidable(v) for v in views] == [True] * TOGETHER + [False] * (MANY - TOGETHER)
+            late = views[-1]
+            old = late.digest
+            with pytest.raises(Conflict, match="Still looking"):
+                await plane.desk.approve(late.approval_id, old)
+            found = {v.approval_id: v for v in await all_taken_up(plane, MANY)}
+            assert found[late.approval_id].digest != old
+            with pytest.raises(Conflict, match="It changed while you answered"):
+                await plane.desk.approve(late.approval_id, old)
+
+    run(story())
+
+
+def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path) -> None:
+    """A no in that moment is final, has one record, and nothing is left over that verify would name."""
+
+    async def story() -> None:
+        await leave(home)
+        async with ControlPlane(Home(home), options()) as plane:
+            late = plane.news.approvals()[-1]
+            await plane.desk.deny(late.approval_id, "not any more")
+            await all_taken_up(plane, MANY - 1)
+            (ended,) = [v for v in plane.news.approvals() if v.approval_id == late.approval_id]
+            assert (ended.state, ended.reason) == ("denied", "not any more")
+            events = await plane.database.read(
+                lambda c: c.execute(
+                    "SELECT event FROM audit WHERE run = ? ORDER BY seq", (late.run_id,)
+                ).fetchall()
+            )
+            told = [event for (event,) in events]
+            assert told[-1] == "approval.denied"
+            assert "run.recovered" not in told
+        connection = open_reader(home / "aileron.db")
+        assert verify_home(connection, home).problems == ()
+        connection.close()
+
+    run(story())
+
+
+def test_a_console_that_stops_while_it_takes_them_up_loses_none(home: Path) -> None:
+    """What it had not come to is found by the next one."""
+
+    async def story() -> None:
+        await leave(home)
+        async with ControlPlane(Home(home), options()):
+            pass
+        async with ControlPlane(Home(home), options()) as plane:
+            await all_taken_up(plane, MANY)
+        async with Core.open(home, settings=Settings(expires_seconds=0)) as core:
+            first = core.plane.news.approvals()[0]
+            await core.plane.desk.approve(first.approval_id, first.digest)
+            assert (await core.ended(first)).state in ("completed", "failed")
+
+    run(story())
