@@ -1,6 +1,7 @@
 """A connector in C on wasi-libc, written from the interface's description alone and built here by Zig's C compiler."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 import time
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.protocol import MIB, Limits, OpResult
+from aileron_core.actions.load import load_action
+from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
@@ -36,9 +39,9 @@ imports = ["log", "http_request", "http_response_size", "http_response_status", 
 """
 
 
-def build(target: Path, *flags: str) -> bytes:
+def build(target: Path, *flags: str, source: Path = SOURCE) -> bytes:
     command = [sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-O2", "-s", *flags]
-    subprocess.run([*command, "-o", str(target), str(SOURCE)], check=True, timeout=500)
+    subprocess.run([*command, "-o", str(target), str(source)], check=True, timeout=500)
     return target.read_bytes()
 
 
@@ -190,3 +193,36 @@ def test_a_reactor_is_refused_with_what_it_should_be(tmp_path: Path, store: Conn
     reactor = build(tmp_path / "reactor.wasm", "-mexec-model=reactor")
     with pytest.raises(FileProblems, match="it is a WASI reactor, and a connector is a command"):
         store.install_bytes(reactor, MANIFEST)
+
+
+def blocks(page: str) -> list[str]:
+    """The code blocks of a page of ours, in order."""
+    return re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def test_the_connector_of_the_developers_page_works_as_the_page_says(
+    tmp_path: Path, store: ConnectorStore, call: Call, service: Any,
+    make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine],
+) -> None:  # fmt: skip
+    """Its C compiles, its manifest is taken, its action file names nothing that is not there."""
+    page = (Path(__file__).parents[3] / "docs" / "connectors.md").read_text(encoding="utf-8")
+    page = page[page.index("## In C\n") :]
+    source, manifest, action = blocks(page)[:3]
+    (tmp_path / "connector.c").write_text(source, encoding="utf-8")
+    entry = store.install_bytes(
+        build(tmp_path / "connector.wasm", source=tmp_path / "connector.c"), manifest.encode()
+    )
+    route = Route(host=entry.manifest.hosts[0], address="127.0.0.1", port=service.port)
+    connector = WasmConnector(
+        identity=entry.identity,
+        manifest=entry.manifest,
+        store=store,
+        engine=make_engine(make_client(routes=[route])),
+    )
+    service.reply("/notes.json", b'[{"id": 9007199254740993, "text": "milk"}]')
+    assert output(call(connector, "list_notes")) == [{"id": 2**53 + 1, "text": "milk"}]
+    service.reply("/notes.json", b"", status=503)
+    assert failure(call(connector, "list_notes"))[0] == "external_api_error"
+    assert failure(call(connector, "nope")) == ("connector_runtime_error", "unknown op")
+    (needed,) = load_action(action.encode(), "list-notes.md").requires
+    assert (needed.fqn, needed.version) == (entry.identity.fqn, entry.identity.version)
