@@ -4,7 +4,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from aileron_core import tasks
@@ -48,6 +48,9 @@ class Recovery:
     database: Database
     clock: Clock
     session_of: Callable[[str], Session]
+    _known: dict[tuple[str, str], Loaded | None] = field(
+        default_factory=dict[tuple[str, str], Loaded | None]
+    )
 
     async def recover(self) -> list[Held]:
         """Take up what the last life left; called once, before anything is answered.
@@ -168,11 +171,15 @@ class Recovery:
 
     def _loaded(self, row: RunRow) -> Loaded | None:
         """Return the action that was asked for, if exactly those bytes are still accepted."""
-        try:
-            loaded = self.library.find(row.action)
-        except AileronError:
-            return None
-        return loaded if loaded.action.sha256 == row.action_sha256 else None
+        asked = (row.action, row.action_sha256)
+        if asked not in self._known:
+            try:
+                loaded = self.library.find(row.action)
+            except AileronError:
+                loaded = None
+            same = loaded is not None and loaded.action.sha256 == row.action_sha256
+            self._known[asked] = loaded if same else None
+        return self._known[asked]
 
 
 def _accounted(connection: sqlite3.Connection) -> list[RunRow]:
