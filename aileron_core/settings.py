@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeGuard, cast
 from aileron_core.errors import FileProblems, Problem
 
 __all__ = [
+    "AGENT_NAMES",
     "ConsoleSettings",
     "Glyphs",
     "LaunchSettings",

@@ -31,6 +31,7 @@ from aileron_core.control_plane.forgetting import Forgetting
 from aileron_core.control_plane.library import HomeLibrary
 from aileron_core.control_plane.news import News
 from aileron_core.control_plane.port import Fact, Snapshot
+from aileron_core.control_plane.projects import Projects
 from aileron_core.control_plane.session_desk import SessionDesk, nobody
 from aileron_core.control_plane.stopping import EverythingStop, Stops
 from aileron_core.control_plane.views import records_from
@@ -149,7 +150,9 @@ class ControlPlane:
             changed=self.news.sessions_changed,
             gone=self._requester_gone,
         )
+        self.projects = Projects(self.database, self.clock)
         await self._note_start(found)
+        await self.projects.load()
         await self.library.load()
         if self.options.accept_installed:
             await self.library.accept_all()

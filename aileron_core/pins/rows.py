@@ -21,9 +21,9 @@ class Pin:
     """One thing that counts, in exactly these bytes."""
 
     kind: str
-    """`action` or `connector`."""
+    """`action`, `connector`, or `project`."""
     name: str
-    """An action file's name in the folder; a connector's `fqn@version`."""
+    """An action file's name in the folder; a connector's `fqn@version`; `<agent> <folder>`."""
     digest: str
     taken_at: float
     taken_by: str

@@ -5,6 +5,7 @@ from typing import Any
 
 from aileron_core.server.problems import STATUS
 from aileron_core.server.routes import ROUTES, RouteSpec
+from aileron_core.settings import AGENT_NAMES
 
 __all__ = ["document"]
 
@@ -59,6 +60,8 @@ SCHEMAS: dict[str, Any] = {
             "cwd": {"type": "string", "maxLength": 4096},
             "pid": {"type": "integer", "minimum": 1},
             "ttl_seconds": {"type": "number", "minimum": 1, "maximum": 2592000, "default": 86400},
+            "launched": {"type": "boolean", "default": False},
+            "contained": {"type": "boolean", "default": False},
         },
         ("agent", "cwd"),
         additionalProperties=False,
@@ -72,6 +75,16 @@ SCHEMAS: dict[str, Any] = {
             "expires_at": _TIME,
         }
     ),
+    "TakeInProject": _object(
+        {
+            "agent": {"type": "string", "enum": list(AGENT_NAMES)},
+            "path": {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^/"},
+            "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        },
+        additionalProperties=False,
+    ),
+    "Project": _object({"agent": _STRING, "path": _STRING, "digest": _STRING, "taken_at": _TIME}),
+    "Projects": _object({"items": {"type": "array", "items": _ref("Project")}}),
     "Action": _object(
         {
             "name": _STRING,
@@ -156,6 +169,7 @@ SCHEMAS: dict[str, Any] = {
 
 _BODIES: dict[tuple[str, str], str] = {
     ("POST", "/v1/sessions"): "OpenSession",
+    ("POST", "/v1/projects"): "TakeInProject",
     ("POST", "/v1/actions/{name}/run"): "Run",
     ("POST", "/v1/action-approvals/{id}/withdraw"): "Withdraw",
 }
@@ -167,6 +181,8 @@ _ANSWERS: dict[tuple[str, str], dict[int, str | None]] = {
     ("POST", "/v1/sessions"): {201: "OpenedSession"},
     ("GET", "/v1/sessions/{id}/hold"): {200: None},
     ("POST", "/v1/sessions/{id}/end"): {204: None},
+    ("GET", "/v1/projects"): {200: "Projects"},
+    ("POST", "/v1/projects"): {201: "Project"},
     ("GET", "/v1/actions"): {200: "Actions"},
     ("GET", "/v1/actions/{name}"): {200: "Action"},
     ("POST", "/v1/actions/{name}/run"): {200: "Completed", 202: "Pending"},

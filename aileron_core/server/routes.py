@@ -1,6 +1,7 @@
 """The routes (WIRE.md). Each says who may call it; `aileron_core.server.openapi` describes each."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound
 from aileron_core.gate import Call
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
+from aileron_core.pins.rows import Pin
 from aileron_core.server.auth import bearer_of, principal_of, proof
 from aileron_core.server.bodies import (
     action_item,
@@ -35,11 +37,13 @@ from aileron_core.server.requests import (
     whole_number,
 )
 from aileron_core.sessions.model import Session
+from aileron_core.settings import AGENT_NAMES
 
 __all__ = ["ROUTES", "Endpoint", "RouteSpec", "plane_of"]
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +182,34 @@ async def end_session(request: Request) -> Response:
             raise NotFound("That is no session id.")
     await plane_of(request).session_desk.end(session_id, "its agent said so")
     return Response(status_code=204)
+
+
+async def list_projects(request: Request) -> Response:
+    """List the projects whose own settings a person took in for a launch."""
+    require_peer(request)
+    return JSONResponse(
+        {"items": [_project(request, pin) for pin in plane_of(request).projects.all()]}
+    )
+
+
+async def take_in_project(request: Request) -> Response:
+    """Take in a project's own settings for launches of one agent, in exactly these bytes."""
+    require_peer(request)
+    body = await json_object(request, ("agent", "path", "digest"))
+    agent, digest = text(body, "agent", most=64, least=1), text(body, "digest", most=64, least=64)
+    if agent not in AGENT_NAMES:
+        raise InvalidRequest(f"'agent' must be one of {', '.join(AGENT_NAMES)}.")
+    if not _DIGEST.fullmatch(digest):
+        raise InvalidRequest("'digest' must be a SHA-256, 64 hexadecimal digits.")
+    path = text(body, "path", most=4096, least=1)
+    pin = await plane_of(request).projects.take_in(agent, path, digest)
+    return JSONResponse(_project(request, pin), status_code=201)
+
+
+def _project(request: Request, pin: Pin) -> dict[str, str]:
+    agent, _, path = pin.name.partition(" ")
+    at = plane_of(request).time_text(pin.taken_at)
+    return {"agent": agent, "path": path, "digest": pin.digest, "taken_at": at}
 
 
 async def list_actions(request: Request) -> Response:
@@ -352,6 +384,8 @@ ROUTES: tuple[RouteSpec, ...] = (
     _route("POST", "/v1/sessions", "socket", open_session),
     _route("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session),
     _route("POST", "/v1/sessions/{id}/end", "socket or its session", end_session),
+    _route("GET", "/v1/projects", "socket", list_projects),
+    _route("POST", "/v1/projects", "socket", take_in_project),
     _route("GET", "/v1/actions", "session", list_actions),
     _route("GET", "/v1/actions/{name}", "session", get_action),
     _route("POST", "/v1/actions/{name}/run", "session", run_action),

@@ -17,6 +17,8 @@ WIRE = {
     ("POST", "/v1/sessions"),
     ("GET", "/v1/sessions/{id}/hold"),
     ("POST", "/v1/sessions/{id}/end"),
+    ("GET", "/v1/projects"),
+    ("POST", "/v1/projects"),
     ("GET", "/v1/actions"),
     ("GET", "/v1/actions/{name}"),
     ("POST", "/v1/actions/{name}/run"),
@@ -29,7 +31,7 @@ WIRE = {
     ("GET", "/v1/audit/{run}"),
     ("GET", "/review/{id}"),
 }
-"""WIRE.md's routes, and /v1/status, which the command line reads on the socket."""
+"""WIRE.md's routes, and /v1/status and /v1/projects, which the command line asks on the socket."""
 
 
 class _Plane:
