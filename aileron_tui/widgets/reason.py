@@ -1,7 +1,11 @@
 """The line in which a person writes why not."""
 
+import unicodedata
+
 from textual import events
 from textual.widgets import Input
+
+from aileron_core.text import escape
 
 __all__ = ["REASON_LIMIT", "Reason"]
 
@@ -19,9 +23,14 @@ class Reason(Input):
         self.cursor_blink = False
 
     def _on_paste(self, event: events.Paste) -> None:
-        first = event.text.splitlines()[0] if event.text else ""
-        kept = "".join(char for char in first if char.isprintable())
-        if kept:
+        if kept := _visible(event.text):
             self.insert_text_at_cursor(kept)
         event.stop()
         event.prevent_default()
+
+
+def _visible(pasted: str) -> str:
+    """Return the first line of *pasted* without what would be a mark: nobody would see it go out."""
+    first = unicodedata.normalize("NFC", pasted.splitlines()[0]) if pasted else ""
+    spaced = "".join(" " if unicodedata.category(char) == "Zs" else char for char in first)
+    return "".join(char for char in spaced if char in "‹›" or escape(char) == char)
