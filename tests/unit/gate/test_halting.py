@@ -1,5 +1,6 @@
 """Later steps of a gated action: what is decided while running is asked again (DESIGN 5, B10)."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -315,6 +316,59 @@ def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
             assert mailbox.state()["sent"] == []
             await core.approve(second)
             assert (await core.ended(second)).state == "completed"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert len(mailbox.state()["sent"]) == 1
+
+
+def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Path) -> None:
+    """WIRE "Digest": another output of the earlier step is another digest, all else being equal."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            await core.approve(first)
+            second = await core.back(first)
+            held = core.plane.desk.book.approval(second.approval_id)
+            assert held is not None
+            assert held.row.progress is not None
+            other = replace(held.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
+            digest, words = held.consent(held.look, replace(held.row, progress=other))
+            assert digest != second.digest
+            assert words != second.words
+            again, _ = held.consent(held.look)
+            assert again == second.digest
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+
+
+def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
+    """WIRE "Defaults": one wall time for the whole run, without the time that a person took."""
+    steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
+    text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 2\n\n[approval]")
+    furnish(home, chain=text)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+            await core.approve(first)
+            second = await core.back(first)
+            held = core.plane.desk.book.approval(second.approval_id)
+            assert held is not None
+            assert held.row.progress is not None
+            assert held.row.progress.spent >= 1.0
+            mailbox.control(fail={"op": "list", "status": 503, "times": 1})
+            await core.approve(second)
+            # A repeat would wait for a second, and less than that is left.
+            over = await core.ended(second)
+            assert over.state == "failed"
+            row = await core.plane.desk.result(core.session.session_id, over.approval_id, 0)
+            assert row.failure is not None
+            assert row.failure.details["completed_steps"] == ["find", "send"]
 
     with Mailbox() as mailbox:
         run(story(mailbox))
