@@ -57,6 +57,8 @@ class Exchange:
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
         self.resolved = threading.Event()
+        self.connected = False
+        """Whether the hop opened a connection, and did not take one that was kept."""
 
     @property
     def stopped(self) -> bool:
@@ -96,6 +98,7 @@ class Exchange:
         """Start the request, or go on to where it was redirected, with *method*."""
         self._announced = False
         self._method = method
+        self.connected = False
 
     def answered(self) -> None:
         """Take note that the hop's answer is there, whole."""
@@ -200,6 +203,7 @@ class GuardedBackend(httpcore.NetworkBackend):
             sock.settimeout(exchange.remaining(httpcore.ConnectTimeout, _CONNECT_SECONDS))
             sock.connect((address, port))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            exchange.connected = True
         except TimeoutError as error:
             _close(exchange, sock)
             raise httpcore.ConnectTimeout("connecting took too long") from error

@@ -128,7 +128,7 @@ class OutgoingClient:
             self.check_host(target, allowed)
             with self._backend.serving(exchange), _translated(target, exchange):
                 exchange.begin_hop(request.method)
-                status, location, body = self._hop(request, target, headers, max_body)
+                status, location, body = self._hop(request, target, headers, max_body, exchange)
             exchange.answered()
             if status not in _REDIRECTS or location is None:
                 return OutgoingResponse(status=status, body=body)
@@ -165,18 +165,18 @@ class OutgoingClient:
         target: Target,
         headers: list[tuple[bytes, bytes]],
         max_body: int,
+        exchange: Exchange,
     ) -> tuple[int, str | None, bytes]:
         # A route is plain HTTP whatever the URL says; the Host header stays that of the URL.
         scheme = "http" if self.is_routed(target.host_port) else target.scheme
-        response = self._pool.handle_request(
-            httpcore.Request(
-                method=request.method,
-                url=httpcore.URL(
-                    scheme=scheme, host=target.host, port=target.port, target=target.path
-                ),
-                headers=_wire_headers(request, target, headers),
-                content=request.body or b"",
-            )
+        wire = httpcore.Request(
+            method=request.method,
+            url=httpcore.URL(scheme=scheme, host=target.host, port=target.port, target=target.path),
+            headers=_wire_headers(request, target, headers),
+            content=request.body or b"",
+        )
+        response = self._answer(
+            wire, may_repeat=request.method in {"GET", "HEAD"}, exchange=exchange
         )
         chunks = bytearray()
         stream = response.stream
@@ -191,6 +191,21 @@ class OutgoingClient:
         locations = [value for name, value in response.headers if name.lower() == b"location"]
         location = _text(locations[0]) if locations and locations[0] else None
         return response.status, location, bytes(chunks)
+
+    def _answer(
+        self, wire: httpcore.Request, *, may_repeat: bool, exchange: Exchange
+    ) -> httpcore.Response:
+        """Send a request and read the head of its answer.
+
+        A kept connection may be one that the service is just closing: what only reads is then sent
+        again (RFC 9112, 9.3.1), until a connection of its own has failed.
+        """
+        while True:
+            try:
+                return self._pool.handle_request(wire)
+            except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
+                if exchange.connected or exchange.stopped or not may_repeat:
+                    raise
 
 
 class _Closable:
