@@ -1,10 +1,7 @@
 """Whatever a guest prints, asks for or is answered: a value or a failure of a known class, nothing else."""
 
 import json
-import socket
 import string
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,17 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core.clock import SystemClock
-from aileron_core.connectors.exchange import Exchange
 from aileron_core.connectors.hosts import normal_host, normal_host_port
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
-from aileron_core.connectors.protocol import Limits, Route
+from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
 from aileron_core.connectors.wasm.outcome import conclude
 from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
-from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 
 CLASSES = {
     *("connector_runtime_error", "external_api_error", "network_error", "binding_failed"),
@@ -203,88 +197,3 @@ def test_a_host_has_one_spelling_that_is_its_own(host: str, port: int) -> None:
         assert found == found.lower()
         return
     assert words
-
-
-class Babbler:
-    """A service that answers every connection with the bytes it is told, and then hangs up."""
-
-    def __init__(self) -> None:
-        self.says = b""
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self.listener.getsockname()[1]
-        self.thread = threading.Thread(target=self._serve)
-        self.thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            peer, _ = self.listener.accept()
-            with peer:
-                if not peer.recv(65536):
-                    return
-                peer.sendall(self.says)
-
-    def close(self) -> None:
-        with socket.create_connection(("127.0.0.1", self.port)):
-            pass
-        self.thread.join()
-        self.listener.close()
-
-
-@pytest.fixture(scope="module")
-def babbler() -> Iterator[Babbler]:
-    service = Babbler()
-    yield service
-    service.close()
-
-
-@pytest.fixture(scope="module")
-def client(babbler: Babbler) -> Iterator[OutgoingClient]:
-    route = Route(host="api.example:443", address="127.0.0.1", port=babbler.port)
-    client = OutgoingClient(routes=[route])
-    yield client
-    client.close()
-
-
-HEADS = st.sampled_from(
-    [
-        b"",
-        b"HTTP/1.1 200 OK\r\n",
-        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ",
-        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: https://api.example/",
-        b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n",
-        b"HTTP/1.1 999 \xff\r\nX: ",
-    ]
-)
-TAILS = st.one_of(
-    st.binary(max_size=300),
-    st.tuples(st.integers(0, 400), st.binary(max_size=50)).map(lambda p: b"%x\r\n%s\r\n0\r\n\r\n" % p),
-    st.text(max_size=40).map(lambda text: text.encode() + b"\r\n\r\n"),
-)  # fmt: skip
-
-
-@given(HEADS, TAILS)
-@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"//[\r\n\r\n")
-@example(b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ", b"\xff\r\n\r\n")
-@example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"ffffffffffffffff\r\nx")
-def test_any_answer_of_a_service_is_a_response_or_an_error_of_ours(
-    babbler: Babbler, client: OutgoingClient, head: bytes, tail: bytes
-) -> None:
-    """Bounded, with a status, or a failure that names host and kind and quotes nothing."""
-    babbler.says = head + tail
-    clock = SystemClock()
-    exchange = Exchange(clock, clock.monotonic() + 20, lambda _method: None)
-    request = OutgoingRequest(method="GET", url="https://api.example/s3cret")
-    try:
-        answer = client.send(request, exchange, allowed=["api.example:443"], max_body=250)
-    except (NetworkError, CapabilityDenied, ResourceLimitExceeded) as error:
-        words = error.message
-    else:
-        assert 200 <= answer.status <= 999
-        assert len(answer.body) <= 250
-        return
-    assert "s3cret" not in words
