@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import http.server
 import json
 import os
 import threading
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.protocol import MIB, Limits, OpResult
+from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 
@@ -113,31 +115,64 @@ def test_a_table_grows_to_its_bound_and_no_further(guest: Guest, call: Call, wat
     assert call(guest(text)).failure is None
 
 
+SLEEP = """
+  (i32.store8 (i32.const 72) (i32.const 0)) (i32.store (i32.const 80) (i32.const 1))
+  (i64.store (i32.const 88) (i64.const 60000000000))
+  (drop (call $poll (i32.const 64) (i32.const 256) (i32.const 1) (i32.const 512))) unreachable"""
+GROW = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
+KINDS = (
+    "spinning",
+    "sleeping",
+    "growing memory",
+    "trapping",
+    "reading beyond memory",
+    "exiting 1",
+    "exiting 2",
+    "passing a wild pointer",
+    "writing 100 MB",
+    "asking 10,000 requests",
+    "recursing",
+    "writing nothing and trapping",
+    "half a JSON",
+    "no JSON",
+    "an empty error",
+    "wrong UTF-8",
+    "deep JSON",
+)
+
+
 def hostile(guest: Guest, wat: Wat, printing: Wat, on: WasmEngine) -> list[WasmConnector]:
     """One guest of each kind, each with an end of its own."""
-    grow = "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable"
+    ask = "(drop (call $request (i32.const 1024) (i32.const 30)))"
     bodies = [
         SPIN,
-        grow,
-        "unreachable",
+        SLEEP,
+        GROW,
+        "(call $print (i32.const 2) (i32.const 0) (i32.const 9)) unreachable",
         "(drop (i32.load (i32.const -4)))",
+        "(call $exit (i32.const 1))",
         "(call $exit (i32.const 2))",
         "(drop (call $request (i32.const -1) (i32.const -1)))",
-        repeated("(call $print (i32.const 1) (i32.const 0) (i32.const 60000))", 200),
+        repeated("(call $print (i32.const 1) (i32.const 0) (i32.const 60000))", 1700),
+        repeated(ask, 10_000),
     ]
     texts = [wat(body) for body in bodies]
     texts.append(wat("(call $f)").replace("(func $print", "(func $f (call $f)) (func $print"))
+    texts.append(wat("unreachable"))
     texts += [printing(said) for said in ('{"output": {', "noise", '{"error": {}}')]
+    texts.append(printing("{}").replace("\\7b\\7d", "\\ff\\fe"))
+    texts.append(printing('{"output": ' + "[" * 5000 + "]" * 5000 + "}"))
+    assert len(texts) == len(KINDS)
     return [guest(text, on=on) for text in texts]
 
 
-@pytest.mark.parametrize("kind", range(11))
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_next_call_after_a_hostile_one_works(
-    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, wat: Wat, printing: Wat, kind: int
+    make_engine: Callable[..., WasmEngine], guest: Guest, call: Call, wat: Wat, printing: Wat, kind: str
 ) -> None:  # fmt: skip
     """On the same engine, in the same thread of its pool."""
     engine = make_engine()
-    bad = hostile(guest, wat, printing, engine)[kind]
+    bad = hostile(guest, wat, printing, engine)[KINDS.index(kind)]
     good = guest(printing('{"output": {"fine": true}}'), on=engine)
     limits = Limits(wall_seconds=0.3, memory_mib=8)
     for _ in range(3):
@@ -179,6 +214,56 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
     assert threading.active_count() == threads
     assert open_files() == files
     assert resident() - memory < 32 * MIB
+
+
+def test_calls_that_end_while_a_service_hangs_leave_no_connection(
+    make_client: Callable[..., OutgoingClient], make_engine: Callable[..., WasmEngine], guest: Guest,
+    service: Any, requesting: Callable[..., str],
+) -> None:  # fmt: skip
+    """Forty at once, some before a byte of the answer and some in its middle, some cancelled."""
+    over, asked = threading.Event(), threading.Semaphore(0)
+
+    def hang(handler: http.server.BaseHTTPRequestHandler) -> None:
+        if handler.path == "/half":
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\nhalf")
+        asked.release()
+        over.wait(30)
+        handler.close_connection = True
+
+    service.answers |= {"/none": hang, "/half": hang}
+    before = open_files()
+    client = make_client(routes=[Route(host=HOSTS[0], address="127.0.0.1", port=service.port)])
+    engine = make_engine(client)
+    connectors = [
+        guest(requesting(json.dumps({"url": f"https://api.example{path}", "method": method})), HOSTS, on=engine)
+        for path in ("/none", "/half")
+        for method in ("GET", "POST")
+    ]  # fmt: skip
+
+    async def scenario() -> list[OpResult]:
+        await asyncio.gather(*(connector.warm() for connector in connectors))
+        limits = Limits(wall_seconds=2)
+        ended = await asyncio.gather(*(c.call("x", {}, limits=limits) for c in connectors * 7))
+        while asked.acquire(blocking=False):
+            pass
+        given_up = [asyncio.ensure_future(c.call("x", {}, limits=Limits())) for c in connectors * 3]
+        await asyncio.to_thread(lambda: [asked.acquire(timeout=20) for _ in given_up])
+        for call in given_up:
+            call.cancel()
+        await asyncio.wait(given_up)
+        assert all(call.cancelled() for call in given_up)
+        return ended
+
+    for result in asyncio.run(scenario()):
+        assert failure_of(result)[1]["limit"] == "wall_time"
+        assert result.requests_sent == 1
+    engine.close()
+    client.close()
+    over.set()
+    deadline = time.monotonic() + 20
+    while open_files() > before and time.monotonic() < deadline:
+        gc.collect()  # modules hold a descriptor each; and the service's own threads close their ends
+    assert open_files() <= before
 
 
 def test_a_spinning_guest_ends_soon_after_its_limit(guest: Guest, call: Call, wat: Wat) -> None:
