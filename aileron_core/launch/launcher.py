@@ -3,16 +3,16 @@
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, Protocol
 
 from aileron_core.errors import Forbidden
 from aileron_core.launch.foreground import run_foreground
 from aileron_core.launch.plan import Agent, Context, Plan
 from aileron_core.launch.private import Additions, PrivateFolder, copy_back, copy_in
-from aileron_core.launch.project import Doors, check_project, settings_files
+from aileron_core.launch.project import Doors, check_project
 from aileron_core.launch.sandbox.box import (
     INSIDE_PRIVATE,
     INSIDE_SOCKET,
@@ -23,8 +23,10 @@ from aileron_core.launch.sandbox.box import (
 from aileron_core.launch.sandbox.check import Walls, find_walls
 from aileron_core.launch.sandbox.programs import find_program, own_interpreter, roots_of
 from aileron_core.launch.sessions import Launched, SessionPort
+from aileron_core.launch.wish import Wish, own_settings, wish_of
+from aileron_core.settings import LaunchSettings
 
-__all__ = ["Request", "Wired", "launch", "wire"]
+__all__ = ["Person", "Request", "Wired", "launch", "wire"]
 
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
@@ -44,14 +46,30 @@ class Request:
     """The relay's one file."""
     sandbox: Literal["on", "offline", "off"] = "on"
     allow_abstract: bool = False
-    accept_project: bool = False
-    """Settings of the project that take the wiring away were looked at."""
+    settings: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
+    """`[launch.<agent>]` of the person's `config.toml`, by agent."""
     label: str = ""
 
     @property
     def contained(self) -> bool:
         """Whether the agent runs in the sandbox."""
         return self.sandbox != "off"
+
+
+class Person(Protocol):
+    """Who sits at the terminal."""
+
+    def say(self, text: str) -> None:
+        """Tell them a sentence, before the agent has the terminal or after it."""
+        ...
+
+    def accepts(self, wish: Wish) -> bool:
+        """Show what a project asks for, and return whether they accept it.
+
+        Raises:
+            Forbidden: nobody can be asked.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +82,8 @@ class Wired:
     env: Mapping[str, str]
     programs: tuple[Path, ...]
     """What the sandbox shows of programs outside the system's own folders."""
+    wish: Wish | None
+    """What the project asks for; it is in the plan, and a person has to accept it."""
 
 
 def wire(request: Request, private: PurePosixPath) -> Wired:
@@ -75,7 +95,8 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
 
     Raises:
         NotFound: the agent, or what contains it, is not installed.
-        Forbidden: the project, or its settings, would take away what Aileron promises.
+        Forbidden: the project would take away what Aileron promises.
+        FileProblems: the project's `aileron.toml`, or the person's settings, cannot be used.
     """
     agent = request.agent
     check_project(request.project, request.home, request.aileron_home)
@@ -86,19 +107,23 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
     )
     path = request.env.get("PATH", os.defpath)
     program = find_program(agent.program, path, request.project)
-    _refuse_shadows(request)
+    wish = wish_of(request.project, agent)
+    own = own_settings(request.settings, agent, contained=request.contained)
+    asked = wish.settings if wish is not None else LaunchSettings()
     seen = PurePosixPath(INSIDE_PRIVATE) if request.contained else private
     given = (
         environment(request.env, agent.needs)
         if request.contained
         else {name: value for name, value in request.env.items() if not name.startswith("AILERON_")}
     )
+    given = {**given, **dict(own.env), **dict(asked.env)}
     plan = agent.plan(
         Context(
             relay=str(seen / "bin" / "aileron-mcp"),
             private=seen,
             env=given,
             args=request.args,
+            standing=(*own.args, *asked.args),
             contained=request.contained,
         )
     )
@@ -108,34 +133,36 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
         walls=walls,
         env={**given, **plan.env},
         programs=_programs(request, program) if walls else (),
+        wish=wish,
     )
 
 
-def _refuse_shadows(request: Request) -> None:
-    found = request.agent.shadows(settings_files(request.project, request.agent))
-    if found and not request.accept_project:
-        raise Forbidden(
-            f"Settings of this project would take Aileron's wiring away: {'; '.join(found)}. Look "
-            "at them; --accept-project starts all the same."
-        )
+def _settle_wish(wish: Wish | None, console: SessionPort, person: Person) -> None:
+    """Have a person accept what the project asks for, unless they did so for exactly these bytes."""
+    if wish is None or console.taken_in(wish.agent, wish.path) == wish.digest:
+        return
+    if not person.accepts(wish):
+        raise Forbidden("You did not accept the project's settings, so nothing was started.")
+    console.take_in(wish.agent, wish.path, wish.digest)
 
 
-def launch(request: Request, console: SessionPort, say: Callable[[str], None]) -> int:
+def launch(request: Request, console: SessionPort, person: Person) -> int:
     """Run the agent in the foreground and return its exit code; everything of ours is gone afterwards.
 
     Args:
         request: what was asked for.
         console: the console that owns the home.
-        say: tells the person a sentence, before the agent has the terminal or after it.
+        person: who is told, and asked.
 
     Raises:
-        NotFound, Forbidden: see `wire`.
+        NotFound, Forbidden, FileProblems: see `wire`; or the project's settings were not accepted.
         ConsoleAbsent: no console owns the home.
     """
     parent = _private_parent(request)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(PrivateFolder(parent))
         wired = wire(request, PurePosixPath(folder.path))
+        _settle_wish(wired.wish, console, person)
         session = console.open(
             agent=request.agent.name,
             label=request.label or request.project.name,
@@ -145,7 +172,7 @@ def launch(request: Request, console: SessionPort, say: Callable[[str], None]) -
         stack.callback(console.end, session.session_id)
         _write_wiring(folder, request, session, wired.plan)
         doors = Doors.of(request.project)
-        stack.callback(_close_doors, doors, request, session, say)
+        stack.callback(_close_doors, doors, request, session, person.say)
         hold = console.hold(session)
         stack.callback(hold.stop)
         if wired.walls is None:

@@ -56,11 +56,18 @@ class Context:
     """The person's environment, as far as the agent gets it."""
     args: tuple[str, ...] = ()
     """The agent's own arguments, from behind `--`."""
+    standing: tuple[str, ...] = ()
+    """Options that settings add to every launch."""
     gateway: str | None = None
     """`<url>/gw/<gateway token>`, once the console has a gateway; no trailing slash."""
     call_seconds: int = 600
     """How long one tool call may take; set where the agent has a setting."""
     contained: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Standing options, then what was typed: the later of two wins."""
+        return (*self.standing, *self.args)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +120,11 @@ class Agent(Protocol):
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of environment variables that it needs from the person, its API keys for one."""
+        ...
+
+    @property
+    def denied_args(self) -> tuple[str, ...]:
+        """Options that a project's `aileron.toml` may not pass: bypasses, wiring, folders, upstream."""
         ...
 
     @property

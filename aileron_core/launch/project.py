@@ -11,7 +11,7 @@ from aileron_core.launch.plan import Agent
 from aileron_core.launch.sandbox.box import PROTECTED
 from aileron_core.text import escape
 
-__all__ = ["Doors", "check_project", "settings_files"]
+__all__ = ["Doors", "check_project", "settings_files", "small_text"]
 
 _SETTINGS_BYTES = 1024 * 1024
 
@@ -39,20 +39,26 @@ def settings_files(project: Path, agent: Agent) -> Mapping[str, str]:
     Raises:
         Forbidden: one of them cannot be read as a small text file.
     """
-    found: dict[str, str] = {}
-    for name in agent.project_files:
-        path = project / name
-        if not os.path.lexists(path):
-            continue
-        try:
-            if not path.is_file() or path.stat().st_size > _SETTINGS_BYTES:
-                raise Forbidden(f"{path} is no small file, so nobody can tell what it sets.")
-            found[name] = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise Forbidden(
-                f"{path} cannot be read ({error}), so nobody can tell what it sets."
-            ) from None
-    return found
+    found = {name: small_text(project / name) for name in agent.project_files}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def small_text(path: Path) -> str | None:
+    """Return the text of a settings file, or None where there is none.
+
+    Raises:
+        Forbidden: it is there, and cannot be read as a small text file.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        if not path.is_file() or path.stat().st_size > _SETTINGS_BYTES:
+            raise Forbidden(f"{path} is no small file, so nobody can tell what it sets.")
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Forbidden(
+            f"{path} cannot be read ({error}), so nobody can tell what it sets."
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

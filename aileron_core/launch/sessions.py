@@ -45,6 +45,22 @@ class SessionPort(Protocol):
         """
         ...
 
+    def taken_in(self, agent: str, project: Path) -> str | None:
+        """Return the digest of the project's settings that a person accepted for *agent*, if any.
+
+        Raises:
+            ConsoleAbsent: no console owns the home.
+        """
+        ...
+
+    def take_in(self, agent: str, project: Path, digest: str) -> None:
+        """Put on record that a person accepts these settings of the project for *agent*.
+
+        Raises:
+            ConsoleAbsent: no console owns the home.
+        """
+        ...
+
     def hold(self, session: Launched) -> Hold:
         """Return the stream that keeps the session, not yet open."""
         ...

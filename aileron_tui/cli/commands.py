@@ -113,7 +113,7 @@ def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> 
 @click.option(
     "--accept-project",
     is_flag=True,
-    help="Start although the project's own settings take some of the wiring away.",
+    help="Say yes to the project's own settings without being asked.",
 )
 @click.option(
     "--label", default="", help="What the console calls the session (default: the folder)."

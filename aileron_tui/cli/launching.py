@@ -5,13 +5,20 @@ import http.client
 import importlib.util
 import os
 import shlex
+import sys
+import termios
 import threading
 from pathlib import Path, PurePosixPath
 
-from aileron_core.errors import AileronError, NotFound
+import click
+
+from aileron_core.errors import AileronError, Forbidden, NotFound
 from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.launcher import Request, launch, wire
 from aileron_core.launch.sessions import Hold, Launched
+from aileron_core.launch.wish import Wish
+from aileron_core.settings import load_settings
+from aileron_core.storage.home import Home
 from aileron_core.text import escape
 from aileron_tui.cli.client import Console, HomeConnection
 from aileron_tui.cli.output import EXIT, Context
@@ -89,6 +96,17 @@ class HomeSessions:
             socket=Path(socket) if socket else None,
         )
 
+    def taken_in(self, agent: str, project: Path) -> str | None:
+        """Return the digest of the project's settings that a person accepted, if any."""
+        _, body = self._console.request("GET", "/v1/projects")
+        found = {(each["agent"], each["path"]): each["digest"] for each in body["items"]}
+        return found.get((agent, str(project)))
+
+    def take_in(self, agent: str, project: Path, digest: str) -> None:
+        """Put on record that a person accepts them."""
+        asked = {"agent": agent, "path": str(project), "digest": digest}
+        self._console.request("POST", "/v1/projects", asked)
+
     def hold(self, session: Launched) -> Hold:
         """Return the session's hold stream."""
         return _Hold(self._home, session.session_id)
@@ -97,6 +115,41 @@ class HomeSessions:
         """End the session, if its console is still there."""
         with contextlib.suppress(AileronError):
             self._console.request("POST", f"/v1/sessions/{session_id}/end", {})
+
+
+class _AtTerminal:
+    """The person at this terminal; with `--accept-project` they said yes beforehand."""
+
+    def __init__(self, context: Context, *, accepted: bool) -> None:
+        self._context = context
+        self._accepted = accepted
+
+    def say(self, text: str) -> None:
+        """Tell them a sentence; standard output is the agent's."""
+        click.echo(f"aileron: {text}", err=True)
+
+    def accepts(self, wish: Wish) -> bool:
+        """Show what the project asks for and wait for a yes or no.
+
+        Raises:
+            Forbidden: there is no terminal, and no `--accept-project`.
+        """
+        title = f"This project asks for these settings of {wish.agent}:"
+        if not self._accepted and not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Forbidden(
+                f"{title} {'; '.join(wish.lines())}. Nobody can be asked without a terminal: look "
+                "at them, then launch with --accept-project."
+            )
+        self.say(title)
+        for line in wish.lines():
+            click.echo(f"  {line}", err=True)
+        if self._accepted:
+            self.say("Accepted by --accept-project.")
+            return True
+        termios.tcflush(
+            sys.stdin, termios.TCIFLUSH
+        )  # what was typed before the question is no answer
+        return click.confirm("Accept them for this folder, as they are now?", err=True)
 
 
 def launch_agent(
@@ -114,10 +167,12 @@ def launch_agent(
 
     Raises:
         NotFound: no such agent, or it is not installed.
+        FileProblems: `config.toml`, or the project's `aileron.toml`, cannot be used.
     """
     agent = AGENTS.get(name)
     if agent is None:
         raise NotFound(f"{name} is no agent that Aileron knows: {', '.join(AGENTS)}.")
+    settings = load_settings(Home(context.home).config)
     request = Request(
         agent=agent,
         args=args,
@@ -128,12 +183,13 @@ def launch_agent(
         relay=_relay(),
         sandbox="off" if sandbox == "off" else "offline" if sandbox == "offline" else "on",
         allow_abstract=allow_abstract,
-        accept_project=accept_project,
+        settings=settings.launch,
         label=label,
     )
     if dry_run:
         return _show(context, request)
-    return launch(request, HomeSessions(context.home), lambda text: context.say(f"aileron: {text}"))
+    person = _AtTerminal(context, accepted=accept_project)
+    return launch(request, HomeSessions(context.home), person)
 
 
 def _relay() -> Path:
@@ -147,7 +203,12 @@ def _show(context: Context, request: Request) -> int:
     """Print what would be set. Nothing is opened, written or started."""
     wired = wire(request, PurePosixPath("<private>"))
     plan, given = wired.plan, request.env
-    ours = {name: value for name, value in wired.env.items() if given.get(name) != value}
+    ours = {
+        # What was yours before may hold a secret of yours; only what is ours alone is shown.
+        name: "(your own, with Aileron's laid over it)" if name in given else value
+        for name, value in wired.env.items()
+        if given.get(name) != value
+    }
     if context.json:
         context.show(
             {
@@ -158,6 +219,7 @@ def _show(context: Context, request: Request) -> int:
                 "files": dict(plan.files),
                 "additions": {str(each.path): each.content for each in plan.additions},
                 "sandbox": request.sandbox,
+                "project": list(wired.wish.lines()) if wired.wish else [],
             }
         )
         return EXIT.DONE
@@ -172,6 +234,8 @@ def _show(context: Context, request: Request) -> int:
         context.say(f"  writes    <private>/{name}, gone at the end")
     for each in plan.additions:
         context.say(f"  adds      ~/{each.path}, removed at the end")
+    for line in wired.wish.lines() if wired.wish else ():
+        context.say(f"  project   {line}   (once you accept it)")
     for sentence in request.agent.controls:
         context.say(f"  ✓ {sentence}")
     for sentence in request.agent.outside:

@@ -37,6 +37,13 @@ class _Claude:
         ".claude/settings.json",
         ".claude/settings.local.json",
     )
+    denied_args: tuple[str, ...] = (
+        "--mcp-config", "--strict-mcp-config", "--settings", "--setting-sources", "--add-dir",
+        "--tools", "--plugin-dir", "--plugin-url", "--agents", "--agent", "--system-prompt",
+        "--append-system-prompt", "--ide", "--chrome", "--bare", "--resume", "-r", "--continue",
+        "-c", "--worktree", "-w", "--tmux", "--debug-file", "--remote", "--remote-control", "--from-pr",
+        "--file", "-d", "--fork-session", "--session-id", "--teleport",
+    )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are plain tools from the start; Claude Code asks nothing before them.",
         "One call may take 600 s.",
@@ -73,7 +80,7 @@ class _Claude:
             f"{context.private}/claude-settings.json",
         )
         return Plan(
-            argv=(self.program, *flags, *context.args),
+            argv=(self.program, *flags, *context.words),
             files={
                 "claude-mcp.json": json.dumps({"mcpServers": {SERVER: server}}),
                 "claude-settings.json": json.dumps(settings),

@@ -29,6 +29,12 @@ class _Codex:
     )
     needs: tuple[str, ...] = ("OPENAI_API_KEY", "CODEX_API_KEY")
     project_files: tuple[str, ...] = (".codex/config.toml",)
+    denied_args: tuple[str, ...] = (
+        "-c", "--config", "--enable", "--disable", "-p", "--profile", "--profile-v2", "--full-auto",
+        "-s", "-a", "--ask-for-approval", "--add-dir", "-C", "--cd", "--remote", "--oss",
+        "--local-provider", "--ignore-user-config", "--ignore-rules", "--search", "-i", "--image",
+        "-o", "--output-last-message", "--output-schema",
+    )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are there from the first turn, as an MCP server that Codex waits for.",
         "Codex asks nothing of its own before an action: Aileron's console does.",
@@ -76,7 +82,7 @@ class _Codex:
         ]
         flags = [word for setting in settings for word in ("-c", setting)]
         return Plan(
-            argv=(self.program, *flags, *context.args), call_seconds=float(context.call_seconds)
+            argv=(self.program, *flags, *context.words), call_seconds=float(context.call_seconds)
         )
 
     def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:

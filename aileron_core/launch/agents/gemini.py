@@ -40,6 +40,11 @@ class _Gemini:
         "GEMINI_MODEL",
     )
     project_files: tuple[str, ...] = (".gemini/settings.json", ".gemini/.env")
+    denied_args: tuple[str, ...] = (
+        "--policy", "--admin-policy", "-y", "-s", "--extensions", "-e", "--include-directories",
+        "--acp", "--experimental-acp", "--prompt", "-p", "--prompt-interactive", "-i", "--worktree",
+        "-w", "--resume", "-r", "--session-file", "--delete-session", "--proxy", "--telemetry",
+    )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are there as an extension; Gemini asks nothing before them.",
         "One call may take 600 s.",
@@ -66,7 +71,12 @@ class _Gemini:
         if context.gateway is not None:
             env["GOOGLE_GEMINI_BASE_URL"] = context.gateway
         return Plan(
-            argv=(self.program, "--policy", f"{context.private}/gemini-policy.toml", *context.args),
+            argv=(
+                self.program,
+                "--policy",
+                f"{context.private}/gemini-policy.toml",
+                *context.words,
+            ),
             env=env,
             files={"gemini-policy.toml": _POLICY},
             additions=(

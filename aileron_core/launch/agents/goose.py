@@ -30,6 +30,13 @@ class _Goose:
         "GOOSE_MODEL",
     )
     project_files: tuple[str, ...] = ()
+    denied_args: tuple[str, ...] = (
+        "--with-extension", "--with-builtin", "--with-remote-extension", "--container",
+        "--with-streamable-http-extension", "--no-profile", "--recipe", "--sub-recipe",
+        "--instructions", "-i", "--text", "-t", "--system", "--params", "--path", "-p", "--name", "-n",
+        "--session-id", "--resume", "-r", "--provider", "--additional-sub-recipes", "--fork",
+        "--edit", "--history",
+    )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are there as an extension, beside those of your profile.",
         "Telemetry and the keyring are off for this run.",
@@ -45,7 +52,7 @@ class _Goose:
         args = context.args or ("session",)
         if args[0] in _TAKES_EXTENSIONS:
             # The tools' prefix is the command's base name, so it is the relay by its own name.
-            args = (args[0], "--with-extension", context.relay, *args[1:])
+            args = (args[0], "--with-extension", context.relay, *context.standing, *args[1:])
         env = {
             "GOOSE_MODE": "auto",
             "GOOSE_DISABLE_KEYRING": "1",

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from aileron_core.errors import InvalidRequest
 from aileron_core.launch.plan import SERVER, AgentFolder, Context, Plan
 
 __all__ = ["OPENCODE"]
+
+_VARIABLE = "OPENCODE_CONFIG_CONTENT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +35,14 @@ class _OpenCode:
         "GEMINI_API_KEY",
         "GOOGLE_GENERATIVE_AI_API_KEY",
         "OPENROUTER_API_KEY",
+        _VARIABLE,
     )
     project_files: tuple[str, ...] = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json")
+    denied_args: tuple[str, ...] = (
+        "--port", "--hostname", "--mdns", "--mdns-domain", "--cors", "--attach", "--share", "--agent",
+        "--dir", "--command", "--continue", "-c", "--session", "-s", "--fork", "--prompt", "--file",
+        "-f", "--password", "-p", "--username", "-u", "--auto", "--pure",
+    )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are there as an MCP server; OpenCode asks nothing before them.",
         "One call may take 600 s.",
@@ -63,9 +72,9 @@ class _OpenCode:
             google = {"options": {"baseURL": f"{context.gateway}/v1beta"}}
             settings["provider"] = {"anthropic": base, "openai": base, "google": google}
         return Plan(
-            argv=(self.program, *context.args),
+            argv=(self.program, *context.words),
             env={
-                "OPENCODE_CONFIG_CONTENT": json.dumps(settings),
+                _VARIABLE: _merged(context.env.get(_VARIABLE, ""), settings),
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
                 "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             },
@@ -82,15 +91,22 @@ class _OpenCode:
         return tuple(found)
 
 
-def merged(person: str, ours: Mapping[str, Any]) -> str:
-    """Return *person*'s `OPENCODE_CONFIG_CONTENT` with *ours* laid over it, table by table.
+def _merged(person: str, ours: Mapping[str, Any]) -> str:
+    """Return the JSON that *person* gives in the same variable with *ours* laid over it, table by table.
 
     Raises:
-        ValueError: it is no JSON object.
+        InvalidRequest: it is no JSON object.
     """
-    table: Any = json.loads(person)
+    if not person.strip():
+        return json.dumps(ours)
+    try:
+        table: Any = json.loads(person)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(
+            f"Your own {_VARIABLE} is not JSON ({error}). Mend it, or unset it for this launch."
+        ) from None
     if not isinstance(table, dict):
-        raise TypeError("OPENCODE_CONFIG_CONTENT is no JSON object")
+        raise InvalidRequest(f"Your own {_VARIABLE} is no JSON object. Mend it, or unset it.")
     return json.dumps(_over(cast("dict[str, Any]", table), ours))
 
 

@@ -33,6 +33,12 @@ class _Pi:
         "OPENROUTER_API_KEY",
     )
     project_files: tuple[str, ...] = (".pi/settings.json",)
+    denied_args: tuple[str, ...] = (
+        "-e", "--extension", "--no-extensions", "--system-prompt", "--append-system-prompt",
+        "--tools", "-t", "--exclude-tools", "--no-tools", "--provider", "--api-key", "--skill", "--prompt-template",
+        "--theme", "--session", "--session-dir", "--session-id", "--fork", "--export", "--continue",
+        "-c", "--resume", "-r", "--mode", "--rpc", "--print", "-p",
+    )  # fmt: skip
     controls: tuple[str, ...] = (
         "Aileron's actions are tools of an extension that lives for this run.",
         "A call waits as long as it takes: Pi has no time limit for tools.",
@@ -49,7 +55,7 @@ class _Pi:
         text = text.replace("__RELAY__", json.dumps(context.relay), 1)
         text = text.replace("__GATEWAY__", json.dumps(context.gateway), 1)
         return Plan(
-            argv=(self.program, "-e", f"{context.private}/{_FILE}", *context.args),
+            argv=(self.program, "-e", f"{context.private}/{_FILE}", *context.words),
             env={"PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"},
             files={_FILE: text},
             call_seconds=float(context.call_seconds),

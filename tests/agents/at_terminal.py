@@ -1,0 +1,77 @@
+"""A person's terminal with `aileron launch codex` in its foreground, where `codex` is a script of the test."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+
+from agents_bench import CLI, Bench
+
+__all__ = ["Terminal"]
+
+
+class Terminal:
+    """A person's terminal, with `aileron launch` in its foreground."""
+
+    def __init__(self, bench: Bench, program: str, *options: str) -> None:
+        bin_ = bench.folder / "bin"
+        bin_.mkdir(exist_ok=True)
+        (bin_ / "codex").write_text(program)
+        (bin_ / "codex").chmod(0o755)
+        env = bench.environment({"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"})
+        self.master, slave = pty.openpty()
+        self.resize(24, 80)
+        self.process = subprocess.Popen(
+            [*CLI, "launch", "codex", "--home", str(bench.console.home), *options],
+            cwd=bench.project,
+            env=env,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        self.slave = slave
+        self.text = ""
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def until(self, pattern: str, seconds: float = 30) -> str:
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.text)):
+            left = deadline - time.monotonic()
+            assert left > 0, self.text
+            if select.select([self.master], [], [], left)[0]:
+                self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+        return found[0]
+
+    def end(self) -> int:
+        deadline = time.monotonic() + 30
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.text
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+        return self.process.returncode
+
+    def unread(self) -> bytes:
+        """What a shell would now read from its terminal."""
+        settings = termios.tcgetattr(self.slave)
+        settings[3] &= ~termios.ICANON
+        settings[6][termios.VMIN] = settings[6][termios.VTIME] = 0
+        termios.tcsetattr(self.slave, termios.TCSANOW, settings)
+        return os.read(self.slave, 4096) if select.select([self.slave], [], [], 0.5)[0] else b""
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(20)
+        os.close(self.master)
+        os.close(self.slave)
