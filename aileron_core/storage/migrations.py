@@ -194,7 +194,7 @@ def _copied(path: Path, folder: Path, version: int, now: float) -> Path:
             source.backup(target)
             # One file, not three: the log of a copy that nobody writes would only get lost.
             target.execute("PRAGMA journal_mode=DELETE")
-            found = str(target.execute("PRAGMA quick_check(1)").fetchone()[0])
+            found = " ".join(str(target.execute("PRAGMA quick_check(1)").fetchone()[0]).split())
         _sync(copy)
         _sync(folder)
     except (sqlite3.Error, OSError) as error:

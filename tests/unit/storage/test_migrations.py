@@ -134,7 +134,29 @@ def test_the_copy_is_the_database_as_it_was_and_the_owners_alone(old: Path) -> N
     assert copy.parent.stat().st_mode & 0o777 == 0o700
     assert content(copy) == before
     assert schema(copy) == set(FIRST)
-    assert backups(old) == [copy]  # reading it left no log beside it
+    # No write-ahead log belongs to it (SQLite's file format, 1.3.3): it is whole by itself.
+    assert copy.read_bytes()[18:20] == b"\x01\x01"
+    assert backups(old) == [copy]
+
+
+def test_nobody_writes_between_the_copy_and_the_steps(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is copied is what the steps begin with."""
+    copied = migrations._copied
+    refused: list[str] = []
+
+    def copied_while_another_writes(*arguments: Any) -> Path:
+        with closing(sqlite3.connect(old, timeout=0)) as other:
+            try:
+                other.execute("DELETE FROM runs")
+            except sqlite3.OperationalError as error:
+                refused.append(str(error))
+        return copied(*arguments)
+
+    monkeypatch.setattr(migrations, "_copied", copied_while_another_writes)
+    carried(old)
+    assert refused == ["database is locked"]
 
 
 def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
@@ -316,3 +338,21 @@ def test_a_version_that_somebody_wrote_by_hand_permits_nothing(old: Path, versio
     assert schema(old) == set(FIRST)
     with pytest.raises(HomeError, match="holds what Aileron did not put there"):
         open_writer(old)
+
+
+def test_a_damaged_home_is_not_carried(old: Path) -> None:
+    """The copy is checked: steps on a broken file would only spread what is wrong."""
+    with closing(sqlite3.connect(old)) as database:
+        database.execute("PRAGMA journal_mode=DELETE")
+        (page,) = database.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'runs_state'"
+        ).fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    data = bytearray(old.read_bytes())
+    start = (page - 1) * size
+    data[start + 3 : start + 5] = b"\x00\x01"  # the index says that it has one entry
+    old.write_bytes(data)
+    with pytest.raises(HomeError, match=r"is damaged .*Nothing was changed; restore it"):
+        carried(old)
+    assert backups(old) == []
+    assert old.read_bytes() == data
