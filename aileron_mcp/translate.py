@@ -6,6 +6,8 @@ An agent's program may hand the model either the text or the structured half of 
 """
 
 import json
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -13,6 +15,7 @@ from typing import Any, TypeAlias, cast
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import Failure, InvalidArguments
 from aileron_core.ids import APPROVAL_ID
+from aileron_core.text import escape
 
 __all__ = [
     "CHECK_ACTION_STATUS",
@@ -271,7 +274,7 @@ def error_result(failure: Failure) -> ToolResult:
 
 def _completed(facts: JsonObject, names: Iterable[str], note: str | None = None) -> ToolResult:
     content = {"status": facts["status"], **_present(facts, names)}
-    text = json.dumps(content, ensure_ascii=False)
+    text = _visible_json(content)
     return _result(content, text if note is None else f"{note}\n{text}", is_error=False)
 
 
@@ -332,7 +335,8 @@ def _failed(status: str, error: JsonObject) -> ToolResult:
     class_ = str(error.get("class"))
     content: dict[str, Any] = {"status": status, "error": dict(error)}
     step = _NEXT_STEP.get(class_, _OTHERWISE)
-    lines = [f"{error.get('message')} {step}".rstrip(), f"status: {status}"]
+    # Services and connectors speak in messages: a line of theirs must not pass for one of ours.
+    lines = [f"{escape(str(error.get('message')))} {step}".rstrip(), f"status: {status}"]
     lines += _lines({name: value for name, value in error.items() if name != "message"})
     return _result(content, "\n".join(lines), is_error=True)
 
@@ -351,6 +355,25 @@ def _result(content: dict[str, Any], text: str, *, is_error: bool) -> ToolResult
     }
 
 
+def _visible_json(value: Any) -> str:
+    """Return JSON in which letters of all writings are letters, and what does not show is escaped.
+
+    An agent's program may print it on a terminal, which would obey some of it.
+    """
+    return _NOT_ASCII.sub(_shown, json.dumps(value, ensure_ascii=False))
+
+
+def _shown(match: re.Match[str]) -> str:
+    char = match[0]
+    if unicodedata.category(char) not in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp"):
+        return char
+    units = char.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+_NOT_ASCII = re.compile(r"[^\x20-\x7e]")
+
+
 def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
@@ -358,7 +381,7 @@ def _without_surrogates(text: str) -> str:
 def _lines(facts: Mapping[str, Any]) -> list[str]:
     """Return `name: value` lines, JSON where a value is not a string; empty values are left out."""
     return [
-        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        f"{name}: {escape(value) if isinstance(value, str) else _visible_json(value)}"
         for name, value in facts.items()
         if value is not None and value != {}
     ]
