@@ -142,6 +142,8 @@ class WasmEngine:
         self._local.invocation = invocation
         invocation.enter_guest()
         try:
+            if invocation.must_stop():
+                return RunEnd(how="not_started")
             return self._run(pre, invocation, stdin)
         finally:
             invocation.leave_guest()

@@ -52,7 +52,7 @@ def conclude(end: RunEnd, invocation: Invocation) -> OpResult:
         except AileronError as error:
             failure = error
     else:
-        failure = _host_failure(invocation) or _trap_failure(end, invocation)
+        failure = _host_failure(end, invocation) or _trap_failure(end, invocation)
     return OpResult(
         output=output if failure is None else None,
         failure=None if failure is None else failure.to_failure(),
@@ -69,12 +69,15 @@ def _host_has_the_word(invocation: Invocation) -> bool:
     return invocation.stdout_overflow or invocation.host_error is not None
 
 
-def _host_failure(invocation: Invocation) -> AileronError | None:
+def _host_failure(end: RunEnd, invocation: Invocation) -> AileronError | None:
     limits = invocation.limits
     if invocation.stop_reason == "wall":
         configured = f"{limits.wall_seconds:g}s"
+        message = f"the connector ran longer than {configured} and was stopped"
+        if end.how == "not_started" and not end.message:
+            message = f"the connector got no turn within {configured}, others had them all; nothing was done"
         return ResourceLimitExceeded(
-            f"the connector ran longer than {configured} and was stopped",
+            message,
             details={"limit": "wall_time", "configured": configured},
         )
     if invocation.stop_reason == "requests":
