@@ -185,7 +185,8 @@ def _split(data: bytes, file: str) -> _Frame:
         if len(line) > MAX_LINE:
             raise FileProblems([_parse_problem(file, "has a line over 1 MiB", number)])
     try:
-        text = data.decode("utf-8-sig")
+        # Not utf-8-sig: the place of its errors leaves the mark out of account.
+        text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line, column = data.count(b"\n", 0, error.start) + 1, _column(data, error.start)
         raise FileProblems([_parse_problem(file, "is not UTF-8 text", line, column)]) from error

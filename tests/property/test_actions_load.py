@@ -173,6 +173,8 @@ def test_the_files_that_the_others_are_made_from_load() -> None:
 
 
 @given(FILES, st.booleans())
+@example(b"\xef\xbb\xbf\x00\x80", False)
+@example(b"\xef\xbb", False)
 def test_any_bytes_are_an_action_or_its_problems(data: bytes, portable: bool) -> None:
     """What loads can be told to agents and digested; what does not names its places."""
     action = loaded(data, portable=portable)
