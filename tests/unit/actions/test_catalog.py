@@ -285,6 +285,25 @@ def test_a_preview_may_not_ask_an_op_of_a_gated_action(tmp_path: Path, manifest:
     assert "read is an op of the gated action gated; " in catalog.problems()[0].message
 
 
+def test_an_action_that_breaks_the_rule_lends_nothing_to_others(
+    tmp_path: Path, manifest: Build
+) -> None:
+    """What is not offered is not loaded: whoever looks through it is not offered either."""
+    (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))
+    lends = named(
+        manifest,
+        "read",
+        PREVIEW.format(op="other").replace("true", "false"),
+        old='op = "send"\nidempotent = false',
+        new='op = "read"\nidempotent = true',
+    )
+    (tmp_path / "read.md").write_bytes(lends)
+    found = scan(tmp_path)
+    catalog = Catalog(found, all_of(found))
+    assert states(catalog) == {"read.md": "error", "send.md": "error"}
+    assert [problem.key for problem in catalog.problems()] == ["approval.preview.op"] * 2
+
+
 def test_a_preview_asks_its_own_connector(tmp_path: Path, manifest: Build) -> None:
     """An op of the same name elsewhere says nothing about this one."""
     (tmp_path / "send.md").write_bytes(manifest(PREVIEW.format(op="read")))

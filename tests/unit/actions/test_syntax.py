@@ -124,6 +124,7 @@ def test_only_so_many_faults_are_looked_for(manifest: Build) -> None:
     """Each look parses the file again: a hostile file holds nobody up, however it is made."""
     many = "".join(f"k{number} = v\n" for number in range(3 * MAX_FAULTS))
     assert len(faults_of(manifest(many))) == MAX_FAULTS
+    assert len(faults_of(manifest(many + f"# {'long ' * 20_000}\n"))) == 1
     begun = time.monotonic()
     for line in ("a = b\n", "a = 1\n", "[a]\n", "a = [\n", "a = {\n", 'a = """\n', "[a\n"):
         assert places_of(b"+++\n" + line.encode() * 4_000 + b"+++\n")
@@ -133,11 +134,12 @@ def test_only_so_many_faults_are_looked_for(manifest: Build) -> None:
 def test_long_lists_are_judged_in_a_time_that_grows_with_their_length() -> None:
     """Thousands of inputs, references, steps and capabilities: each was looked up in a list."""
     inputs = "".join(f"[[inputs]]\nname='a{number}'\n" for number in range(20_000))
-    steps = "[[execute]]\nconnector='github://a/b'\nop='o'\n[execute.inputs]\nx='${args.b}'\n"
-    capabilities = "".join(f"'c{number}',\n" for number in range(40_000))
+    steps = "[[execute]]\nconnector='github://a/b'\nop='o'\n"
+    references = "".join(f"x{number}='{'${args.b}' * 1000}'\n" for number in range(100))
+    capabilities = "".join(f"'c{number}',\n" for number in range(150_000))
     front = (
         f"[[requires.connectors]]\nname='github://a/b'\ncapabilities=[\n{capabilities}]\n"
-        f"{inputs}{steps * 20_000}"
+        f"{inputs}{steps * 10_000}[execute.inputs]\n{references}"
     )
     begun = time.monotonic()
     assert read_action(f"+++\n{front}+++\n".encode(), "long.md").action is None

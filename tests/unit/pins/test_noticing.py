@@ -129,6 +129,27 @@ def test_changes_within_one_tick_of_the_clock_are_not_missed(home: Path) -> None
     assert not look(home, newest - 10_000_000_000).settled  # the clock was set back
 
 
+def test_young_files_are_read_whatever_the_file_system_says_of_them(home: Path) -> None:
+    """A second change in one tick leaves every stamp as it was; once they are old, that cannot be."""
+    furnish(home)
+    file = home / "actions" / "list-drafts.md"
+    whole = file.read_bytes()
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            library = core.plane.library
+            for settled, offered in ((False, False), (True, True)):
+                file.write_bytes(whole)
+                await library.poll()
+                assert "list-drafts" in [action.name for action in library.ready()]
+                append(file)
+                library._seen = Glance(stamps=look(home).stamps, settled=settled)
+                await library.poll()
+                assert ("list-drafts" in [action.name for action in library.ready()]) is offered
+
+    run(story())
+
+
 def test_what_did_not_change_is_not_told(home: Path) -> None:
     """A touched file is read again, and nobody hears of it: nothing on a screen moves."""
     furnish(home)
