@@ -39,13 +39,18 @@ class CoreThread:
         self.failure: BaseException | None = None
         """What ended the core, where that was not `stop`."""
 
+    def begin(self) -> None:
+        """Start the core and return at once; `start` then only waits for it."""
+        self._thread.start()
+
     def start(self) -> ControlPlane:
         """Start the core and return once it serves.
 
         Raises:
             AileronError: it could not start (the home is locked, the port cannot be had).
         """
-        self._thread.start()
+        if self._thread.ident is None:
+            self.begin()
         return self._ready.result()
 
     def stop(self) -> None:

@@ -203,8 +203,6 @@ def run_console(context: Context, routes: Sequence[str], *, accept_installed: bo
     """Open the console; return the exit code once it is closed and the core has stopped."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise Fault(EXIT.FAILED, "The console needs a terminal. `aileron serve` runs without one.")
-    from aileron_tui.cli.screen import console_app, show
-
     home = _prepare(context)
     gc.disable()
     first_frame = threading.Event()
@@ -214,7 +212,14 @@ def run_console(context: Context, routes: Sequence[str], *, accept_installed: bo
         first_frame.set()
 
     core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
-    app = console_app(core, load_settings(home.config), drawn)
+    core.begin()
+    try:
+        from aileron_tui.cli.screen import console_app, show
+
+        app = console_app(core, load_settings(home.config), drawn)
+    except BaseException:
+        core.stop()
+        raise
     _log_start(core.start(), "console")
     sys.setswitchinterval(0.0005)  # screen and server share one interpreter (PERFORMANCE 5)
     try:
