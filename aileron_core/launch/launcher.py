@@ -158,6 +158,7 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         NotFound, Forbidden, FileProblems: see `wire`; or the project's settings were not accepted.
         ConsoleAbsent: no console owns the home.
     """
+    console.find()  # before anything is made: without one there may be no home either
     parent = _private_parent(request)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(PrivateFolder(parent))

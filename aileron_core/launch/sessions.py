@@ -37,6 +37,14 @@ class Hold(Protocol):
 class SessionPort(Protocol):
     """The console that owns the home, over its socket."""
 
+    def find(self) -> None:
+        """Return if a console owns the home and answers.
+
+        Raises:
+            ConsoleAbsent: there is none.
+        """
+        ...
+
     def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> Launched:
         """Open a session in the name of the person at the terminal.
 

@@ -149,6 +149,23 @@ def launch(
 
 
 @aileron.command()
+@click.argument(
+    "agent",
+    required=False,
+    type=click.Choice(["codex", "claude", "opencode", "goose", "pi", "gemini"]),
+)
+@command_options
+def doctor(context: Context, agent: str | None) -> int:
+    """Say which agents are here, what a launch contains on this machine, and what stays open.
+
+    With AGENT also what Aileron controls in it and what not. Changes nothing; 1 if something is broken.
+    """
+    from aileron_tui.cli.doctor import show_doctor
+
+    return show_doctor(context, agent)
+
+
+@aileron.command()
 @command_options
 def status(context: Context) -> int:
     """Say whether a console runs, and what waits in it."""

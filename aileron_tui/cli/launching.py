@@ -76,6 +76,10 @@ class HomeSessions:
         self._home = home
         self._console = Console(home)
 
+    def find(self) -> None:
+        """Return if a console answers; see `aileron_core.launch.sessions.SessionPort`."""
+        self._console.request("GET", "/v1/status")
+
     def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> Launched:
         """Open a session; see `aileron_core.launch.sessions.SessionPort`."""
         asked = {

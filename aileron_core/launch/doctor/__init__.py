@@ -1,0 +1,1 @@
+"""What `aileron doctor` looks at: agents, machine, neighbours, Aileron's own code, the home."""

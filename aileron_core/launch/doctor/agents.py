@@ -1,0 +1,91 @@
+"""Which agents are installed here, in which version, and what Aileron can say of them."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aileron_core.errors import NotFound
+from aileron_core.launch.plan import Agent
+from aileron_core.launch.sandbox.programs import find_program
+
+__all__ = ["AgentReport", "look_at"]
+
+_SECONDS = 10.0
+"""How long `--version` may take."""
+_MOST = 4096
+_VERSION = re.compile(r"\d+(?:\.\d+){1,3}(?:[-+][0-9A-Za-z.-]+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReport:
+    """One agent on this machine."""
+
+    agent: Agent
+    program: Path | None
+    """None where it is not installed."""
+    version: str | None
+    """As it says itself; None where it did not say."""
+    trouble: str = ""
+    """Why it did not."""
+
+    @property
+    def tried(self) -> bool:
+        """Whether this very version's wiring was tried."""
+        return self.version in self.agent.tried
+
+
+def look_at(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
+    """Return what is to be said of *agent*; runs its `--version`, and nothing that lies in *project*.
+
+    The program starts in an empty folder that is its home too, so no file of the person's is touched.
+    """
+    path = env.get("PATH", os.defpath)
+    try:
+        program = find_program(agent.program, path, project)
+    except NotFound:
+        return AgentReport(agent=agent, program=None, version=None)
+    with tempfile.TemporaryDirectory(prefix="aileron-", ignore_cleanup_errors=True) as folder:
+        version, trouble = _asked(program, path, folder)
+    return AgentReport(agent=agent, program=program, version=version, trouble=trouble)
+
+
+def _asked(program: Path, path: str, folder: str) -> tuple[str | None, str]:
+    env = {"PATH": path, "HOME": folder, "LANG": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb"}
+    try:
+        process = subprocess.Popen(
+            [str(program), "--version"],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return None, f"it does not start: {error.strerror}"
+    try:
+        output, _ = process.communicate(timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None, f"`--version` said nothing within {_SECONDS:g} s"
+    finally:
+        _end(process)
+    found = _VERSION.search(output[:_MOST].decode("utf-8", "replace"))
+    if found is None:
+        return None, f"`--version` told no version (exit code {process.returncode})"
+    return found[0], ""
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it, and what it started, where it did not end by itself."""
+    if process.poll() is None:  # else its number may be another's by now
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if process.stdout is not None:
+        process.stdout.close()
+    process.wait()

@@ -1,0 +1,99 @@
+"""Whether this machine can contain an agent, and what of the terminal could be driven from inside."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from aileron_core.errors import AileronError
+from aileron_core.launch.doctor.finding import Finding
+from aileron_core.launch.kernel import SCOPE_ABI, landlock_abi
+from aileron_core.launch.sandbox.check import abstract_listeners, find_walls
+
+__all__ = ["look_at_machine", "look_at_terminal"]
+
+_SECONDS = 5.0
+_NAMED = 5
+_CONF_BYTES = 1024 * 1024
+_REMOTE = re.compile(r"^\s*allow_remote_control\s+(?!no\b)(\S+)", re.MULTILINE)
+
+
+def look_at_machine() -> Iterator[Finding]:
+    """Say what the sandbox is made of here, and what it lacks."""
+    if sys.platform != "linux":
+        text = "Agents cannot be contained on this system: use a container, or another user."
+        yield Finding(level="warning", topic="sandbox", text=text)
+        return
+    try:
+        walls = find_walls(offline=True)
+    except AileronError as error:
+        yield Finding(level="broken", topic="sandbox", text=error.message)
+    else:
+        text = f"{walls.bwrap} makes sandboxes here (user namespaces work)."
+        yield Finding(level="ok", topic="sandbox", text=text)
+    yield _landlock()
+
+
+def _landlock() -> Finding:
+    abi, reachable = landlock_abi(), abstract_listeners()
+    if abi >= SCOPE_ABI:
+        text = f"Landlock ABI {abi} keeps abstract sockets ({len(reachable)} here) and signals out."
+        return Finding(level="ok", topic="landlock", text=text)
+    has = f"has Landlock ABI {abi}" if abi else "has no Landlock"
+    text = f"This kernel {has}; {SCOPE_ABI} (Linux 6.12) would keep abstract sockets out."
+    if not reachable:
+        return Finding(level="note", topic="landlock", text=f"{text} None is open at the moment.")
+    names = ", ".join(reachable[:_NAMED])
+    more = f" and {len(reachable) - _NAMED} more" if len(reachable) > _NAMED else ""
+    text += f" A launch is refused while these are open, unless offline: {names}{more}."
+    return Finding(level="warning", topic="landlock", text=text)
+
+
+def look_at_terminal(env: Mapping[str, str], home: Path) -> Iterator[Finding]:
+    """Warn of terminals that obey what an agent prints (THREATS H7)."""
+    if env.get("TMUX"):
+        yield _tmux(env)
+    remote = _kitty(env, home)
+    if remote is not None:
+        yield remote
+
+
+def _tmux(env: Mapping[str, str]) -> Finding:
+    tmux = shutil.which("tmux", path="/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin")
+    said = ""
+    if tmux is not None:
+        given = {"TMUX": env["TMUX"], "PATH": os.defpath}
+        try:
+            said = subprocess.run(
+                [tmux, "show-options", "-gwv", "allow-passthrough"],
+                env=given, capture_output=True, text=True, timeout=_SECONDS, check=False,
+            ).stdout.strip()  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
+            said = ""
+    if said in ("on", "all"):
+        text = (
+            "tmux passes escape sequences of an agent on to your terminal. Set "
+            "`set -g allow-passthrough off` in tmux.conf where an agent runs."
+        )
+        return Finding(level="warning", topic="tmux", text=text)
+    told = f"allow-passthrough is {said}" if said else "it did not tell allow-passthrough"
+    return Finding(level="ok" if said else "note", topic="tmux", text=f"tmux: {told}.")
+
+
+def _kitty(env: Mapping[str, str], home: Path) -> Finding | None:
+    folder = env.get("KITTY_CONFIG_DIRECTORY") or f"{home}/.config/kitty"
+    try:
+        with Path(folder, "kitty.conf").open("rb") as file:
+            found = _REMOTE.search(file.read(_CONF_BYTES).decode("utf-8", "replace"))
+    except OSError:
+        found = None
+    if found is None and not env.get("KITTY_LISTEN_ON"):
+        return None
+    text = (
+        "kitty takes remote control (allow_remote_control, or a listening socket): a program that "
+        "reaches it types into the console. Set `allow_remote_control no` in kitty.conf."
+    )
+    return Finding(level="warning", topic="kitty", text=text)

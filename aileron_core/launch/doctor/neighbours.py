@@ -1,0 +1,88 @@
+"""Agents of this user that run outside any sandbox: what they are to the console stands in DESIGN 3."""
+
+import os
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from aileron_core.clock import Clock
+from aileron_core.errors import AileronError
+from aileron_core.launch.doctor.finding import Finding
+from aileron_core.sessions import rows
+from aileron_core.storage.home import Home, locked_by
+from aileron_core.storage.open import open_reader
+
+__all__ = ["running_agents", "uncontained_sessions"]
+
+_CMDLINE = 4096
+_WORDS = 3
+"""How many words of a command line may name the agent: an interpreter and its options come first."""
+
+
+def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
+    """Name the open sessions that no sandbox holds; nothing where no console runs."""
+    if locked_by(home) is None:
+        return
+    try:
+        with closing(open_reader(home.database)) as connection:
+            found = rows.living(connection, clock.now())
+    except (AileronError, sqlite3.Error):
+        yield Finding(level="note", topic="sessions", text="The open sessions cannot be read.")
+        return
+    for session in found:
+        if not session.contained:
+            how = "opened by itself" if session.self_opened else "launched with --no-sandbox"
+            text = f"Session {session.session_id} ({session.agent}, {how}) is not contained."
+            yield Finding(level="warning", topic="sessions", text=text)
+    if all(session.contained for session in found):
+        text = f"{len(found)} sessions are open, and contained." if found else "No session is open."
+        yield Finding(level="ok", topic="sessions", text=text)
+
+
+def running_agents(
+    names: Collection[str], *, uid: int, proc: Path = Path("/proc")
+) -> Iterator[Finding]:
+    """Name the processes of *uid* that are one of the agents *names* and share our user namespace.
+
+    Args:
+        names: the agents' programs.
+        uid: whose processes.
+        proc: the kernel's process table (Linux; elsewhere nothing is known, and nothing is said).
+    """
+    ours = _namespace(proc / "self")
+    if ours is None:
+        return
+    for folder in sorted(proc.iterdir(), key=lambda each: each.name):
+        if not folder.name.isdigit():
+            continue
+        name = _agent_of(folder, names)
+        if name is None or not _is_of(folder, uid) or _namespace(folder) != ours:
+            continue
+        text = f"{name} runs outside any sandbox (pid {folder.name}): it can do whatever you can."
+        yield Finding(level="warning", topic="agents", text=text)
+
+
+def _agent_of(folder: Path, names: Collection[str]) -> str | None:
+    """Return which agent a process is, by the words that name its program."""
+    try:
+        with (folder / "cmdline").open("rb") as file:
+            words = file.read(_CMDLINE).split(b"\0")[:_WORDS]
+    except OSError:
+        return None
+    found = {os.fsdecode(word.rpartition(b"/")[2]) for word in words}
+    return next((name for name in names if name in found), None)
+
+
+def _is_of(folder: Path, uid: int) -> bool:
+    try:
+        return folder.stat().st_uid == uid
+    except OSError:
+        return False
+
+
+def _namespace(folder: Path) -> str | None:
+    try:
+        return str((folder / "ns" / "user").readlink())
+    except OSError:
+        return None

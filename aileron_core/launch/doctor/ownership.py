@@ -1,0 +1,108 @@
+"""Who can change Aileron's own code, and the home's modes (THREATS H24, DESIGN 9)."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from aileron_core.errors import FileProblems
+from aileron_core.launch.doctor.finding import Finding
+from aileron_core.settings import load_settings
+from aileron_core.storage.home import Home
+
+__all__ = ["look_at_code", "look_at_home"]
+
+
+def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:
+    """Say whether a program of the user *uid* can change a file of Aileron's code.
+
+    Args:
+        packages: the folders of the packages.
+        uid: the person's.
+    """
+    files, open_ = 0, 0
+    first: Path | None = None
+    for path in _all_of(packages):
+        files += 1
+        if _can_change(path, uid):
+            open_ += 1
+            first = first or path
+    if first is None:
+        text = f"Aileron's code ({files} files) belongs to another user: protected."
+        return Finding(level="ok", topic="code", text=text)
+    text = (
+        f"Aileron's code can be changed by any program you run outside a sandbox ({open_} of {files} "
+        f"files and folders, {first} for one). An install that belongs to root would prevent that."
+    )
+    return Finding(level="note", topic="code", text=text)
+
+
+def _all_of(packages: Iterable[Path]) -> Iterator[Path]:
+    parents: set[Path] = set()
+    for package in packages:
+        real = package.resolve()
+        parents |= {*real.parents}
+        for folder, folders, names in os.walk(real):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            yield Path(folder)
+            yield from (Path(folder, name) for name in names)
+    yield from sorted(parents)
+
+
+def _can_change(path: Path, uid: int) -> bool:
+    """Tell whether *uid* owns it, or may write to it; a folder with the sticky bit protects others' files."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    if status.st_uid == uid:
+        return True
+    if stat.S_ISLNK(status.st_mode):
+        return False
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return False
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def look_at_home(home: Home, *, uid: int) -> Iterator[Finding]:
+    """Say whose the home is, what of it others may open, and whether its settings can be read."""
+    try:
+        status = home.path.stat()
+    except FileNotFoundError:
+        text = f"{home.path} is not there yet; the first console makes it."
+        yield Finding(level="note", topic="home", text=text)
+        return
+    if status.st_uid != uid:
+        text = f"{home.path} belongs to another user. Set AILERON_HOME to a folder of your own."
+        yield Finding(level="broken", topic="home", text=text)
+        return
+    loose = [path for path in _kept(home) if _is_loose(path)]
+    for path in loose:
+        text = f"{path} can be opened by other users: `chmod go= {path}`."
+        yield Finding(level="broken", topic="home", text=text)
+    if not loose:
+        yield Finding(level="ok", topic="home", text=f"{home.path} is yours alone.")
+    try:
+        load_settings(home.config)
+    except FileProblems as error:
+        yield Finding(level="broken", topic="settings", text=error.message)
+
+
+def _kept(home: Home) -> Iterator[Path]:
+    yield home.path
+    for name in ("run", "log", "store", "actions", "aileron.db", "vault.json", "daemon.json"):
+        if (path := home.path / name).exists():
+            yield path
+
+
+def _is_loose(path: Path) -> bool:
+    try:
+        return bool(stat.S_IMODE(path.stat().st_mode) & 0o077) and not _closed_above(path)
+    except OSError:
+        return False
+
+
+def _closed_above(path: Path) -> bool:
+    """Tell whether a folder above keeps others out, so that the path's own mode does not matter."""
+    above = path.resolve().parents
+    return any(not stat.S_IMODE(each.stat().st_mode) & 0o011 for each in above)

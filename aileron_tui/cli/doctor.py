@@ -1,0 +1,100 @@
+"""`aileron doctor`: whether launches work here, what they contain, and what stays open."""
+
+import importlib.util
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from aileron_core.clock import SystemClock
+from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.doctor.agents import AgentReport, look_at
+from aileron_core.launch.doctor.finding import Finding
+from aileron_core.launch.doctor.machine import look_at_machine, look_at_terminal
+from aileron_core.launch.doctor.neighbours import running_agents, uncontained_sessions
+from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
+from aileron_core.storage.home import Home
+from aileron_core.text import escape
+from aileron_tui.cli.output import EXIT, Context
+
+__all__ = ["show_doctor"]
+
+_PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
+_SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
+
+
+def show_doctor(context: Context, name: str | None) -> int:
+    """Print what was found, of every agent or of *name*; 1 if something is broken."""
+    project, env = Path.cwd(), dict(os.environ)
+    wanted = [AGENTS[name]] if name else list(AGENTS.values())
+    reports = [look_at(agent, env, project) for agent in wanted]
+    findings = [*_findings(context, env)]
+    if name and reports[0].program is None:
+        agent = reports[0].agent
+        text = f"{agent.title} is not installed: {agent.package}."
+        findings.insert(0, Finding(level="broken", topic=name, text=text))
+    broken = any(each.level == "broken" for each in findings)
+    if context.json:
+        context.show(
+            {
+                "ok": not broken,
+                "agents": [_report_json(report) for report in reports],
+                "findings": [each.to_json() for each in findings],
+            }
+        )
+    else:
+        for report in reports:
+            _say_agent(context, report, whole=name is not None)
+        _say_findings(context, findings)
+    return EXIT.FAILED if broken else EXIT.DONE
+
+
+def _findings(context: Context, env: dict[str, str]) -> Iterable[Finding]:
+    home, uid = Home(context.home), os.getuid()
+    yield from look_at_machine()
+    yield from look_at_terminal(env, Path.home())
+    yield from uncontained_sessions(home, SystemClock())
+    yield from running_agents({agent.program for agent in AGENTS.values()}, uid=uid)
+    yield look_at_code(_packages(), uid=uid)
+    yield from look_at_home(home, uid=uid)
+
+
+def _packages() -> list[Path]:
+    found: list[Path] = []
+    for name in _PACKAGES:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            found.append(Path(spec.origin).parent)
+    return found
+
+
+def _report_json(report: AgentReport) -> dict[str, Any]:
+    return {
+        "name": report.agent.name,
+        "program": str(report.program) if report.program else None,
+        "version": report.version,
+        "tried": list(report.agent.tried),
+        "trouble": report.trouble,
+        "controls": list(report.agent.controls),
+        "outside": list(report.agent.outside),
+    }
+
+
+def _say_agent(context: Context, report: AgentReport, *, whole: bool) -> None:
+    agent = report.agent
+    if report.program is None:
+        context.say(f"{agent.title}: not installed ({agent.package})")
+    else:
+        tried = "tried" if report.tried else f"tried were {', '.join(agent.tried)}"
+        version = f"{report.version}, {tried}" if report.version else report.trouble
+        context.say(f"{agent.title}: {escape(version)}  {escape(str(report.program))}", bold=True)
+    if whole:
+        for sentence in agent.controls:
+            context.say(f"  ✓ {sentence}")
+        for sentence in agent.outside:
+            context.say(f"  ▲ outside Aileron: {sentence}")
+
+
+def _say_findings(context: Context, findings: Iterable[Finding]) -> None:
+    for each in findings:
+        context.say(f"{_SIGNS[each.level]} {each.topic}: {escape(each.text)}")

@@ -1,0 +1,151 @@
+"""What the doctor finds on this machine, in folders and processes of the test's own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.doctor.agents import AgentReport, look_at
+from aileron_core.launch.doctor.machine import look_at_terminal
+from aileron_core.launch.doctor.neighbours import running_agents
+from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
+from aileron_core.storage.home import Home
+
+CODEX = AGENTS["codex"]
+
+
+def installed(folder: Path, script: str) -> dict[str, str]:
+    """Put a `codex` there; return an environment that finds it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "codex").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "codex").chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+
+
+def version(folder: Path, project: Path, script: str) -> AgentReport:
+    return look_at(CODEX, installed(folder, script), project)
+
+
+@pytest.mark.parametrize(
+    ("said", "found", "tried"),
+    [
+        ("echo codex-cli 0.169.0", "0.169.0", True),
+        ("echo 1.2.3-beta.4", "1.2.3-beta.4", False),
+        ("echo v9.9 '(Codex)'; exit 3", "9.9", False),
+    ],
+)
+def test_the_version_is_what_the_program_says(
+    tmp_path: Path, project: Path, said: str, found: str, tried: bool
+) -> None:
+    """D3: version, and whether this wiring was tried with it."""
+    report = version(tmp_path / "bin", project, said)
+    assert (report.version, report.tried, report.trouble) == (found, tried, "")
+
+
+def test_a_program_without_a_version_is_told(tmp_path: Path, project: Path) -> None:
+    """It is there; what is wrong with it stands beside."""
+    report = version(tmp_path / "bin", project, "exit 1")
+    assert report.program == tmp_path / "bin" / "codex"
+    assert report.version is None
+    assert "exit code 1" in report.trouble
+
+
+def test_a_program_that_hangs_is_given_up(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most ten seconds; here less, so that the test is short. What it started ends with it."""
+    monkeypatch.setattr("aileron_core.launch.doctor.agents._SECONDS", 0.5)
+    mark = tmp_path / "pid"
+    report = version(tmp_path / "bin", project, f"sleep 600 & echo $! > {mark}; wait")
+    assert "within 0.5 s" in report.trouble
+    pid = int(mark.read_text())
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{pid}/stat").exists() and " Z " not in Path(f"/proc/{pid}/stat").read_text():
+        assert time.monotonic() < deadline
+
+
+def test_nothing_of_the_project_is_run(project: Path) -> None:
+    """A program that a repository ships under an agent's name is not that agent (H31)."""
+    mark = project / "ran"
+    report = version(project / "bin", project, f"touch {mark}; echo 0.169.0")
+    assert report.program is None
+    assert not mark.exists()
+
+
+def test_it_starts_in_a_home_of_its_own(tmp_path: Path, project: Path) -> None:
+    """No file of the person's changes, and no key of theirs is seen."""
+    env = installed(tmp_path / "bin", 'echo 1.0.0; env > "$0.env"; touch "$HOME/settings"')
+    look_at(CODEX, {**env, "HOME": str(tmp_path), "OPENAI_API_KEY": "a key"}, project)
+    said = (tmp_path / "bin" / "codex.env").read_text()
+    assert "a key" not in said
+    assert f"HOME={tmp_path}\n" not in said
+    assert not (tmp_path / "settings").exists()
+
+
+def test_a_person_may_open_the_home_alone(tmp_path: Path) -> None:
+    """DESIGN 9: 0700; what others may open is named with the command that closes it."""
+    tmp_path.chmod(0o755)
+    home = Home(tmp_path / "home")
+    assert [each.level for each in look_at_home(home, uid=os.getuid())] == ["note"]
+    home.prepare()
+    assert [each.level for each in look_at_home(home, uid=os.getuid())] == ["ok"]
+    assert [each.level for each in look_at_home(home, uid=os.getuid() + 1)] == ["broken"]
+    (home.path / "config.toml").write_text("[nonsense]\n")
+    assert [each.topic for each in look_at_home(home, uid=os.getuid())] == ["home", "settings"]
+
+
+@pytest.mark.skipif(not os.access("/tmp", os.X_OK), reason="needs a folder that others may enter")
+def test_a_home_that_others_may_enter_is_broken() -> None:
+    """Said with what to type."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="ail-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        home = Home(Path(folder) / "home")
+        home.prepare()
+        home.path.chmod(0o755)
+        (found,) = look_at_home(home, uid=os.getuid())
+        assert found.level == "broken"
+        assert f"chmod go= {home.path}" in found.text
+
+
+def test_code_that_you_own_is_code_that_your_programs_change(tmp_path: Path) -> None:
+    """H24: protected only where neither a file nor a folder above it is yours to write."""
+    (tmp_path / "module.py").write_text("")
+    mine = look_at_code([tmp_path], uid=os.getuid())
+    assert mine.level == "note"
+    assert "can be changed by any program you run" in mine.text
+
+
+def test_an_agent_outside_a_sandbox_is_named(tmp_path: Path) -> None:
+    """A real process under the agent's name, in our own namespaces."""
+    program = tmp_path / "codex"
+    program.write_text("import sys\nprint('up', flush=True)\nsys.stdin.read()\n")
+    with subprocess.Popen(
+        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = [each.text for each in running_agents({"codex"}, uid=os.getuid())]
+        other = [each.text for each in running_agents({"codex"}, uid=os.getuid() + 1)]
+        process.send_signal(signal.SIGKILL)
+    assert any(f"pid {process.pid})" in text for text in found)
+    assert not any(f"pid {process.pid})" in text for text in other)
+
+
+def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
+    """H7: kitty's remote control, by its settings or a listening socket."""
+    conf = tmp_path / ".config" / "kitty" / "kitty.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text("font_size 12\nallow_remote_control no\n")
+    assert list(look_at_terminal({}, tmp_path)) == []
+    assert [each.topic for each in look_at_terminal({"KITTY_LISTEN_ON": "x"}, tmp_path)] == [
+        "kitty"
+    ]
+    conf.write_text("allow_remote_control yes\n")
+    assert [each.level for each in look_at_terminal({}, tmp_path)] == ["warning"]
