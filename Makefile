@@ -26,8 +26,9 @@ test: node  ## run the whole suite (under 15 minutes on 2 cores)
 test-all: node  ## the whole suite with many more examples and kills (about an hour)
 	AILERON_TEST_ALL=1 HYPOTHESIS_PROFILE=deep $(PYTEST) --timeout 1800
 
-fuzz: setup  ## the property tests with 2,000 examples each: files, templates, previews, text (minutes)
-	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/property
+fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, HTTP, MCP (under 10 minutes)
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/property tests/unit/connectors/test_module_shape.py \
+		tests/unit/connectors/test_target.py tests/unit/mcp/test_relay_parsing.py tests/unit/server/test_requests.py
 
 check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
 	$(BIN)/ruff format --check .
