@@ -49,13 +49,14 @@ def check_credential(
 ) -> None:
     """Check that a request asks for no credential, or for one that can be given to it.
 
-    A routed host gets none and needs none: that request goes out without (DESIGN 3).
+    A routed host gets none and needs none: that request goes out without (DESIGN 3). What the
+    manifest does not declare is not asked for there either, so that a trial tells.
 
     Raises:
         CapabilityDenied: the manifest declares another kind, or none.
         BindingRequired: it declares that kind and none is bound.
     """
-    if credential is None or routed:
+    if credential is None:
         return
     name, kind = manifest.name, manifest.credential_kind
     if credential != kind:
@@ -65,6 +66,8 @@ def check_credential(
             details={"boundary_detail": "connector_manifest", "connector": name},
             boundary="connector_manifest",
         )
+    if routed:
+        return
     raise BindingRequired(
         f"{name} needs a credential ({kind}) for {target.host_port} and none is bound; this "
         "version cannot bind one yet, it can only reach hosts given with --route",
