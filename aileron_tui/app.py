@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
 from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.faults import fault_place
-from aileron_tui.messages import CoreFact, Failed, Painted, SettleDue, Wanted
+from aileron_tui.messages import CoreFact, FactsCame, Failed, Painted, SettleDue, Wanted
 from aileron_tui.notifying import Attention, Notifier
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
@@ -44,6 +45,8 @@ __all__ = ["EXIT_CORE_LOST", "AileronApp"]
 _log = logging.getLogger(__name__)
 
 EXIT_CORE_LOST = 70
+FACTS_TOGETHER = 100
+"""How many facts are taken in one go."""
 REDRAW_SECONDS = 0.05
 """Facts are drawn at most so often: a storm of them must not take the time of the agents' calls."""
 UNREAD_SECONDS = 0.005
@@ -106,6 +109,7 @@ class AileronApp(App[int], inherit_bindings=False):
         )
         self._quit_asked = False
         self._ends_on_signal = False
+        self._facts: deque[Fact] = deque()
         self._redraw_due = False
         self._drawn_at = float("-inf")
         self._title_shown = ""
@@ -154,9 +158,16 @@ class AileronApp(App[int], inherit_bindings=False):
         self._show_title()
 
     def _sink(self, fact: Fact) -> None:
-        """Take a fact on the core's thread. After the loop's end there is nobody to tell."""
+        """Take a fact on the core's thread. After the loop's end there is nobody to tell.
+
+        One message for all that have come: each one that crosses threads writes to the pipe by which
+        the loop learns of signals as well, and a full pipe loses them.
+        """
+        self._facts.append(fact)
+        if len(self._facts) > 1:
+            return
         try:
-            self.post_message(CoreFact(fact))
+            self.post_message(FactsCame())
         except RuntimeError:
             return  # `NoActiveAppError` is one as well
 
@@ -187,6 +198,13 @@ class AileronApp(App[int], inherit_bindings=False):
         self.exit(128 + number, return_code=128 + number)
 
     # Facts and time
+
+    def on_facts_came(self) -> None:
+        """Take some of what has come; keys and drawing get their turn before the rest."""
+        for _ in range(min(len(self._facts), FACTS_TOGETHER)):
+            self.on_core_fact(CoreFact(self._facts.popleft()))
+        if self._facts:
+            self.post_message(FactsCame())
 
     def on_core_fact(self, message: CoreFact) -> None:
         """Take the fact into the model and draw."""

@@ -10,6 +10,7 @@ from aileron_core.control_plane.port import Fact
 __all__ = [
     "CoreFact",
     "DocumentScrolled",
+    "FactsCame",
     "Failed",
     "Painted",
     "Relaid",
@@ -54,6 +55,10 @@ class Painted(Message):
     """A page was written to the terminal; *then* wants to know when it stands there."""
 
     then: Callable[[], None]
+
+
+class FactsCame(Message):
+    """Facts of the core lie ready to be taken."""
 
 
 @dataclass

@@ -48,7 +48,13 @@ def _glyphs(settings: Settings) -> Glyphs:
 async def show(app: AileronApp) -> int:
     """Run *app* to its end; return the exit code. SIGTERM and SIGHUP end it as `q` does."""
     loop = asyncio.get_running_loop()
+
+    def end(_number: int, _frame: object) -> None:
+        loop.call_soon_threadsafe(app.exit)  # leaves the alternate screen on its way out
+
     for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, app.exit)  # leaves the alternate screen on its way out
+        # The loop's own way wakes it; it loses the signal where the pipe that wakes it is full.
+        loop.add_signal_handler(number, app.exit)
+        signal.signal(number, end)
     await app.run_async()
     return app.return_code or EXIT.DONE
