@@ -24,6 +24,8 @@ def is_semver(text: str) -> bool:
 def fqn_problem(text: str) -> str | None:
     """Return why *text* is not `<scheme>://<owner>/<path>`, or None."""
     scheme, separator, rest = text.partition("://")
+    if "@" in rest:
+        return "must be without @<version>: the version has a key of its own"
     if not separator or _URI_CHARACTERS.fullmatch(rest) is None:
         return "not a valid URI of the form <scheme>://<owner>/<path>"
     if scheme not in SCHEMES:

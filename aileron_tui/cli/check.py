@@ -1,5 +1,6 @@
 """`aileron action check`: what is wrong with action files, before they go anywhere near a home."""
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,7 +71,9 @@ def _problems(path: Path, *, portable: bool) -> tuple[Problem, ...]:
         data = _read(path)
     except OSError as error:
         return (Problem(file=shown, message=f"cannot be read: {error.strerror or error}"),)
-    return read_action(data, shown, portable=portable).problems
+    found = read_action(data, shown, portable=portable).problems
+    # As they stand in the file: whoever mends it goes through it once.
+    return tuple(sorted(found, key=lambda each: (each.line or math.inf, each.column)))
 
 
 def _read(path: Path) -> bytes:

@@ -107,16 +107,16 @@ def test_a_path_that_leads_nowhere_is_2(tmp_path: Path, absent: Path) -> None:
 
 
 def test_many_faults_of_one_file_are_told_in_one_look(tmp_path: Path, absent: Path) -> None:
-    """Faults of the TOML and broken rules, each with line, column and key, as text and as JSON."""
+    """Faults of the TOML and broken rules in the order of the file, with line, column and key."""
     text = STRICT.decode().replace('version = "0.1.0"\nsource', "version = 0.1.0\nsource")
     text = text.replace('name = "get-draft"', 'name = "Get draft"').replace("true\n", "yes\n")
     path = tmp_path / "many.md"
     path.write_bytes(text.replace("\n", "\r\n").encode())
     problems = aileron_json("action", "check", str(path), home=absent, code=1)["problems"]
     assert [(p["line"], p["column"], p["key"], p["class"]) for p in problems] == [
+        (2, 1, "name", "validation_error"),
         (3, 14, "version", "parse_error"),
         (25, 14, "execute[0].idempotent", "parse_error"),
-        (2, 1, "name", "validation_error"),
     ]
     said = aileron("action", "check", str(path), home=absent, code=1).stdout
     assert f"✗ {path}:3:14: version: invalid TOML frontmatter: Expected newline" in said

@@ -24,6 +24,12 @@ CASES = [
     ('source = "github:', 'source = "ftp:', "source", "scheme not recognized"),
     ('name = "send-note"', 'name = "withdraw-action"', "name", "of Aileron's own"),
     ("github://acme/notes/actions/send-note@1.2.3", "github://@1.2.3", "source", "missing owner"),
+    (
+        'github://acme/notes"',
+        'github://acme/notes@1.2.3"',
+        "requires.connectors[0].name",
+        "without @<version>",
+    ),
     ("github://acme/notes/actions/send-note@1.2.3", "hub://x/@1.2.3", "source", "missing path"),
     ("github://acme/notes/actions/send-note@1.2.3", "hub@1.2.3", "source", "not a valid URI"),
     ("github://acme/notes/actions/send-note@1.2.3", "hub://a/../b@1.2.3", "source", "dots"),
