@@ -34,10 +34,10 @@ _TOKEN = re.compile(
 _CLOSED = re.compile(r"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b]*\x07|[^\[\]])")
 """A sequence that has come whole."""
 _OURS = re.compile(
-    r"\d*(?:;\d+)*m|\d+;\d+H|\d+G|6n|>\d+u|<u"
+    r"\d*(?:;\d+)*m|\d+;\d+H|\d+G|6n|>\d+u|<u|2[23];2t"
     r"|\?(?:7|25|1000|1003|1004|1006|1015|1016|1049|2004|2026|2048)[hl]|\?20(?:26|48)\$p"
 )
-"""Colours, places, our question for the cursor, the keyboard, the modes that Textual sets and asks."""
+"""Colours, places, our question for the cursor, the keyboard, the title put aside, Textual's modes."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Cells:
     def _title(self, body: str, whole: str) -> None:
         if re.fullmatch(r"2;(?:\(\d+\) )?aileron", body):
             self.titles.append(body[2:])
-        else:
+        elif not re.fullmatch(r"22;[a-z-]+", body):  # the mouse pointer's shape, by Textual
             self.strangers.append(whole)
 
     def _obey(self, body: str, whole: str) -> None:
