@@ -156,9 +156,9 @@ def launch(
 )
 @command_options
 def doctor(context: Context, agent: str | None) -> int:
-    """Say which agents are here, what a launch contains on this machine, and what stays open.
+    """Say what a launch contains here, and what stays open.
 
-    With AGENT also what Aileron controls in it and what not. Changes nothing; 1 if something is broken.
+    Also which agents are installed on this machine. With AGENT also what Aileron controls in it and what not. Changes nothing; 1 if something is broken.
     """
     from aileron_tui.cli.doctor import show_doctor
 
@@ -187,7 +187,10 @@ def status(context: Context) -> int:
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @command_options
 def logs(context: Context, count: int, follow: bool) -> int:
-    """Print Aileron's own log. It holds no arguments, previews or secrets."""
+    """Print Aileron's own log. It holds no arguments, previews or secrets.
+
+    With --json one object; with --follow too, one object a line.
+    """
     from aileron_tui.cli.logs import show_logs
 
     return show_logs(context, count, follow=follow)
