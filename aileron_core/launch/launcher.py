@@ -249,7 +249,8 @@ def _box(
 
 def _inner_env(request: Request, wired: Wired) -> dict[str, str]:
     """Return the whole environment of the sandbox."""
-    bins = [str(root / "bin") for root in wired.programs if (root / "bin").is_dir()]
+    bins = [str(root.parent) for root in wired.programs if root.is_file()]
+    bins += [str(root / "bin") for root in wired.programs if (root / "bin").is_dir()]
     path = os.pathsep.join([f"{INSIDE_PRIVATE}/bin", *bins, *_SYSTEM_PATH])
     return {**wired.env, "HOME": str(request.home), "PATH": path}
 
@@ -257,9 +258,9 @@ def _inner_env(request: Request, wired: Wired) -> dict[str, str]:
 def _programs(request: Request, program: Path) -> tuple[Path, ...]:
     """Return what is mounted so that the agent and the relay run."""
     path = request.env.get("PATH", os.defpath)
-    never = (request.home, request.aileron_home, request.project)
-    own = roots_of(own_interpreter(), path, never=never)
-    return tuple({*roots_of(program, path, never=never), *own})
+    home, never = request.home, (request.aileron_home, request.project)
+    own = roots_of(own_interpreter(), path, home=home, never=never)
+    return tuple({*roots_of(program, path, home=home, never=never), *own})
 
 
 def _close_doors(

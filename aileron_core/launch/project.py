@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aileron_core.errors import Forbidden
@@ -63,14 +63,16 @@ def small_text(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doors:
-    """The protected names of a project that were missing when the session began.
+    """The protected names of a project that were missing, or links, when the session began.
 
-    A mount over a missing name would leave an empty file there, so they are compared instead
-    (THREATS H4): one that is new at the end is moved aside and told.
+    A mount over a missing name would leave an empty file there, and none goes over a link, so they
+    are compared instead (THREATS H4): what is new at the end is moved aside and told.
     """
 
     project: Path
     missing: tuple[str, ...]
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where each link led."""
 
     @classmethod
     def of(cls, project: Path) -> "Doors":
@@ -78,7 +80,12 @@ class Doors:
         missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
         if not os.path.lexists(project / ".git"):
             missing = (".git", *missing)
-        return cls(project=project, missing=missing)
+        links = {
+            name: str((project / name).readlink())
+            for name in (".git", *PROTECTED)
+            if (project / name).is_symlink()
+        }
+        return cls(project=project, missing=missing, links=links)
 
     def close(self, aside: Path) -> tuple[str, ...]:
         """Move what is new to *aside*; return a sentence for each."""
@@ -92,16 +99,29 @@ class Doors:
                 continue
             if path.parent.name == ".git" and ".git" in self.missing:
                 continue
-            target = aside / name.replace("/", "_")
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.move(path, target)
-            told.append(
-                f"{escape(name)} is new and was moved to {target}: look at it before you use it."
-            )
-        return tuple(told)
+            target = _moved(path, aside / name.replace("/", "_"))
+            told.append(f"{name} is new and was moved to {target}: look at it before you use it.")
+        return (*told, *self._restored(aside))
+
+    def _restored(self, aside: Path) -> Iterator[str]:
+        for name, led in self.links.items():
+            path = self.project / name
+            if path.is_symlink() and str(path.readlink()) == led:
+                continue
+            if os.path.lexists(path):
+                target = _moved(path, aside / name.replace("/", "_"))
+                yield f"{name} was a link and was replaced: what stood there is in {target}."
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(led)
+
+
+def _moved(path: Path, target: Path) -> str:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.move(path, target)
+    return escape(str(target))
 
 
 def _new_repository(path: Path) -> list[str]:
     return [
-        f"{path} is new: its hooks and config are the agent's. Look at them before you run git there."
+        f"{escape(str(path))} is new: its hooks and config are the agent's. Look at them before you run git there."
     ]

@@ -4,10 +4,12 @@ An allow-list: what is not named here is not there. Hiding is by not mounting, n
 (THREATS E2 tells what covering left open, E3 and section 5 what this recipe closes).
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from aileron_core.launch.sandbox.programs import own_code
+from aileron_core.launch.sandbox.repository import repository_of
 
 __all__ = [
     "INSIDE",
@@ -118,16 +120,22 @@ def _system() -> list[str]:
 def _project(box: Box) -> list[str]:
     """Mount the project writable, then what in it must not be written."""
     project = box.project
-    command = ["--bind", str(project), str(project)]
+    repository = repository_of(project)
+    # Read-only: its config and hooks are the person's, and so are its other branches.
+    command = ["--ro-bind", str(repository), str(repository)] if repository else []
+    command += ["--bind", str(project), str(project)]
     git = project / ".git"
     if git.is_dir() and not git.is_symlink():
         # Itself a mount, so that nobody can move it away and put another in its place (E17).
         command += ["--bind", str(git), str(git)]
+    elif git.is_file() and not git.is_symlink():
+        # A worktree's or a submodule's: it says where config and hooks are.
+        command += ["--ro-bind", str(git), str(git)]
     for path in protected(project):
         command += ["--ro-bind", str(path), str(path)]
-    for prefix in {sys.prefix, sys.base_prefix}:
-        if Path(prefix).is_relative_to(project):
-            command += ["--ro-bind", prefix, prefix]
+    for path in own_code():
+        if path.is_relative_to(project):
+            command += ["--ro-bind", str(path), str(path)]
     return command
 
 
@@ -137,5 +145,7 @@ def protected(project: Path) -> list[Path]:
     modules = project / ".git" / "modules"
     if modules.is_dir():
         found += [each for name in ("config", "hooks") for each in modules.glob(f"*/{name}")]
-    # A link would be mounted where it points to; it is a file of the project like any other.
-    return [path for path in found if path.exists() and not path.is_symlink()]
+    # Of a link what it leads to is kept, where that is in the project; the link itself is compared
+    # before and after, for nothing can be mounted over it.
+    real = {path.resolve() for path in found if path.exists()}
+    return sorted(path for path in real if path.is_relative_to(project) and path != project)

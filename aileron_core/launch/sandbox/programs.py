@@ -1,5 +1,6 @@
 """Which folders a program needs to be seen in the sandbox: itself, its packages, its interpreter."""
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -7,10 +8,11 @@ from pathlib import Path
 
 from aileron_core.errors import Forbidden, NotFound
 
-__all__ = ["find_program", "own_interpreter", "roots_of"]
+__all__ = ["find_program", "own_code", "own_interpreter", "roots_of"]
 
 _SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"), Path("/sbin"), Path("/etc"))
 _SHEBANG = 256
+_PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 
 
 def find_program(name: str, path: str, project: Path) -> Path:
@@ -39,26 +41,36 @@ def own_interpreter() -> Path:
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
-def roots_of(program: Path, path: str, *, never: tuple[Path, ...]) -> tuple[Path, ...]:
+def own_code() -> tuple[Path, ...]:
+    """Return where the code that runs this lies: no agent may write there (THREATS H4)."""
+    specs = [importlib.util.find_spec(name) for name in _PACKAGES]
+    found = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
+    folders = [Path(sys.prefix), Path(sys.base_prefix), *found]
+    return tuple(sorted({folder.resolve() for folder in folders}))
+
+
+def roots_of(program: Path, path: str, *, home: Path, never: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return what has to be mounted, read-only, so that *program* runs; nothing of the system's own.
 
     Args:
         program: as found on the search path.
         path: the search path, for the interpreter that a script names.
-        never: folders that no mount may hold (the person's home, Aileron's).
+        home: the person's; of `~/.local` the program alone is shown, not what else lies there.
+        never: other folders that no mount may hold (Aileron's, the project).
 
     Raises:
         Forbidden: the program lies so that mounting it would show one of *never* whole.
     """
     real = program.resolve()
-    roots = {_root(real)}
+    shared = home.resolve() / ".local"
+    roots = {_root(real, shared)}
     if interpreter := _interpreter(real, path):
-        roots.add(_prefix(interpreter.resolve()))
+        roots.add(_prefix(interpreter.resolve(), shared))
     wanted = tuple(
         sorted(root for root in roots if not any(root.is_relative_to(s) for s in _SYSTEM))
     )
     for root in wanted:
-        for kept in never:
+        for kept in (home.resolve(), *(each.resolve() for each in never)):
             if kept.is_relative_to(root):
                 raise Forbidden(
                     f"{program} lies so that its folder {root} would show {kept} in the sandbox. "
@@ -67,21 +79,19 @@ def roots_of(program: Path, path: str, *, never: tuple[Path, ...]) -> tuple[Path
     return wanted
 
 
-def _root(real: Path) -> Path:
+def _root(real: Path, shared: Path) -> Path:
     """Return the outermost `node_modules` above a program, else the program's own file or prefix."""
     parents = [parent for parent in real.parents if parent.name == "node_modules"]
     if parents:
         return parents[-1]
-    return (
-        _prefix(real)
-        if real.parent.name == "bin" and (real.parent.parent / "lib").is_dir()
-        else real
-    )
+    whole = real.parent.name == "bin" and (real.parent.parent / "lib").is_dir()
+    return _prefix(real, shared) if whole else real
 
 
-def _prefix(program: Path) -> Path:
-    """Return the installation that `<prefix>/bin/<program>` belongs to."""
-    return program.parent.parent if program.parent.name == "bin" else program
+def _prefix(program: Path, shared: Path) -> Path:
+    """Return the installation that `<prefix>/bin/<program>` belongs to; of *shared* the file alone."""
+    prefix = program.parent.parent
+    return prefix if program.parent.name == "bin" and prefix != shared else program
 
 
 def _interpreter(real: Path, path: str) -> Path | None:

@@ -1,0 +1,139 @@
+"""Launches in unusual places: worktrees, blanks and letters in paths, a linked home, nvm, a venv inside."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
+
+AGENT = """\
+#!/usr/bin/env python3
+import json, os, subprocess, sys
+def tried(function):
+    try:
+        return function()
+    except OSError as error:
+        return error.errno
+def git(*words):
+    return subprocess.run(["git", *words], capture_output=True, text=True)
+print("FOUND " + json.dumps({
+    "cwd": os.getcwd(),
+    "home": os.environ["HOME"],
+    "login": os.path.exists(os.path.expanduser("~/.codex/auth.json")),
+    "others": os.path.exists(os.path.expanduser("~/.ssh")),
+    "work": tried(lambda: open("work.txt", "w").write("x")),
+    "git file": tried(lambda: open(".git", "a").write("x")) if os.path.isfile(".git") else None,
+    "replace git": tried(lambda: os.replace("work.txt", ".git")) if os.path.isfile(".git") else None,
+    "status": git("status", "--short").returncode,
+    "log": git("log", "--format=%s").stdout.strip(),
+    "aileron": [tried(lambda: open(each + "/evil", "w").write("x")) for each in sys.argv[-1].split(":")]
+        if "/" in sys.argv[-1] else None,
+}))
+"""
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
+    ):
+        found.write(".codex/auth.json", '{"token": "x"}')
+        found.write(".ssh/id_ed25519", "a key")
+        yield found
+
+
+def run(
+    bench: Bench,
+    project: Path,
+    bin_: Path,
+    *args: str,
+    home: Path | None = None,
+    command: Sequence[str] = CLI,
+) -> dict[str, Any]:
+    """Launch the script in *bin_* in *project*; return what it found."""
+    env = bench.environment({"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"})
+    done = subprocess.run(
+        [*command, "launch", "codex", "--home", str(bench.console.home), "--", *args],
+        cwd=project,
+        env={**env, "HOME": str(home or bench.home)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    line = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
+    assert line, done.stdout + done.stderr
+    found = json.loads(line[0].removeprefix("FOUND "))
+    assert isinstance(found, dict)
+    return found
+
+
+def script(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "codex").write_text(AGENT)
+    (folder / "codex").chmod(0o755)
+    return folder
+
+
+def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
+    """The agent works there and reads the history; where config and hooks lie is not its to move."""
+    main, tree = bench.folder / "main repo", bench.home / "wörk tree"
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run([*git, "init", "-q", str(main)], check=True)
+    subprocess.run(
+        [*git, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True
+    )
+    subprocess.run(
+        [*git, "-C", str(main), "worktree", "add", "-q", "-b", "side", str(tree)], check=True
+    )
+    link = bench.folder / "link"
+    link.symlink_to(bench.home)
+    found = run(bench, tree, script(bench.home / ".local" / "bin"), home=link)
+    assert found == {
+        "cwd": str(tree),
+        "home": str(link),
+        "login": True,
+        "others": False,
+        "work": 1,
+        "git file": 30,
+        "replace git": 16,
+        "status": 0,
+        "log": "first",
+        "aileron": None,
+    }
+
+
+def test_an_agent_under_nvm_with_its_own_interpreter(bench: Bench) -> None:
+    """Its packages and its interpreter are seen; nothing else of the home is."""
+    node = bench.home / ".nvm" / "versions" / "node" / "v22.1.0"
+    package = script(node / "lib" / "node_modules" / "@openai" / "codex" / "bin")
+    (node / "bin").mkdir(parents=True)
+    (node / "bin" / "codex").symlink_to(package / "codex")
+    found = run(bench, bench.project, node / "bin")
+    assert found["cwd"] == str(bench.project)
+    assert found["login"]
+    assert not found["others"]
+
+
+def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) -> None:
+    """H4: its `sys.prefix` is mounted read-only, so the next console is not the agent's."""
+    venv = bench.project / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    python = venv / "bin" / "python"
+    packages = next(venv.glob("lib/python*/site-packages"))
+    root = Path(__file__).resolve().parents[2]
+    (packages / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{root}\n")
+    command = (str(python), "-I", "-m", "aileron_tui.cli")
+    tried = f"{packages}:{venv / 'bin'}"
+    found = run(bench, bench.project, script(bench.folder / "bin"), tried, command=command)
+    assert found["aileron"] == [30, 30]
+    assert found["work"] == 1

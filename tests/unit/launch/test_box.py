@@ -1,0 +1,169 @@
+"""What the sandbox's command line mounts, for projects and programs in unusual places."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from aileron_core.errors import Forbidden
+from aileron_core.launch.project import Doors
+from aileron_core.launch.sandbox.box import Box, bwrap_argv
+from aileron_core.launch.sandbox.programs import find_program, own_code, roots_of
+from aileron_core.launch.sandbox.repository import repository_of
+
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
+
+
+def git(where: Path, *words: str) -> None:
+    subprocess.run([*GIT, "-C", str(where), *words], check=True, capture_output=True)
+
+
+def mounts(project: Path) -> list[tuple[str, str]]:
+    """Return (how, what) of each mount for *project*, in order."""
+    box = Box(
+        bwrap="bwrap",
+        project=project,
+        home=project / "home",
+        own_home=project / "own",
+        private=project / "private",
+        socket=None,
+    )
+    argv = bwrap_argv(box, ["agent"])
+    return [(how, argv[at + 2]) for at, how in enumerate(argv) if how in ("--bind", "--ro-bind")]
+
+
+@pytest.fixture
+def worktree(tmp_path: Path) -> Path:
+    """A worktree, on a path with a blank and letters beyond ASCII, of a repository beside it."""
+    main, tree = tmp_path / "main", tmp_path / "wörk tree"
+    git(tmp_path, "init", "-q", str(main))
+    git(main, "commit", "-q", "--allow-empty", "-m", "first")
+    git(main, "worktree", "add", "-q", "-b", "side", str(tree))
+    return tree
+
+
+def test_a_worktrees_git_file_and_repository_are_read_only(worktree: Path) -> None:
+    """H4: the file names where config and hooks are, so that no agent may move it elsewhere."""
+    found = mounts(worktree)
+    assert ("--bind", str(worktree)) in found
+    assert ("--ro-bind", str(worktree / ".git")) in found
+    assert ("--ro-bind", str(worktree.parent / "main" / ".git")) in found
+    assert ("--bind", str(worktree.parent / "main" / ".git")) not in found
+    assert found.index(("--bind", str(worktree))) < found.index(
+        ("--ro-bind", str(worktree / ".git"))
+    )
+
+
+def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
+    """Read-only, like a worktree's."""
+    other, main = tmp_path / "other", tmp_path / "main"
+    for each in (other, main):
+        git(tmp_path, "init", "-q", str(each))
+        git(each, "commit", "-q", "--allow-empty", "-m", "first")
+    git(main, "submodule", "add", "-q", str(other), "part")
+    assert repository_of(main / "part") == main / ".git" / "modules" / "part"
+    assert ("--ro-bind", str(main / "part" / ".git")) in mounts(main / "part")
+
+
+def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
+    worktree: Path, project: Path
+) -> None:
+    """The file is the project's word: any folder of the person's could stand in it."""
+    real = (worktree / ".git").read_text()
+    assert repository_of(worktree) == worktree.parent / "main" / ".git"
+    (project / ".git").write_text(real)
+    assert repository_of(project) is None
+    (project / ".git").write_text(f"gitdir: {worktree.parent / 'main' / '.git'}\n")
+    assert repository_of(project) is None
+    (project / ".git").write_text("gitdir: /etc\n")
+    assert repository_of(project) is None
+    (project / ".git").write_bytes(b"\xff" * 100)
+    assert repository_of(project) is None
+
+
+def test_what_a_protected_link_leads_to_is_protected(project: Path) -> None:
+    """`.envrc` may be a link into the project; behind it lies what the person's shell runs."""
+    (project / "env").mkdir()
+    (project / "env" / "dev").write_text("export A=1")
+    (project / ".envrc").symlink_to("env/dev")
+    (project / ".vscode").symlink_to("/etc")
+    found = mounts(project)
+    assert ("--ro-bind", str(project / "env" / "dev")) in found
+    assert [what for how, what in found if what == "/etc"] == ["/etc"]
+
+
+def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: Path) -> None:
+    """Nothing can be mounted over a link, so it is compared."""
+    (project / "env").write_text("export A=1")
+    (project / ".envrc").symlink_to("env")
+    doors = Doors.of(project)
+    assert doors.close(tmp_path / "aside") == ()
+    (project / ".envrc").unlink()
+    (project / ".envrc").write_text("evil")
+    (told,) = doors.close(tmp_path / "aside")
+    assert told.startswith(".envrc was a link and was replaced")
+    assert str((project / ".envrc").readlink()) == "env"
+    assert (tmp_path / "aside" / ".envrc").read_text() == "evil"
+
+
+def test_a_checkout_of_aileron_is_read_only_to_its_agent() -> None:
+    """H4: a project that holds Aileron's own code does not hand the agent the console."""
+    root = Path(__file__).resolve().parents[3]
+    for path in own_code():
+        if path.is_relative_to(root):
+            assert ("--ro-bind", str(path)) in mounts(root)
+    assert ("--ro-bind", str(root / "aileron_core")) in mounts(root)
+
+
+def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_an_agent_of_nvm_brings_its_packages_and_its_node(tmp_path: Path) -> None:
+    """`~/.nvm/versions/node/<v>`: the packages, and the installation of the interpreter."""
+    node = tmp_path / ".nvm" / "versions" / "node" / "v22.1.0"
+    program(node / "bin" / "node")
+    real = program(
+        node / "lib" / "node_modules" / "@openai" / "codex" / "bin" / "codex.js",
+        "#!/usr/bin/env node\n",
+    )
+    (node / "bin" / "codex").symlink_to(real)
+    found = roots_of(node / "bin" / "codex", str(node / "bin"), home=tmp_path, never=())
+    assert set(found) == {node, node / "lib" / "node_modules"}
+
+
+def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:
+    """`~/.local` holds keyrings and other programs' data beside `bin` and `lib`."""
+    (tmp_path / ".local" / "lib").mkdir(parents=True)
+    (tmp_path / ".local" / "share" / "keyrings").mkdir(parents=True)
+    codex = program(tmp_path / ".local" / "bin" / "codex")
+    script = program(tmp_path / ".local" / "bin" / "pi", "#!/usr/bin/env node\n")
+    node = program(tmp_path / ".local" / "bin" / "node")
+    path = str(codex.parent)
+    assert roots_of(codex, path, home=tmp_path, never=()) == (codex,)
+    assert set(roots_of(script, path, home=tmp_path, never=())) == {script, node}
+
+
+def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:
+    """HOME may be a link; a program whose folder is the real one would show all of it."""
+    real = tmp_path / "real"
+    (real / "lib").mkdir(parents=True)
+    codex = program(real / "bin" / "codex")
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    with pytest.raises(Forbidden, match="would show"):
+        roots_of(codex, str(codex.parent), home=link, never=())
+
+
+def test_a_program_of_the_project_is_never_the_agent(project: Path) -> None:
+    """H31: not by PATH, not by a link."""
+    inside = program(project / "bin" / "codex")
+    outside = project.parent / "bin"
+    outside.mkdir()
+    (outside / "codex").symlink_to(inside)
+    for path in (str(inside.parent), str(outside), ".", ""):
+        with pytest.raises(Exception, match="outside the project"):
+            find_program("codex", path, project)
