@@ -53,7 +53,14 @@ def test_inner_addresses_are_refused_in_every_spelling(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["142.250.74.106", "1.1.1.1", "2a00:1450:4001:82a::200a", "64:ff9b::8efa:4a6a"]
+    "address",
+    [
+        "142.250.74.106",
+        "1.1.1.1",
+        "2a00:1450:4001:82a::200a",
+        "64:ff9b::8efa:4a6a",
+        "::ffff:1.1.1.1",
+    ],
 )
 def test_addresses_of_the_internet_pass(address: str) -> None:
     """What anybody can reach, a connector can."""

@@ -149,6 +149,22 @@ def test_the_address_that_was_checked_is_the_one_connected_to(
     assert rebinding.asked == 1
 
 
+def test_a_connection_that_ends_on_this_machine_carries_no_request(
+    make_client: Make, resolver: Any, sender: Sender, service: Any
+) -> None:
+    """A public address may be our own: no list of ranges knows it, the connection itself does."""
+
+    class NoRanges(AddressGuard):
+        def problem(self, address: str, *, named: bool = False) -> str | None:
+            return None
+
+    resolver.table["api.example"] = ["127.0.0.1"]
+    place = f"api.example:{service.port}"
+    with pytest.raises(CapabilityDenied, match="an address of this machine"):
+        sender.send(make_client(resolver=resolver, guard=NoRanges()), f"http://{place}/", [place])
+    assert (sender.sent, service.seen) == (0, [])
+
+
 def test_a_literal_loopback_is_denied(make_client: Make, sender: Sender, service: Any) -> None:
     """Listing 127.0.0.1 in a manifest opens nothing."""
     place = f"127.0.0.1:{service.port}"
