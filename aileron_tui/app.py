@@ -45,8 +45,10 @@ __all__ = ["EXIT_CORE_LOST", "AileronApp"]
 _log = logging.getLogger(__name__)
 
 EXIT_CORE_LOST = 70
-FACTS_TOGETHER = 100
+FACTS_TOGETHER = 200
 """How many facts are taken in one go."""
+FACTS_PAUSE_SECONDS = 0.01
+"""Between one go and the next."""
 REDRAW_SECONDS = 0.05
 """Facts are drawn at most so often: a storm of them must not take the time of the agents' calls."""
 UNREAD_SECONDS = 0.005
@@ -200,11 +202,14 @@ class AileronApp(App[int], inherit_bindings=False):
     # Facts and time
 
     def on_facts_came(self) -> None:
-        """Take some of what has come; keys and drawing get their turn before the rest."""
+        """Take some of what has come; keys and drawing get their turn before the rest.
+
+        Textual lays out and draws once no message is left; the rest is not one until then.
+        """
         for _ in range(min(len(self._facts), FACTS_TOGETHER)):
             self.on_core_fact(CoreFact(self._facts.popleft()))
         if self._facts:
-            self.post_message(FactsCame())
+            self.set_timer(FACTS_PAUSE_SECONDS, self.on_facts_came)
 
     def on_core_fact(self, message: CoreFact) -> None:
         """Take the fact into the model and draw."""
