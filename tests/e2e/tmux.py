@@ -41,10 +41,10 @@ class Tmux:
         """Return how many panes there are."""
         return len(self._tmux("list-panes").splitlines())
 
-    def press(self, *keys: str) -> None:
-        """Press *keys* in the first pane, each after a rest of the hand."""
+    def press(self, *keys: str, pane: int = 0) -> None:
+        """Press *keys* in pane *pane*, each after a rest of the hand."""
         for key in keys:
-            self._tmux("send-keys", "-t", ":.0", key)
+            self._tmux("send-keys", "-t", f":.{pane}", key)
 
     def type(self, text: str) -> None:
         """Type *text* into the first pane."""
