@@ -115,6 +115,7 @@ def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> 
     is_flag=True,
     help="Say yes to the project's own settings without being asked.",
 )
+@click.option("--console", is_flag=True, help="Open one in a new tmux pane if none runs.")
 @click.option(
     "--label", default="", help="What the console calls the session (default: the folder)."
 )
@@ -128,6 +129,7 @@ def launch(
     no_sandbox: bool,
     allow_abstract_sockets: bool,
     accept_project: bool,
+    console: bool,
     label: str,
 ) -> int:
     """Start AGENT here, wired to the console and contained.
@@ -143,6 +145,7 @@ def launch(
         sandbox="off" if no_sandbox else sandbox,
         allow_abstract=allow_abstract_sockets,
         accept_project=accept_project,
+        console=console,
         label=label,
         dry_run=dry_run,
     )

@@ -22,6 +22,7 @@ from aileron_core.storage.home import Home
 from aileron_core.text import escape
 from aileron_tui.cli.client import Console, HomeConnection
 from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.pane import open_console
 
 __all__ = ["launch_agent"]
 
@@ -164,6 +165,7 @@ def launch_agent(
     sandbox: str,
     allow_abstract: bool,
     accept_project: bool,
+    console: bool,
     label: str,
     dry_run: bool,
 ) -> int:
@@ -192,6 +194,8 @@ def launch_agent(
     )
     if dry_run:
         return _show(context, request)
+    if console:
+        open_console(context.home, request.env)
     person = _AtTerminal(context, accepted=accept_project)
     return launch(request, HomeSessions(context.home), person)
 
