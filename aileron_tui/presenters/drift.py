@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from aileron_core.control_plane.port import DriftView, FieldChange
@@ -19,7 +20,8 @@ LINES_COMPARED = 2_000
 """Texts with more differing lines are shown whole, old and then new."""
 WORDS_COMPARED = 200
 
-_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_TOKEN = re.compile(r"\s+|\d+(?:[.,:]\d+)+|\w+|[^\w\s]")
+"""Blanks, numbers with their points, words, single signs: what is marked is never half a number."""
 
 
 def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -> Iterator[Block]:
@@ -153,7 +155,7 @@ def _characters(tokens: list[str], start: int, end: int) -> range:
 def _whole(pieces: Line | None, role: Role) -> Line | None:
     if pieces is None:
         return None
-    return tuple(p if p.role == "mark" else Piece(p.text, role) for p in pieces)
+    return tuple(p if p.role == "mark" else replace(p, role=role) for p in pieces)
 
 
 def _tint(pieces: Line, marked: set[int], ground: Role, word: Role) -> Line:
@@ -167,6 +169,6 @@ def _tint(pieces: Line, marked: set[int], ground: Role, word: Role) -> Line:
             for differs, run in groupby(places, marked.__contains__):
                 stretch = list(run)
                 text = piece.text[stretch[0] - at : stretch[-1] - at + 1]
-                tinted.append(Piece(text, word if differs else ground))
+                tinted.append(replace(piece, text=text, role=word if differs else ground))
         at += len(piece.text)
     return tuple(tinted)
