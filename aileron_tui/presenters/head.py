@@ -126,7 +126,7 @@ def _hosts(view: ApprovalView) -> Line:
         return (Piece("no host", "muted"),)
     more = len(view.hosts) - 1
     rest = Piece(f" and {more} more, see the record" if more else "", "attn")
-    return line(*outside(view.hosts[0], "strong"), rest)
+    return line(*outside(view.hosts[0].removesuffix(":443"), "strong"), rest)
 
 
 def _ended(view: ApprovalView) -> Line:
