@@ -11,7 +11,13 @@ from typing import Literal, Protocol
 from aileron_core.errors import Forbidden
 from aileron_core.launch.foreground import run_foreground
 from aileron_core.launch.plan import Agent, Context, Plan
-from aileron_core.launch.private import Additions, PrivateFolder, copy_back, copy_in
+from aileron_core.launch.private import (
+    Additions,
+    PrivateFolder,
+    copy_back,
+    copy_in,
+    private_parents,
+)
 from aileron_core.launch.project import Doors, check_project
 from aileron_core.launch.sandbox.box import (
     INSIDE_PRIVATE,
@@ -159,7 +165,7 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         ConsoleAbsent: no console owns the home.
     """
     console.find()  # before anything is made: without one there may be no home either
-    parent = _private_parent(request)
+    parent = private_parents(request.aileron_home, request.env)[0]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(PrivateFolder(parent))
         wired = wire(request, PurePosixPath(folder.path))
@@ -192,13 +198,6 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         return run_foreground(
             argv, env=env, cwd="/", prepare=wired.walls.prepare, started=hold.start
         )
-
-
-def _private_parent(request: Request) -> Path:
-    runtime = request.env.get("XDG_RUNTIME_DIR", "")
-    if runtime and Path(runtime).is_dir() and Path(runtime).stat().st_uid == os.getuid():
-        return Path(runtime) / "aileron"
-    return request.aileron_home / "run" / "launched"
 
 
 def _write_wiring(folder: PrivateFolder, request: Request, session: Launched, plan: Plan) -> None:

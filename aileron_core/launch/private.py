@@ -13,7 +13,7 @@ from pathlib import Path
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.launch.plan import Addition, AgentFolder
 
-__all__ = ["Additions", "PrivateFolder", "copy_back", "copy_in"]
+__all__ = ["Additions", "PrivateFolder", "copy_back", "copy_in", "private_parents", "sweep"]
 
 _CREDENTIAL_BYTES = 1024 * 1024
 _COPY_BYTES = 64 * 1024 * 1024
@@ -30,7 +30,7 @@ class PrivateFolder:
     def __enter__(self) -> "PrivateFolder":
         """Make it; what an earlier launch that was killed left behind goes first."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sweep(self.path.parent)
+        sweep([self.path.parent])
         self.path.mkdir(mode=0o700)
         return self
 
@@ -48,9 +48,18 @@ class PrivateFolder:
         return path
 
 
-def _sweep(parent: Path) -> None:
+def private_parents(aileron_home: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return where private folders may lie, the one that a launch uses first."""
+    runtime = Path(env.get("XDG_RUNTIME_DIR") or "/nonexistent")
+    in_home = aileron_home / "run" / "launched"
+    if runtime.is_dir() and runtime.stat().st_uid == os.getuid():
+        return (runtime / "aileron", in_home)
+    return (in_home,)
+
+
+def sweep(parents: Iterable[Path]) -> None:
     """Remove folders of launches whose process is gone (killed: they could not do it themselves)."""
-    for folder in parent.iterdir():
+    for folder in [each for parent in parents if parent.is_dir() for each in parent.iterdir()]:
         try:
             os.kill(int(folder.name.partition("-")[0]), 0)
         except (OSError, ValueError) as error:

@@ -9,12 +9,15 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, MutableMapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from aileron_core import tasks
 from aileron_core.control_plane.console import CoreThread
 from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.control_plane.port import Fact, LibraryUpdated
+from aileron_core.control_plane.port import Fact, LibraryUpdated, SessionsUpdated
 from aileron_core.gate.ports import Failpoint, no_failpoint
+from aileron_core.launch.private import private_parents, sweep
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.listen import bind_tcp, bind_unix
@@ -88,6 +91,7 @@ async def _served(
     app = create_app(plane, {"/mcp": mcp.app, "/mcp/": mcp.app})
     state["draining"] = app.state.draining
     forget = plane.facts.subscribe(_ToolsWatch(plane, mcp))
+    unsweep = plane.facts.subscribe(_LaunchSweep(private_parents(plane.home.path, os.environ)))
     server = EmbeddedServer(app, [tcp, unix], before_drain=mcp.close_streams)
     own = app.state.own_sockets = OwnSockets(plane, server.serve_session)
     try:
@@ -97,6 +101,7 @@ async def _served(
             yield
     finally:
         forget()
+        unsweep()
         with contextlib.suppress(OSError):
             plane.home.socket.unlink()
 
@@ -112,6 +117,26 @@ def _start_after(first_frame: threading.Event | None, mcp: LazyMcp) -> None:
         mcp.start()
 
     threading.Thread(target=wait, name="aileron-first-frame", daemon=True).start()
+
+
+class _LaunchSweep:
+    """Removes what killed launches left, tokens among it, when a session has ended, and at first."""
+
+    def __init__(self, parents: Sequence[Path]) -> None:
+        self._parents = parents
+        self._open: frozenset[str] = frozenset()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        tasks.spawn(asyncio.to_thread(sweep, self._parents), name="sweep launches")
+
+    def __call__(self, fact: Fact) -> None:
+        """Hear of a fact."""
+        if isinstance(fact, SessionsUpdated):
+            now = frozenset(each.session_id for each in fact.sessions)
+            if self._open - now:
+                self._sweep()
+            self._open = now
 
 
 class _ToolsWatch:

@@ -1,0 +1,106 @@
+"""What is left of a launch when it has ended, or was killed (D2, THREATS H5, H10)."""
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from agents_bench import Bench, Say, ScriptedLlm, workbench
+
+WAITS = '#!/bin/sh\necho up > "{mark}"\nexec sleep 600\n'
+LOOKS = """\
+#!/usr/bin/env python3
+import json, os
+own = os.path.expanduser("~/.codex")
+print("FOUND " + json.dumps(sorted(os.listdir(own))))
+open(own + "/hooks.json", "w").write("evil")
+open(own + "/config.toml", "w").write("notify = ['evil']")
+open(own + "/auth.json", "w").write('{"token": "renewed"}')
+"""
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
+    ):
+        found.write(".codex/auth.json", '{"token": "first"}')
+        yield found
+
+
+def program(bench: Bench, name: str, text: str) -> dict[str, str]:
+    bin_ = bench.folder / "bin"
+    bin_.mkdir(exist_ok=True)
+    (bin_ / name).write_text(text.replace("{mark}", str(bench.folder / "mark")))
+    (bin_ / name).chmod(0o755)
+    return {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+
+
+def until(holds: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # other processes tell nobody
+
+
+def killed(bench: Bench, agent: str) -> str:
+    """Launch without a sandbox, kill the launcher as it runs; return the session's token."""
+    mark = bench.folder / "mark"
+    env = program(bench, agent, WAITS)
+    with bench.launched(agent, options=("--no-sandbox",), env=env) as running:
+        until(mark.exists)
+        (token,) = bench.tokens()
+        (file,) = (bench.console.home / "run" / "launched").glob("*/token")
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert file.parent.stat().st_mode & 0o777 == 0o700
+        assert bench.console.get("/v1/actions", token=token).status == 200
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # one that has just ended
+                assert token.encode() not in path.read_bytes()
+        running.process.kill()
+        running.process.communicate(timeout=20)
+    mark.unlink()
+    return token
+
+
+def test_the_token_of_a_killed_launcher_goes_with_its_session(bench: Bench) -> None:
+    """D2: no file with a token outlives the session: the console sweeps what nobody else can."""
+    token = killed(bench, "codex")
+    until(lambda: bench.console.get("/v1/actions", token=token).status == 401)
+    until(lambda: bench.left_behind() == [], 10)
+
+
+def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(bench: Bench) -> None:
+    """D2: the addition is removed at exit, and at the next launch where that did not happen."""
+    bench.write(".gemini/settings.json", "{}")
+    before = bench.fingerprint()
+    extension = bench.home / ".gemini" / "extensions" / "aileron"
+    killed(bench, "gemini")
+    assert extension.exists()
+    env = program(bench, "gemini", '#!/bin/sh\nls "$HOME/.gemini/extensions/aileron"\n')
+    with bench.launched("gemini", options=("--no-sandbox",), env=env) as running:
+        ended = running.end()
+    assert "gemini-extension.json" in ended.output
+    assert not extension.exists()
+    after = bench.fingerprint()
+    assert {name for name in after if after[name] != before.get(name)} <= {
+        "person/.gemini/extensions"
+    }
+
+
+def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> None:
+    """H5: the agent's own folder is a copy; the login alone comes back."""
+    env = program(bench, "codex", LOOKS)
+    for _ in range(2):
+        with bench.launched("codex", env=env) as running:
+            ended = running.end()
+        line = next(line for line in ended.output.splitlines() if line.startswith("FOUND "))
+        assert json.loads(line.removeprefix("FOUND ")) == ["auth.json"]
+    own = bench.home / ".codex"
+    assert [each.name for each in own.iterdir()] == ["auth.json"]
+    assert json.loads((own / "auth.json").read_text()) == {"token": "renewed"}

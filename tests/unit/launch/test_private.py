@@ -1,0 +1,149 @@
+"""What a launch puts on the disk and takes away again: folders, additions, copies of credentials."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from aileron_core.errors import AileronError, Forbidden
+from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.plan import Addition, AgentFolder, Context
+from aileron_core.launch.private import Additions, PrivateFolder, copy_back, copy_in, sweep
+
+FOLDER = AgentFolder(path=PurePosixPath(".codex"), credentials=("auth.json",), leave_out=("log",))
+BEFORE = '{"tokens": {"access": "old", "expires": 1}, "kind": "chatgpt"}'
+
+
+def homes(tmp_path: Path) -> tuple[Path, Path]:
+    person, own = tmp_path / "person", tmp_path / "own"
+    (person / ".codex").mkdir(parents=True)
+    own.mkdir()
+    (person / ".codex" / "auth.json").write_text(BEFORE)
+    return person, own
+
+
+def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path) -> None:
+    """D2: 0700, files 0600, nothing left."""
+    with PrivateFolder(tmp_path / "run") as folder:
+        token = folder.write("token", "secret")
+        assert token.stat().st_mode & 0o777 == 0o600
+        assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_what_a_killed_launch_left_is_swept_and_a_living_one_is_not(tmp_path: Path) -> None:
+    """D2: by the process that its name tells; a folder of another form is nobody's."""
+    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    dead, alive = tmp_path / f"{done.stdout.strip()}-ab", tmp_path / f"{os.getpid()}-ab"
+    for folder in (dead, alive, tmp_path / "odd"):
+        folder.mkdir()
+        (folder / "token").write_text("secret")
+    sweep([tmp_path, tmp_path / "nothing here"])
+    assert [each.name for each in tmp_path.iterdir()] == [alive.name]
+
+
+def test_refreshed_credentials_of_the_same_shape_come_back(tmp_path: Path) -> None:
+    """H5: a login that the agent renewed is not lost."""
+    person, own = homes(tmp_path)
+    copied = copy_in(person, own, [FOLDER])
+    after = BEFORE.replace("old", "new")
+    (own / ".codex" / "auth.json").write_text(after)
+    assert copy_back(copied) == [person / ".codex" / "auth.json"]
+    assert (person / ".codex" / "auth.json").read_text() == after
+    assert (person / ".codex" / "auth.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        '{"tokens": {"access": "new", "expires": 1}, "kind": "chatgpt", "hooks": "evil"}',
+        '{"tokens": {"access": "new", "expires": "1"}, "kind": "chatgpt"}',
+        '{"tokens": "new", "kind": "chatgpt"}',
+        '["new"]',
+        "not json",
+        "",
+        json.dumps({"tokens": {"access": "x" * 2_000_000, "expires": 1}, "kind": "chatgpt"}),
+        "[" * 100_000,
+    ],
+)
+def test_anything_else_stays_in_the_sandbox(tmp_path: Path, after: str) -> None:
+    """H5: a key more, another type, no JSON, too much: the person's file stays as it is."""
+    person, own = homes(tmp_path)
+    copied = copy_in(person, own, [FOLDER])
+    (own / ".codex" / "auth.json").write_text(after)
+    (own / ".codex" / "config.toml").write_text("notify = ['evil']")
+    assert copy_back(copied) == []
+    assert (person / ".codex" / "auth.json").read_text() == BEFORE
+    assert [each.name for each in (person / ".codex").iterdir()] == ["auth.json"]
+
+
+def test_neither_a_link_nor_a_pipe_comes_back(tmp_path: Path) -> None:
+    """A link would carry another file out; a pipe would hold the launcher for ever."""
+    person, own = homes(tmp_path)
+    (tmp_path / "other").write_text(BEFORE.replace("old", "new"))
+    copied = copy_in(person, own, [FOLDER])
+    copy = own / ".codex" / "auth.json"
+    copy.unlink()
+    copy.symlink_to(tmp_path / "other")
+    assert copy_back(copied) == []
+    copy.unlink()
+    os.mkfifo(copy)
+    assert copy_back(copied) == []
+
+
+def test_a_login_that_changed_outside_meanwhile_wins(tmp_path: Path) -> None:
+    """Two sessions, or a login beside it: the person's own file is newer."""
+    person, own = homes(tmp_path)
+    copied = copy_in(person, own, [FOLDER])
+    (person / ".codex" / "auth.json").write_text(BEFORE.replace("old", "outside"))
+    (own / ".codex" / "auth.json").write_text(BEFORE.replace("old", "inside"))
+    assert copy_back(copied) == []
+
+
+def test_an_agents_folder_may_not_be_huge(tmp_path: Path) -> None:
+    """A sentence instead of a minute of copying; what is left out does not count."""
+    person, own = homes(tmp_path)
+    for name in ("log", "big"):
+        (person / ".codex" / name).mkdir()
+        with (person / ".codex" / name / "file").open("wb") as file:
+            file.truncate(65 * 1024 * 1024)
+    with pytest.raises(AileronError, match="holds more than 64 MiB"):
+        copy_in(person, own, [FOLDER])
+
+
+def addition() -> Addition:
+    (found,) = AGENTS["gemini"].plan(_context()).additions
+    return found
+
+
+def _context() -> Context:
+    return Context(relay="/r", private=PurePosixPath("/p"), env={})
+
+
+def test_additions_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:
+    """D2: as before, also where the agent's own folder was not there."""
+    with Additions(tmp_path, [addition()]):
+        assert (tmp_path / addition().path).exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_addition_that_a_killed_launch_left_is_repaired(tmp_path: Path) -> None:
+    """The next launch takes it over, and takes it away."""
+    Additions(tmp_path, [addition()]).__enter__()
+    with Additions(tmp_path, [addition()]):
+        pass
+    assert not (tmp_path / addition().path).parent.exists()
+
+
+def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    """Somebody else's extension of that name: a sentence, and nothing changed."""
+    folder = (tmp_path / addition().path).parent
+    folder.mkdir(parents=True)
+    (folder / "theirs").write_text("x")
+    with pytest.raises(Forbidden, match="nothing was changed"), Additions(tmp_path, [addition()]):
+        pass
+    assert [each.name for each in folder.iterdir()] == ["theirs"]
