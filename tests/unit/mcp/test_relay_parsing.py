@@ -138,6 +138,23 @@ def test_an_answer_that_ends_early_is_a_dropped_connection() -> None:
             answered(data)
 
 
+def test_an_answer_without_an_end_is_a_dropped_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies, events and heads are read within bounds, however they come."""
+    monkeypatch.setattr(relay, "_ANSWER_LIMIT", 10_000)
+    pieces = [b"data: " + b"x" * 900] * 12
+    for chunks in (pieces, [piece + b"\n" for piece in pieces]):
+        with pytest.raises(relay._Dropped):
+            list(relay._events(chunks))
+    short = [b"data: " + b"x" * 900 + b"\n\n"] * 100
+    assert len(list(relay._events(short))) == 100
+    for endless in (
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000,
+        b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(300)) + b"\r\n",
+    ):
+        with pytest.raises(relay._Dropped):
+            answered(endless)
+
+
 @given(st.text(st.characters(codec="utf-8")))
 def test_any_name_fits_a_header_and_is_read_back_by_the_server(name: str) -> None:
     """A name with a line end in it adds no header; the official reader gets the same name."""
