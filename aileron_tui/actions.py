@@ -7,8 +7,22 @@ from textual.binding import Binding, BindingsMap
 
 __all__ = ["ACTIONS", "DEFAULT", "VIEW_CONTEXTS", "Action", "Context", "Registry", "face_of"]
 
-Context = Literal["waiting", "activity", "deny", "help"]
-VIEW_CONTEXTS: tuple[Context, ...] = ("waiting", "activity")
+Context = Literal[
+    "waiting",
+    "activity",
+    "audit",
+    "library",
+    "sessions",
+    "deny",
+    "filter",
+    "stop",
+    "end",
+    "palette",
+    "help",
+]
+VIEW_CONTEXTS: tuple[Context, ...] = ("waiting", "activity", "audit", "library", "sessions")
+_TABLES: tuple[Context, ...] = ("activity", "audit", "library", "sessions")
+_MOVE: tuple[Context, ...] = (*VIEW_CONTEXTS, "help")
 
 _FACES = {
     "question_mark": "?",
@@ -50,27 +64,39 @@ ACTIONS: tuple[Action, ...] = (
     # Reading
     Action(
         id="read_on", moves=True, keys=("space",), label="read on", rank=0,
-        help="read on: one pane less two lines", contexts=("waiting",),
+        help="read on: one pane less two lines", contexts=VIEW_CONTEXTS,
     ),
     Action(
         id="read_back", moves=True, keys=("b", "shift+space"), label="read back",
-        help="read back", contexts=("waiting",),
+        help="read back", contexts=VIEW_CONTEXTS,
     ),
     Action(
         id="line_down", moves=True, keys=("J",), label="scroll", beside="line_up",
-        help="scroll the document by one line", contexts=("waiting",),
+        help="scroll the document by one line", contexts=VIEW_CONTEXTS,
     ),
     Action(
-        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=("waiting",),
+        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=VIEW_CONTEXTS,
     ),
     # Deciding
+    Action(
+        id="go_on", keys=("P",), label="let calls go on", decides=True, rank=8,
+        help="let the calls that are held go on", contexts=VIEW_CONTEXTS,
+    ),
     Action(
         id="approve", keys=("a",), label="approve", decides=True, rank=10,
         help="approve what stands on screen, exactly", contexts=("waiting",),
     ),
     Action(
         id="take_in", keys=("t",), label="take in", decides=True, rank=20,
-        help="take in the file, exactly as it is", contexts=("waiting",),
+        help="take in the file, exactly as it is", contexts=("waiting", "library"),
+    ),
+    Action(
+        id="hold_back", keys=("x",), label="hold back", decides=True, rank=21,
+        help="hold back what was taken in: agents see it no more", contexts=("library",),
+    ),
+    Action(
+        id="end_session", keys=("x",), label="end the session", asks=True, rank=22,
+        help="end the session; asks once", contexts=("sessions",),
     ),
     Action(
         id="deny", keys=("d",), label="deny", asks=True, rank=30,
@@ -82,20 +108,44 @@ ACTIONS: tuple[Action, ...] = (
     ),
     # What stands in the lists
     Action(
-        id="next", moves=True, keys=("j", "down"), label="move", beside="previous", rank=50,
-        help="next, previous row (also the arrows)", contexts=VIEW_CONTEXTS,
+        id="open", keys=("enter",), label="open", rank=5,
+        help="open the row: everything that is known of it", contexts=_TABLES, fixed=True,
     ),
-    Action(id="previous", moves=True, keys=("k", "up"), label="previous", contexts=VIEW_CONTEXTS),
+    Action(
+        id="verify", keys=("V",), label="verify", rank=23,
+        help="verify the whole chain, in the background", contexts=("audit",),
+    ),
+    Action(
+        id="follow", keys=("f",), label="follow", rank=24,
+        help="follow the newest row again", contexts=("activity", "audit"),
+    ),
+    Action(
+        id="unfold", keys=("u",), label="code points", rank=35,
+        help="show every mark with its code point, and nothing folded", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="next", moves=True, keys=("j", "down"), label="move", beside="previous", rank=50,
+        help="next, previous row (also the arrows)", contexts=_MOVE,
+    ),
+    Action(id="previous", moves=True, keys=("k", "up"), label="previous", contexts=_MOVE),
     Action(
         id="first", moves=True, keys=("home",), label="first", beside="last",
-        help="first, last row", contexts=VIEW_CONTEXTS,
+        help="first, last row", contexts=_MOVE,
     ),
-    Action(id="last", moves=True, keys=("end",), label="last", contexts=VIEW_CONTEXTS),
+    Action(id="last", moves=True, keys=("end",), label="last", contexts=_MOVE),
     Action(
         id="page_up", moves=True, keys=("pageup",), label="page up", beside="page_down",
-        help="a page of rows up, down", contexts=VIEW_CONTEXTS,
+        help="a page of rows up, down", contexts=_MOVE,
     ),
-    Action(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=VIEW_CONTEXTS),
+    Action(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
+    Action(
+        id="filter", keys=("slash",), label="filter", asks=True, rank=60,
+        help="filter: words, agent: action: state: age:", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="back", keys=("escape",), label="back", rank=58,
+        help="back; leaves everything waiting", contexts=VIEW_CONTEXTS, fixed=True,
+    ),
     # What can be done with what one reads
     # Everywhere
     Action(
@@ -105,6 +155,26 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="view_activity", keys=("2",), label="activity", rank=81,
         help="what agents did, newest first", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="view_audit", keys=("3",), label="audit", rank=82,
+        help="every record, to the first", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="view_library", keys=("4",), label="actions", rank=83,
+        help="actions and connectors: ready, held back, in error", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="view_sessions", keys=("5",), label="sessions", rank=84,
+        help="who is at work", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="pause", keys=("P",), label="pause", rank=66,
+        help="hold all calls until you let them go on", contexts=VIEW_CONTEXTS, fixed=True,
+    ),
+    Action(
+        id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
+        help="deny all, end every session, stop every run; asks once", contexts=VIEW_CONTEXTS,
     ),
     Action(
         id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", rank=90,
@@ -122,6 +192,30 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="deny_leave", keys=("escape",), label="leave it waiting", rank=1, fixed=True,
         contexts=("deny",),
+    ),
+    Action(
+        id="stop_enter", keys=("enter",), label="stop everything", decides=True, rank=0, fixed=True,
+        contexts=("stop",),
+    ),
+    Action(
+        id="stop_leave", keys=("escape",), label="leave it all as it is", rank=1, fixed=True,
+        contexts=("stop",),
+    ),
+    Action(
+        id="end_enter", keys=("enter",), label="end the session", decides=True, rank=0, fixed=True,
+        contexts=("end",),
+    ),
+    Action(
+        id="end_leave", keys=("escape",), label="leave it at work", rank=1, fixed=True,
+        contexts=("end",),
+    ),
+    Action(
+        id="filter_enter", keys=("enter",), label="keep the filter", rank=0, fixed=True,
+        contexts=("filter",),
+    ),
+    Action(
+        id="filter_leave", keys=("escape",), label="show all", rank=1, fixed=True,
+        contexts=("filter",),
     ),
     Action(
         id="close", keys=("escape", "q", "question_mark"), label="close", rank=0, fixed=True,

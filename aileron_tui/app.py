@@ -30,11 +30,16 @@ from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.news import take_fact
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.situation import View
 from aileron_tui.screens.activity import ActivityScreen
+from aileron_tui.screens.asking import AskingScreen
+from aileron_tui.screens.audit import AuditScreen
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.help import HelpScreen
+from aileron_tui.screens.library import LibraryScreen
+from aileron_tui.screens.sessions import SessionsScreen
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
@@ -53,6 +58,16 @@ REDRAW_SECONDS = 0.05
 """Facts are drawn at most so often: a storm of them must not take the time of the agents' calls."""
 UNREAD_SECONDS = 0.005
 """How soon a press is looked at again while input waits unread."""
+
+
+_PAGES: Mapping[View, type[AskingScreen]] = {
+    "waiting": WaitingScreen,
+    "activity": ActivityScreen,
+    "audit": AuditScreen,
+    "library": LibraryScreen,
+    "sessions": SessionsScreen,
+}
+_VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _PAGES}
 
 
 class AileronApp(App[int], inherit_bindings=False):
@@ -74,6 +89,7 @@ class AileronApp(App[int], inherit_bindings=False):
         notify: NotifySettings = NotifySettings(),  # noqa: B008 - a frozen value
         environment: Mapping[str, str] = os.environ,
         registry: Registry = DEFAULT,
+        start_view: View = "waiting",
         first_frame: Callable[[], object] | None = None,
     ) -> None:
         """Hold *port*; *first_frame* is called once, after the first page was drawn.
@@ -91,10 +107,11 @@ class AileronApp(App[int], inherit_bindings=False):
         self._start_theme = start_theme
         self._first_frame = first_frame
         self._keys = registry
+        self._start_view: View = start_view
         self._deciding = registry.keys_that_decide()
         self._moving = registry.keys_that_move()
         self._model: Model | None = None
-        self._pages: dict[View, ConsoleScreen] = {}
+        self._pages: dict[View, AskingScreen] = {}
         self._notifier = Notifier(
             notify,
             environment,
@@ -142,17 +159,19 @@ class AileronApp(App[int], inherit_bindings=False):
                 EXIT_CORE_LOST, return_code=EXIT_CORE_LOST, message=Text(escape(gone.message))
             )
             return
-        model = Model(snapshot, arm_seconds=self._arm_seconds, registry=self._keys)
+        model = Model(
+            snapshot, arm_seconds=self._arm_seconds, registry=self._keys, now=self._clock.now()
+        )
+        model.view = self._start_view
         self._model = model
         self._pages = {
-            "waiting": WaitingScreen(model, self._clock, self._port.submit),
-            "activity": ActivityScreen(model, self._clock, self._port.submit),
+            view: page(model, self._clock, self._port.submit) for view, page in _PAGES.items()
         }
         for view, page in self._pages.items():
             # Textual removes a page that is switched away from, unless it is installed; a page that
             # was removed and comes back is mounted, but its timer is dead: it is never drawn again.
             self.install_screen(page, view)  # pyright: ignore[reportUnknownMemberType]
-        self.push_screen(self._pages["waiting"])
+        self.push_screen(self._pages[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
         self.theme_changed_signal.subscribe(self, lambda _: self._looks_changed())
@@ -217,7 +236,7 @@ class AileronApp(App[int], inherit_bindings=False):
         if model is None:
             return
         at = self._clock.monotonic()
-        arrived = model.apply(message.fact, self._clock.now(), at)
+        arrived = take_fact(model, message.fact, self._clock.now(), at)
         if isinstance(message.fact, CoreLost):
             model.arming.changed()
         if arrived and isinstance(message.fact, ApprovalUpdated):
@@ -284,10 +303,11 @@ class AileronApp(App[int], inherit_bindings=False):
 
     async def _on_first_key(self, event: events.Key, model: Model) -> None:
         at = self._pressed_at(event)
-        if event.key not in ("q", "ctrl+q", "ctrl+c"):
+        if event.key not in self._keys.action("quit").keys:
             self._quit_asked = False
         decides = event.key in self._deciding
-        if model.key_begins(at, decides=decides, moves=event.key in self._moving):
+        second = model.is_confirming(event.key)
+        if model.key_begins(at, decides=second, moves=event.key in self._moving):
             model.key_ends()
             if decides:
                 model.arming.refused()
@@ -334,17 +354,15 @@ class AileronApp(App[int], inherit_bindings=False):
     def _show_page(self, view: View) -> None:
         if self._model is None or self._model.view == view:
             return
-        self._model.view = view
-        self._model.arming.changed()
+        self._model.show(view)
         self.switch_screen(self._pages[view])  # pyright: ignore[reportUnknownMemberType]
 
     async def on_wanted(self, message: Wanted) -> None:
         """Do what a page's key asked the application for."""
+        if (view := _VIEWS.get(message.action)) is not None:
+            self._show_page(view)
+            return
         match message.action:
-            case "view_waiting":
-                self._show_page("waiting")
-            case "view_activity":
-                self._show_page("activity")
             case "help":
                 self.action_help()
             case _:
@@ -382,9 +400,8 @@ class AileronApp(App[int], inherit_bindings=False):
             self._model.arming.unread()
             self._settle_in(UNREAD_SECONDS)
             return
-        page = self._pages["waiting"]
-        if isinstance(page, WaitingScreen):
-            page.settle()
+        if self._model is not None:
+            self._pages[self._model.view].settle()
 
     def action_help(self) -> None:
         """Show the keys of this page; decide keys rest anew afterwards."""
@@ -405,7 +422,10 @@ class AileronApp(App[int], inherit_bindings=False):
             return
         if model.queue.waiting and not self._quit_asked:
             self._quit_asked = True
-            model.say(wording.quit_asks(model.queue.waiting), self._clock.monotonic())
+            model.say(
+                wording.quit_asks(model.queue.waiting, self._keys.face("quit")),
+                self._clock.monotonic(),
+            )
             self._redraw()
             return
         self.exit(0)

@@ -1,97 +1,320 @@
-"""The list of committed records, newest first."""
+"""View 2: what agents did, one row for each call, newest first; what else happened stands between.
 
-from collections.abc import Sequence
+A row keeps its place from its first record on: nothing is sorted anew while one reads.
+"""
 
-from aileron_core.control_plane.port import RecordView
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import ClassVar
+
+from aileron_core.control_plane.port import ApprovalView, RecordView
+from aileron_tui.actions import Registry
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, wrap
+from aileron_tui.presenters.blocks import Block, blank, heading, value
+from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.filtering import Facts
+from aileron_tui.presenters.lines import Line, Piece, Role, cut, line
 from aileron_tui.presenters.outside import outside
-from aileron_tui.presenters.times import clock_seconds
+from aileron_tui.presenters.table import KeyedTable
+from aileron_tui.presenters.times import age, clock_seconds
+from aileron_tui.presenters.wording import views
 
-__all__ = ["DETAIL_ROWS", "activity_detail", "activity_header", "activity_row", "activity_voice"]
+__all__ = ["ActivityTable", "Entry"]
 
-_ROLES: dict[str, Role] = {
-    "completed": "ok",
+KEPT = 1_000
+"""Rows kept; the audit has the rest."""
+HOUR = 3600.0
+
+_STATES: Mapping[str, str] = {
+    "run.requested": "pending",
+    "run.asked_again": "pending",
+    "run.halted": "pending",
+    "run.recovered": "pending",
+    "recheck.undone": "pending",
+    "recheck.differed": "changed",
+    "recheck.conflict": "failed",
+    "approval.approved": "approved",
+    "run.started": "executing",
+    "run.completed": "completed",
+    "run.failed": "failed",
+    "run.unknown": "unknown",
+    "approval.denied": "denied",
+    "approval.expired": "expired",
+    "approval.withdrawn": "withdrawn",
+    "call.refused": "refused",
+}
+"""How far a run came, by the record that says so; other records change nothing about it."""
+
+_ROLES: Mapping[str, Role] = {
+    "pending": "fact",
+    "changed": "attn",
     "approved": "ok",
-    "denied": "danger",
+    "executing": "ok",
+    "completed": "ok",
     "failed": "danger",
     "unknown": "attn",
-    "differed": "attn",
-    "unavailable": "attn",
-    "conflict": "danger",
+    "denied": "danger",
     "refused": "danger",
-    "cut": "danger",
-    "expired": "muted",
-    "withdrawn": "muted",
 }
-_ACTORS = {"person": "you", "agent": "agent", "aileron": "aileron"}
-_COLUMNS: tuple[tuple[str, int], ...] = (
-    ("no.", 8),
-    ("time", 10),
-    ("event", 20),
-    ("by", 9),
-    ("agent", 12),
-    ("action", 22),
+_DECIDED = frozenset({"approved", "executing", "completed", "denied"})
+_COLUMNS = (
+    Column(name="time", size=10),
+    Column(name="state", size=12),
+    Column(name="agent", size=11, wide_from=100),
+    Column(name="action", size=22),
+    Column(name="what", size=34, wide_from=100),
 )
-_DROPPED_WHEN_NARROW = frozenset({"no.", "agent"})
-NARROW = 100
-DETAIL_ROWS = 3
 
 
-def activity_header(width: int) -> Line:
-    """Return the names of the columns."""
-    named = [Piece(f"{name:<{size}}", "muted") for name, size in _columns(width)]
-    return line(" ", " ", *named, Piece("what", "muted"))
+@dataclass(slots=True)
+class Entry:
+    """One call, or one other thing that happened. `key` stays the same for its life."""
+
+    key: str
+    first: RecordView
+    records: list[RecordView] = field(default_factory=list[RecordView])
+    state: str = ""
+    """A state of `wording.GLYPHS`; empty for what is no call."""
+    telling: RecordView | None = None
+    """The record that says the state."""
+    gated: bool = False
+
+    def add(self, record: RecordView) -> None:
+        """Take one more record of the same call."""
+        self.records.append(record)
+        self.gated = self.gated or record.event in ("run.requested", "approval.approved")
+        if record.event in _STATES:
+            self.state, self.telling = _STATES[record.event], record
 
 
-def activity_row(record: RecordView, width: int, *, selected: bool) -> Line:
-    """Return one record on one line; what does not fit ends in `…`."""
-    kind = record.event.rpartition(".")[2]
-    values: dict[str, Line] = {
-        "no.": (Piece(str(record.seq), "muted"),),
-        "time": (Piece(clock_seconds(record.at), "muted"),),
-        "event": outside(record.event, _ROLES.get(kind, "text")),
-        "by": (Piece(_ACTORS.get(record.actor, "aileron"), "text"),),
-        "agent": outside(record.agent, "muted"),
-        "action": outside(record.action or "", "text"),
-    }
-    parts: list[Piece] = [Piece("▌", "factbar") if selected else Piece(" "), Piece(" ")]
-    for name, size in _columns(width):
-        shown = cut(values[name], size - 2)
-        parts += [*shown, Piece(" " * (size - cells(shown)))]
-    return cut(line(*parts, *outside(record.summary, "gist" if selected else "text")), width - 1)
+class ActivityTable(KeyedTable[Entry]):
+    """The rows of view 2. It follows the newest until the cursor moves."""
+
+    fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state")
+
+    def __init__(self, records: Iterable[RecordView], now: float) -> None:
+        super().__init__()
+        self._entries: dict[str, Entry] = {}
+        self._approvals: dict[str, ApprovalView] = {}
+        self._follows = True
+        self._seen = 0
+        """The number of the newest record when the person stopped following."""
+        for record in records:
+            self._take(record)
+        self._reorder(now)
+
+    # What comes in
+
+    def add(self, record: RecordView, now: float) -> None:
+        """Take a record that was committed just now."""
+        self._take(record)
+        self._reorder(now)
+
+    def know(self, view: ApprovalView) -> None:
+        """Learn what a call was about: its gist is Aileron's own reading."""
+        self._approvals[view.run_id] = view
+        if len(self._approvals) > KEPT:
+            del self._approvals[next(iter(self._approvals))]
+
+    def _take(self, record: RecordView) -> None:
+        key = record.run_id or f"record {record.seq}"
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = Entry(key=key, first=record)
+            if len(self._entries) > KEPT:
+                del self._entries[next(iter(self._entries))]
+        entry.add(record)
+
+    def _reorder(self, now: float) -> None:
+        if self._follows:
+            self._selected = None
+        self.set(tuple(reversed(self._entries.values())), now)
+
+    # The cursor
+
+    @property
+    def following(self) -> bool | None:
+        """Whether the cursor stays on the newest row."""
+        return self._follows
+
+    def follow(self) -> None:
+        """Stay on the newest row."""
+        self._follows, self._selected = True, None
+
+    def go(self, row: int) -> None:
+        """Select *row*, and stop following unless it is the newest."""
+        if row > 0:
+            self.stay()
+        if not self._follows:
+            super().go(row)
+
+    def stay(self) -> None:
+        """Keep the cursor where it is: the person reads this row."""
+        if self._follows:
+            self._follows = False
+            self._seen = max((e.first.seq for e in self._entries.values()), default=0)
+            super().go(0)
+
+    # Drawing
+
+    def key_of(self, item: Entry) -> str:
+        """Return the key of a row."""
+        return item.key
+
+    def facts_of(self, item: Entry) -> Facts:
+        """Return what a row offers to a filter."""
+        record = item.first
+        state = f"{item.state} {_state_word(item)}"
+        told = " ".join(each.summary for each in item.records)
+        what = self._gist(item)
+        text = f"{record.agent} {record.action or ''} {record.event} {state} {told} {what}"
+        named = {"agent": record.agent, "action": record.action or "", "state": state}
+        return Facts(text=text, fields=named, at=record.at)
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs."""
+        current = self.current
+        return (current.key, len(current.records)) if current is not None else ()
+
+    def _gist(self, item: Entry) -> str:
+        known = self._approvals.get(item.key)
+        return known.preview.gist if known is not None else ""
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return what the last hour was like, and the names of the columns."""
+        recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR]
+        decided = [self._waited(e) for e in recent if e.state != "expired"]
+        waits = [seconds for seconds in decided if seconds is not None]
+        told = views.last_hour(
+            calls=len(recent),
+            free=sum(not each.gated and each.state != "refused" for each in recent),
+            approved=sum(each.gated and _was_approved(each) for each in recent),
+            denied=sum(each.state == "denied" for each in recent),
+            median=age(median(waits)) if waits else "",
+        )
+        return (line(" ", Piece(told, "muted")), column_titles(_COLUMNS, "why", width))
+
+    def _waited(self, entry: Entry) -> float | None:
+        """Return how long the person took, where a person answered."""
+        if entry.first.event != "run.requested":
+            return None
+        for each in entry.records:
+            if each.event in ("approval.approved", "approval.denied"):
+                return each.at - entry.first.at
+        return None
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return one call on one line."""
+        item = self.item(number)
+        if item is None:
+            return ()
+        record = item.first
+        values: dict[str, Line] = {
+            "time": (Piece(clock_seconds(record.at), "muted"),),
+            "state": _state(item),
+            "agent": outside(record.agent, "muted"),
+            "action": _action(item, selected=selected),
+            "what": outside(self._gist(item), "text"),
+        }
+        return column_row(_COLUMNS, values, self._why(item), width, selected=selected)
+
+    def _why(self, item: Entry) -> Line:
+        telling = item.telling or item.records[-1]
+        if item.state == "completed" and not item.gated:
+            took = telling.at - item.first.at
+            return (Piece(views.not_gated(took), "muted"),)
+        waited, known = self._waited(item), self._approvals.get(item.key)
+        if item.state == "denied" and known is not None and known.reason:
+            return line(Piece(views.YOU_SAID, "muted"), '"', *outside(known.reason), '"')
+        if item.state in _DECIDED and waited is not None:
+            return (Piece(views.you(age(waited)), "muted"),)
+        if item.state == "pending":
+            return (Piece(views.ITS_FILE_ASKS, "muted"),)
+        return outside(telling.summary, "muted")
+
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the last record of the selected call, whole as far as three lines go."""
+        item = self.current
+        if item is None:
+            return ()
+        last = item.telling or item.records[-1]
+        agent = line(Piece("  · agent ", "muted"), *outside(last.agent, "muted"))
+        action = line(Piece("  · action ", "muted"), *outside(last.action or "", "muted"))
+        told = line(
+            *outside(last.summary), *(agent if last.agent else ()), *(action if last.action else ())
+        )
+        return about_lines(told, width)
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened row."""
+        item = self.current
+        if item is None:
+            return ()
+        title = outside(item.first.action or item.first.event, "strong")
+        first = line(" ", *_state(item), "  ", *title)
+        by = line(" ", Piece("by ", "muted"), *outside(item.first.agent or "aileron", "strong"))
+        since = Piece(f", {age(now - item.first.at)} ago", "muted")
+        return (cut(first, width - 1), cut(line(*by, since), width - 1))
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return all that is on record of the opened row, oldest first."""
+        item = self.current
+        if item is None:
+            return ()
+        made = [heading(views.SO_FAR, (Piece(views.SO_FAR_REMARK, "muted"),))]
+        for each in item.records:
+            made.append(value(clock_seconds(each.at), outside(each.summary), "record"))
+            by = wording.ACTORS.get(each.actor, wording.NAME)
+            told = line(Piece(f"{by} · ", "muted"), *outside(each.event, "muted"))
+            made.append(value("", line(*told, Piece(f" · no. {each.seq}", "muted")), "record"))
+        made += [blank(), heading(wording.RECORD, role="muted")]
+        record = item.first
+        for label, text in (
+            ("Run", record.run_id),
+            ("Session", record.session_id),
+            ("Action", record.action),
+        ):
+            if text:
+                made.append(value(label, outside(text), "record"))
+        known = self._approvals.get(item.key)
+        if known is not None:
+            made.append(value("Approval", outside(known.approval_id), "record"))
+            if known.words is not None:
+                made.append(value("Words", line(" · ".join(known.words)), "record"))
+        return tuple(made)
+
+    def voice(self, registry: Registry) -> Line:
+        """Return the order, or what came in above while the person reads."""
+        if not self._entries:
+            return (Piece(wording.NO_RECORDS, "muted"),)
+        if self._follows:
+            return (Piece(wording.ACTIVITY_REMARK, "muted"),)
+        above = sum(entry.first.seq > self._seen for entry in self._entries.values())
+        told = views.new_above(above, registry.face("follow")) if above else wording.ACTIVITY_REMARK
+        return (Piece(told, "muted"),)
 
 
-def activity_detail(record: RecordView, width: int) -> tuple[Line, ...]:
-    """Return the summary of the selected record, whole, then what its row has no room for."""
-    told = line(
-        *outside(record.summary),
-        *_part("no.", str(record.seq)),
-        *_part("agent", record.agent),
-        *_part("action", record.action or ""),
-    )
-    rows = [each.pieces for each in wrap(told, width - 4)]
-    if len(rows) > DETAIL_ROWS:
-        # The last row goes on with all the rest, so that the cut is marked.
-        rest = tuple(piece for row in rows[DETAIL_ROWS - 1 :] for piece in (*row, Piece(" ")))
-        rows = [*rows[: DETAIL_ROWS - 1], cut(rest, width - 4)]
-    return tuple(line("  ", *row) for row in rows)
+def _was_approved(entry: Entry) -> bool:
+    return any(each.event == "approval.approved" for each in entry.records)
 
 
-def _part(name: str, text: str) -> Line:
-    if not text:
-        return ()
-    return (Piece(f"  · {name} ", "muted"), *outside(text, "muted"))
+def _action(item: Entry, *, selected: bool) -> Line:
+    if item.first.action is None:
+        return outside(item.first.event, "muted")
+    return outside(item.first.action, "gist" if selected else "text")
 
 
-def activity_voice(records: Sequence[RecordView], words: tuple[str, str] | None) -> Line:
-    """Return the voice of the view: the order, and the head of the chain in two words."""
-    if not records:
-        return (Piece(wording.NO_RECORDS, "muted"),)
-    head = f" {wording.audit_head(words)}" if words else ""
-    return (Piece(f"{wording.ACTIVITY_REMARK}{head}", "muted"),)
+def _state(item: Entry) -> Line:
+    if not item.state:
+        return (Piece(views.OTHER, "muted"),)
+    role = _ROLES.get(item.state, "muted")
+    glyph = views.GLYPHS.get(item.state) or wording.GLYPHS[item.state]
+    return (Piece(glyph, role), Piece(f" {_state_word(item)}", role))
 
 
-def _columns(width: int) -> list[tuple[str, int]]:
-    narrow = width < NARROW
-    return [(n, s) for n, s in _COLUMNS if not (narrow and n in _DROPPED_WHEN_NARROW)]
+def _state_word(item: Entry) -> str:
+    if not item.state:
+        return ""
+    return views.STATES.get(item.state) or wording.OUTCOMES[item.state]

@@ -15,7 +15,15 @@ from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.times import age, clock_minutes, clock_seconds
 from aileron_tui.presenters.wording import around as words
 
-__all__ = ["Detail", "Section", "before_this", "equal_calls", "rail_lines", "who_asks"]
+__all__ = [
+    "Detail",
+    "Section",
+    "before_this",
+    "equal_calls",
+    "process_chain",
+    "rail_lines",
+    "who_asks",
+]
 
 LABEL = 10
 """Cells of a label's column in the rail, the blank before the value counted; a lone sign has 2."""
@@ -71,7 +79,7 @@ def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
     own = (Piece(f"  {words.OWN_WORD}", "muted"),) if view.self_opened else ()
     yield _own("agent", (*outside(view.agent), *own))
     if process is not None:
-        yield _own("process", _chain(process))
+        yield _own("process", process_chain(process))
         if process.executable:
             yield _own("program", outside(process.executable))
     if view.session_label:
@@ -98,7 +106,7 @@ def _asking(view: ApprovalView) -> Iterator[Detail]:
         yield _own("waits", (Piece(since, "attn"),))
 
 
-def _chain(process: ProcessView) -> Line:
+def process_chain(process: ProcessView) -> Line:
     """Return the process and its parents, the nearest first."""
     name = process.executable.rpartition("/")[2]
     parts: list[Piece] = [Piece(str(process.pid))]

@@ -6,7 +6,7 @@ from aileron_core.control_plane.port import ApprovalView, SessionView
 from aileron_tui.actions import DEFAULT, VIEW_CONTEXTS, Action, Context, Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread, wrap
-from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.outside import brief, outside
 from aileron_tui.presenters.situation import Availability, Situation, View, availability
 from aileron_tui.presenters.times import age, clock_minutes
 
@@ -32,6 +32,7 @@ NAMED_AGENTS_FROM = 110
 """From this width on agents are named in the top bar; below it they are counted."""
 SHORT_BELOW = 100
 """Below this width problems of files are only counted, so that the views stay named."""
+_ENDING = frozenset({"deny_enter", "stop_enter", "end_enter"})
 READ_ON_LATER = 45
 """Where reading on stands in the footer once everything was read: before moving."""
 VERY_SHORT_BELOW = 80
@@ -50,12 +51,6 @@ def top_bar(
     registry: Registry = DEFAULT,
 ) -> Line:
     """Return name, views, count, exceptions, agents at work, clock."""
-    parts: list[Piece] = [Piece(" "), Piece(wording.NAME, "strong"), Piece("  ")]
-    for number, (name, label) in enumerate(wording.VIEWS.items(), start=1):
-        parts += [Piece(f" {number} ", "muted"), Piece(label, "view" if name == view else "muted")]
-        if name == "waiting" and waiting:
-            parts += [Piece(" "), Piece(f" {waiting} ", "badge")]
-        parts.append(Piece(" "))
     right: list[Piece] = []
     if held:
         right += [
@@ -71,7 +66,27 @@ def top_bar(
     if not problems or width >= NAMED_AGENTS_FROM:
         right += _agents(sessions, width)
     right += [Piece(clock_minutes(now), "muted"), Piece(" ")]
-    return spread(line(*parts), line(*right), width)
+    named = len(wording.VIEWS)
+    left = _views(view, waiting, registry, named)
+    while named > 1 and cells(left) + cells(right) >= width:
+        # What is shown and what waits stay named longest; of the others the key is left.
+        named -= 1
+        left = _views(view, waiting, registry, named)
+    return spread(left, line(*right), width)
+
+
+def _views(view: View, waiting: int, registry: Registry, named: int) -> Line:
+    """Return our name and the views, the first *named* of them and the present one by their names."""
+    parts: list[Piece] = [Piece(" "), Piece(wording.NAME, "strong"), Piece("  ")]
+    for number, (name, label) in enumerate(wording.VIEWS.items(), start=1):
+        shown = number <= named or name == view
+        parts.append(Piece(f" {registry.face(f'view_{name}')} ", "muted"))
+        if shown:
+            parts.append(Piece(label, "view" if name == view else "muted"))
+        if name == "waiting" and waiting:
+            parts += [Piece(" "), Piece(f" {waiting} ", "badge")]
+        parts.append(Piece(" " if shown else ""))
+    return line(*parts)
 
 
 def _agents(sessions: Sequence[SessionView], width: int) -> list[Piece]:
@@ -84,7 +99,7 @@ def _agents(sessions: Sequence[SessionView], width: int) -> list[Piece]:
     parts: list[Piece] = []
     for each in connected:
         dot = Piece("?", "attn") if each.self_opened else Piece("●", "ok")
-        parts += [dot, Piece(" "), *cut(outside(each.agent, "muted"), 12), Piece("  ")]
+        parts += [dot, Piece(" "), *cut(brief(each.agent, "muted"), 12), Piece("  ")]
     return parts
 
 
@@ -95,13 +110,16 @@ def banner_lines(
     routes: Sequence[str],
     accepted_installed: bool,
     width: int,
+    paused: str = "",
 ) -> tuple[Line, ...]:
-    """Return what stands above all: broken things first, then standing warnings."""
+    """Return what stands above all: broken things first, then *paused*, then standing warnings."""
     rows: list[Line] = []
     if lost is not None:
         rows.append(line(" ", Piece(wording.BANNER_LOST, "danger"), " ", *outside(lost)))
     if storage is not None:
         rows.append(line(" ", Piece(wording.BANNER_STORAGE, "danger"), " ", *outside(storage)))
+    if paused:
+        rows.append(line(" ", Piece(f"▲ {paused}", "attn")))
     for route in routes:
         source, _, target = route.partition(" -> ")
         goes = (Piece(wording.ROUTE_GOES, "attn"), *outside(target, "attn"))
@@ -128,9 +146,9 @@ def footer_line(context: Context, now: Situation, width: int) -> Line:
         tail = line(Piece(now.registry.face("help"), "strong"), Piece(" help", "muted"), " ")
     room = width - cells(tail) - 1
     parts: Line = (Piece(" "),)
-    for each, state in _ordered(context, now):
-        shown = (*_key(each, state, now), Piece("   "))
-        if cells(parts) + cells(shown) - 3 > room:
+    for number, (each, state) in enumerate(_ordered(context, now)):
+        shown = line("   " if number else "", *_key(each, state, now))
+        if cells(parts) + cells(shown) > room:
             break
         parts = (*parts, *shown)
     return spread(parts, tail, width)
@@ -153,10 +171,10 @@ def _ordered(context: Context, now: Situation) -> list[tuple[Action, Availabilit
 
 def _key(each: Action, state: Availability, now: Situation) -> Line:
     label, face = each.label, now.registry.faces(each)
-    if each.decides and now.confirmed and now.unseen:
+    if each.id == now.confirmed and now.unseen:
         label = f"{label}, {now.unseen} lines unread"
     if state.filled:
-        role: Role = "keydanger" if each.id == "deny_enter" else "key"
+        role: Role = "keydanger" if each.id in _ENDING else "key"
         return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))
     if each.decides and not state.asks:
         return (Piece(f" {face}  {label}", "muted"),)
@@ -164,10 +182,10 @@ def _key(each: Action, state: Availability, now: Situation) -> Line:
     return (Piece(face, "strong"), Piece(f" {label}{dots}", "muted"))
 
 
-def panel_question(title: str, agent: str, width: int) -> Line:
-    """Return the question above the reason."""
-    question = wording.deny_question(title, agent)
-    return cut(line(" ", Piece(question, "strong")), width - 1)
+def panel_question(question: str, remark: str, width: int) -> Line:
+    """Return the question of a panel, and beside it what it leads to."""
+    told = line(" ", Piece(question, "strong"), Piece(f"  {remark}" if remark else "", "muted"))
+    return cut(told, width - 1)
 
 
 def empty_lines(
@@ -186,7 +204,7 @@ def empty_lines(
         glyph = wording.GLYPHS[last.state]
         role = _LAST_ROLES.get(last.state, "muted")
         tail = f", {wording.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
-        title = cut(outside(last.title), max(8, width - 40))
+        title = cut(brief(last.title), max(8, width - 40))
         rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
         if last.state in ("failed", "unknown") and last.outcome:
             told = wrap(outside(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))

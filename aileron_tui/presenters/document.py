@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from aileron_core.control_plane.port import ApprovalView, FieldView, HeldBackView
+from aileron_core.control_plane.port import ApprovalView, FieldView, HeldBackView, SessionView
 from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
@@ -23,6 +23,7 @@ __all__ = [
     "first_heading",
     "held_blocks",
     "problem_blocks",
+    "session_name",
     "undrawable_blocks",
 ]
 
@@ -41,6 +42,12 @@ def agent_name(view: ApprovalView) -> str:
     """
     plain = not view.self_opened and _PLAIN_NAME.fullmatch(view.agent)
     return view.agent if plain else "the agent"
+
+
+def session_name(session: SessionView) -> str:
+    """Return the session's agent where it may stand in a reserved column, else `the agent`."""
+    plain = not session.self_opened and _PLAIN_NAME.fullmatch(session.agent)
+    return session.agent if plain else "the agent"
 
 
 def approval_blocks(

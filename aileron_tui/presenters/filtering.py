@@ -30,8 +30,8 @@ class Facts:
     text: str
     """All that its words are looked for in."""
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
-    at: float = 0.0
-    """Epoch seconds of what its age is counted from."""
+    at: float | None = None
+    """Epoch seconds of what its age is counted from; None where it has no age."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,10 @@ class Query:
 
     def matches(self, row: Facts, now: float) -> bool:
         """Return whether *row* is one that the filter lets through, at *now* epoch seconds."""
-        if not all(age.holds(now - row.at) for age in self.ages):
+        if row.at is None:
+            if self.ages:
+                return False
+        elif not all(age.holds(now - row.at) for age in self.ages):
             return False
         for name, values in self.fields:
             found = row.fields.get(name, "").casefold()

@@ -4,36 +4,32 @@ from collections import deque
 from dataclasses import dataclass
 
 from aileron_core.control_plane.port import (
-    ApprovalUpdated,
     ApprovalView,
     Approve,
-    CoreLost,
     Deny,
-    Fact,
+    EndSession,
     Intent,
-    IntentRefused,
-    LibraryUpdated,
-    Recorded,
     RecordView,
-    SessionsUpdated,
     SessionView,
     Snapshot,
-    StorageHealth,
-    TakeIn,
     Waiting,
 )
-from aileron_core.text import escape
 from aileron_tui.actions import DEFAULT, Registry
-from aileron_tui.presenters import wording
+from aileron_tui.presenters.activity import ActivityTable
 from aileron_tui.presenters.arming import Arming
-from aileron_tui.presenters.document import agent_name
-from aileron_tui.presenters.lines import Line, Piece, line
-from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.audit import AuditTable
+from aileron_tui.presenters.filtering import Parsed, parse
+from aileron_tui.presenters.item_facts import ITEM_FIELDS
+from aileron_tui.presenters.library import LibraryTable
+from aileron_tui.presenters.lines import Line, Piece
 from aileron_tui.presenters.queue import Item, Queue
 from aileron_tui.presenters.reading import Reading
+from aileron_tui.presenters.sending import Sending, file_key
+from aileron_tui.presenters.sessions import SessionsTable
 from aileron_tui.presenters.situation import Block, Panel, Situation, View
+from aileron_tui.presenters.table import Table
 
-__all__ = ["Model", "Said", "Token"]
+__all__ = ["Model", "Said", "Subject", "Token"]
 
 SAID_SECONDS = 4.0
 """How long the voice repeats what just happened; the next key ends it sooner."""
@@ -42,6 +38,14 @@ DEADLINE_MARGIN = 1.0
 """A yes that arrives later than this before the deadline could lose the race; it is not taken."""
 
 Token = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the keys are about: its key, and what a person must look at anew when it differs."""
+
+    key: str
+    version: Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,12 @@ class Model:
     """One console's state. Times: `now` is epoch seconds, `at` monotonic seconds."""
 
     def __init__(
-        self, snapshot: Snapshot, *, arm_seconds: float, registry: Registry = DEFAULT
+        self,
+        snapshot: Snapshot,
+        *,
+        arm_seconds: float,
+        registry: Registry = DEFAULT,
+        now: float = 0.0,
     ) -> None:
         self.snapshot = snapshot
         self.registry = registry
@@ -67,6 +76,19 @@ class Model:
         self.records: deque[RecordView] = deque(snapshot.records, maxlen=RECORDS_KEPT)
         self.head_words = snapshot.head_words
         self.health = snapshot.health
+        self.paused_at = snapshot.paused_at
+        self.activity = ActivityTable(snapshot.records, now)
+        for view in snapshot.approvals:
+            self.activity.know(view)
+        self.audit = AuditTable(snapshot.records)
+        self.library = LibraryTable(snapshot.library, snapshot.problems, now)
+        self.people = SessionsTable(snapshot.sessions, now)
+        self.tables: dict[View, Table] = {
+            "activity": self.activity,
+            "audit": self.audit,
+            "library": self.library,
+            "sessions": self.people,
+        }
         self.lost: str | None = None
         self.arming = Arming(rest=arm_seconds)
         self.view: View = "waiting"
@@ -86,41 +108,97 @@ class Model:
         """When the key that is being handled was pressed."""
         self._key_counted = False
         self._panel_quiet = True
-        self._confirmed: Token | None = None
-        self._sent: dict[str, tuple[Intent, Token]] = {}
-        self._readings: dict[str, tuple[Token, Reading]] = {}
+        self._confirmed: tuple[str, Token] | None = None
+        self.sent = Sending()
+        self._readings: dict[tuple[str, bool], tuple[Token, Reading]] = {}
+        self._unfolded: str | None = None
+        self.marked = False
+        """Something in the document is drawn as a mark."""
+        self.ending: dict[str, str] = {}
+        """Agents of the sessions that are to end."""
 
     # What stands on screen
 
     @property
+    def table(self) -> Table | None:
+        """The rows of the present view; None where it is the waiting list."""
+        return self.tables.get(self.view)
+
+    @property
+    def subject(self) -> Subject | None:
+        """What the keys are about; None where nothing is selected."""
+        table = self.table
+        if table is None:
+            item = self.queue.current
+            return Subject(item.key, item.version) if item is not None else None
+        key = table.key
+        return Subject(f"{self.view} {key}", table.version) if key is not None else None
+
+    @property
+    def document_shown(self) -> bool:
+        """A document stands on screen, or is to stand there."""
+        table = self.table
+        return self.subject is not None and (table is None or table.opened)
+
+    @property
     def token(self) -> Token:
-        """Name everything that, when it differs, makes a decide key rest anew."""
+        """Name everything that, when it differs, makes a decide key rest anew.
+
+        Only what the keys are about is in it: an agent that makes rows come and go must not keep a
+        person from stopping it.
+        """
+        if self.panel in ("stop", "end"):
+            return (self.panel, self.panel_key, self.size)
+        subject, table = self.subject, self.table
+        place = (self.view, self.panel, self.size, self.unfolded, self.paused_at is not None)
+        content = subject.version if subject is not None else ()
+        if table is not None:
+            row = (content, table.index, table.opened) if table.decides else ()
+            return (row, place)
         item = self.queue.current
-        content = item.version if item is not None else ()
         state = item.approval.state if item is not None and item.approval is not None else ""
-        row = self.queue.index(self.queue.selected)
-        moved = self.queue.file_moved(item)
-        return (content, state, row, moved, self.list_rows, self.size, self.view, self.panel)
+        number = self.queue.index(self.queue.selected)
+        return (content, state, number, self.queue.file_moved(item), self.list_rows, place)
+
+    @property
+    def unfolded(self) -> bool:
+        """The document shows every mark with its code point."""
+        subject = self.subject
+        return subject is not None and subject.key == self._unfolded
+
+    def unfold(self) -> None:
+        """Show code points, or again as it was."""
+        subject = self.subject
+        shown = self.unfolded
+        self._unfolded = subject.key if subject is not None and not shown else None
 
     @property
     def reading(self) -> Reading:
-        """Return what of the selected item's present content was on screen."""
-        item = self.queue.current
-        key, version = (item.key, item.version) if item is not None else ("", ())
-        known = self._readings.get(key)
+        """Return what of the selected item's present content was on screen, in its present form."""
+        subject = self.subject
+        key, version = (subject.key, subject.version) if subject is not None else ("", ())
+        form = (key, self.unfolded)
+        known = self._readings.get(form)
         if known is None or known[0] != version:
             known = (version, Reading())
-            self._readings[key] = known
+            self._readings[form] = known
         return known[1]
 
     @property
-    def confirmed(self) -> bool:
-        """Return whether the first of two presses was made on what stands on screen."""
-        return self._confirmed is not None and self._confirmed == self._content_token()
+    def confirmed(self) -> str:
+        """Return the action that was pressed once on what stands on screen; empty without one."""
+        if self._confirmed is None or self._confirmed[1] != self._content_token():
+            return ""
+        return self._confirmed[0]
 
-    def confirm(self) -> None:
+    def confirm(self, action: str) -> None:
         """Note the first of two presses."""
-        self._confirmed = self._content_token()
+        self._confirmed = (action, self._content_token())
+
+    def is_confirming(self, key: str) -> bool:
+        """Return whether *key* is the one that was pressed once and may be pressed again."""
+        action = self.confirmed
+        return bool(action) and key in self.registry.action(action).keys
 
     def take_back(self) -> bool:
         """Any other key: forget the first press. Return whether there was one."""
@@ -129,57 +207,99 @@ class Model:
         return had
 
     def _content_token(self) -> Token:
-        item = self.queue.current
-        return item.version if item is not None else ()
+        subject = self.subject
+        return subject.version if subject is not None else ()
 
     def situation(self, now: float, at: float) -> Situation:
         """Return everything that says what a key does now."""
-        item = self.queue.current
-        reading = self.reading
+        table, waiting = self.table, self.view == "waiting"
+        item = self.queue.current if waiting else None
+        reading, shown = self.reading, self.document_shown
         return Situation(
             view=self.view,
             panel=self.panel,
             approval=item.approval if item is not None else None,
             held=item.held if item is not None else None,
-            block=self._block(item, now),
+            problem=item is not None and item.problem is not None,
+            item=self.library.current if self.view == "library" else None,
+            session=self.people.current if self.view == "sessions" else None,
+            rows=len(self.queue.items) if table is None else len(table),
+            opened=table is not None and table.opened,
+            filtered=self.filtered,
+            following=table.following if table is not None else None,
+            marked=shown and (self.marked or self.unfolded),
+            paused_at=self.paused_at,
+            verifying=self.audit.verifying,
+            block=self._block(now),
             deny_block=self._deny_block(item, now),
             armed=self.arming.armed(self.token, at),
-            unseen=reading.unseen,
-            total=reading.total,
+            unseen=reading.unseen if shown else 0,
+            total=reading.total if shown else 0,
             confirmed=self.confirmed,
-            longer=self.longer,
-            problem=item is not None and item.problem is not None,
-            several=len(self.queue.items) > 1 or self.view != "waiting",
+            longer=shown and self.longer,
             registry=self.registry,
         )
 
-    def cannot_draw(self, item: Item | None) -> bool:
-        """Note that the present content of *item* cannot be drawn: nothing decides it; return whether that is news."""
-        if item is None or item.version in self._undrawable:
+    @property
+    def filtered(self) -> bool:
+        """Rows of the present list are left out."""
+        return bool(self.parsed.query)
+
+    @property
+    def parsed(self) -> Parsed:
+        """The filter of the present list, as it was typed."""
+        table = self.table
+        return self.queue.parsed if table is None else table.parsed
+
+    @property
+    def filter_fields(self) -> tuple[str, ...]:
+        """What the filter of the present list knows, besides words and `age:`."""
+        table = self.table
+        return ITEM_FIELDS if table is None else table.fields
+
+    def narrow(self, text: str, now: float) -> None:
+        """Show the rows of the present list that the filter *text* lets through."""
+        parsed, table = parse(text, self.filter_fields), self.table
+        if table is None:
+            self.queue.narrow(parsed, now)
+        else:
+            table.narrow(parsed, now)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many rows of the present list the filter lets through, and how many there are."""
+        rows = self.queue if self.table is None else self.table
+        return rows.matching, rows.total
+
+    def cannot_draw(self, version: Token) -> bool:
+        """Note that this content cannot be drawn: nothing decides it; return whether that is news."""
+        if not version or version in self._undrawable:
             return False
-        self._undrawable.add(item.version)
+        self._undrawable.add(version)
         return True
 
-    def _general_block(self, item: Item | None) -> Block:
+    def _general_block(self) -> Block:
         if self.lost is not None:
             return "lost"
         if not self.health.writable:
             return "storage"
         if self.small:
             return "small"
-        if item is None:
+        subject = self.subject
+        if subject is None:
             return "empty"
-        return "undrawable" if item.version in self._undrawable else "none"
+        return "undrawable" if subject.version in self._undrawable else "none"
 
-    def _block(self, item: Item | None, now: float) -> Block:
-        general = self._general_block(item)
-        if general != "none" or item is None:
+    def _block(self, now: float) -> Block:
+        general, subject = self._general_block(), self.subject
+        if general != "none" or subject is None:
             return general
-        if item.key in self._sent:
+        if self.sent.get(self._sending_key()) is not None:
             return "sending"
-        if self.laid_out != item.version:
+        if self.document_shown and self.laid_out != subject.version:
             return "drawing"
-        view = item.approval
+        item = self.queue.current if self.view == "waiting" else None
+        view = item.approval if item is not None else None
         if view is None:
             return "none"
         if view.state != "pending":
@@ -189,15 +309,21 @@ class Model:
             return "fetching"
         return "deadline" if _over(view, now) else "none"
 
+    def _sending_key(self) -> str:
+        """Return under what key an intent about the selected row is on its way."""
+        if self.view == "waiting":
+            return self.queue.selected or ""
+        file = self.library.current if self.view == "library" else None
+        return file_key(file.kind, file.name) if file is not None else self.people.key or ""
+
     def _deny_block(self, item: Item | None, now: float) -> Block:
-        general = self._general_block(item)
+        general = self._general_block()
         if general != "none" or item is None:
-            return general
+            return "empty" if general == "none" else general
         view = item.approval
         if view is None:
             return "empty"
-        sent = self._sent.get(item.key)
-        if sent is not None and isinstance(sent[0], Deny):
+        if isinstance(self.sent.get(item.key), Deny):
             return "sending"
         if view.state not in Waiting:
             return "over"
@@ -235,159 +361,57 @@ class Model:
         self._key_counted = True
         return self.arming.press(self.token, at)
 
-    def open_panel(self, key: str) -> None:
-        """Ask for the reason to deny *key*."""
-        self.panel, self.panel_key, self._panel_quiet = "deny", key, False
+    def open_panel(self, panel: Panel, key: str = "") -> None:
+        """Ask something first; *key* is what the question is about."""
+        self.panel, self.panel_key, self._panel_quiet = panel, key, False
 
     def close_panel(self) -> None:
         """The question is gone."""
         self.panel, self.panel_key, self._panel_quiet = "none", None, True
 
-    # Decisions
+    def show(self, view: View) -> None:
+        """Turn to another page."""
+        self.view = view
+        self.take_back()
+        self.arming.changed()
 
-    def intent(self, action: str, reason: str) -> Intent | None:
-        """Return what the press of *action* asks of the core, for the selected item."""
-        item = self.queue.current
-        if item is None:
-            return None
-        if action == "take_in" and item.held is not None:
-            held = item.held
-            return TakeIn(kind=held.kind, name=held.name, digest=held.digest)
-        if item.approval is None:
-            return None
-        if action == "approve":
-            unseen = self.reading.unseen
-            digest = item.approval.digest
-            return Approve(approval_id=item.key, digest=digest, unseen_lines=unseen)
-        if action == "deny_enter" and self.panel_key == item.key:
-            return Deny(approval_id=item.key, reason=reason)
-        return None
+    # Decisions
 
     def sending(self, intent: Intent) -> None:
         """Note that *intent* is on its way."""
-        item = self.queue.current
-        if item is None:
-            return
-        self._sent[item.key] = (intent, item.version)
+        self.sent.add(intent, self._content_token())
         self._confirmed = None
-        if item.approval is not None:
-            self.queue.decided_here(item.key)
+        if isinstance(intent, Approve | Deny):
+            self.queue.decided_here(intent.approval_id)
+        elif isinstance(intent, EndSession):
+            session = self.people.current
+            self.ending[intent.session_id] = session.agent if session is not None else ""
 
     def say(self, pieces: Line | str, at: float) -> None:
         """Let the voice report *pieces*, our own words or rendered ones."""
         spoken = (Piece(pieces),) if isinstance(pieces, str) else pieces
         self.said = Said(spoken, at + SAID_SECONDS)
 
-    # Facts
-
-    def apply(self, fact: Fact, now: float, at: float) -> bool:
-        """Take *fact*; return whether a call came to wait that was not there before."""
-        match fact:
-            case ApprovalUpdated():
-                return self._approval(fact.view, now, at)
-            case LibraryUpdated():
-                self._library(fact, at)
-            case SessionsUpdated():
-                self.sessions = fact.sessions
-            case Recorded():
-                self.records.append(fact.record)
-                self.head_words = fact.head_words
-            case StorageHealth():
-                self.health = fact
-            case IntentRefused():
-                self._refused(fact)
-                self.say(outside(fact.message, "attn"), at)
-            case CoreLost():
-                self.lost = fact.message
-                self._sent.clear()
-            case _:
-                pass  # answers to what another page asked for
-        return False
-
-    def _approval(self, view: ApprovalView, now: float, at: float) -> bool:
-        key = view.approval_id
-        known = self.queue.get(key)
-        before = known.approval if known is not None else None
-        arrived = self.queue.apply(view, now)
-        sent = self._sent.get(key)
-        settled = sent is not None and (
-            view.state != "pending" or sent[1] != _version(self.queue, key)
-        )
-        if settled and not (view.state == "checking" and sent and isinstance(sent[0], Deny)):
-            self._sent.pop(key, None)
-        if before is None or before.state == view.state:
-            return arrived
-        if before.state in Waiting and view.state not in Waiting:
-            self._ended(view, at)
-        elif self.queue.was_mine(key) and view.state == "failed":
-            self.say(_failure(view), at)
-        elif self.queue.was_mine(key) and view.state == "unknown":
-            self.say(
-                line(
-                    Piece(f"{wording.ROW_STATES[view.state]}: ", "attn"),
-                    *outside(view.outcome or view.title),
-                ),
-                at,
-            )
-        return arrived
-
-    def _ended(self, view: ApprovalView, at: float) -> None:
-        """Report an end, and let the cursor go on where the person decided."""
-        mine = self.queue.was_mine(view.approval_id)
-        title = escape(view.title)
-        if not mine:
-            if view.approval_id == self.queue.selected:
-                outcome = wording.OUTCOMES.get(view.state, view.state)
-                self.say(wording.ended_elsewhere(title, outcome), at)
-            return
-        if view.state == "denied":
-            told = wording.denied(title, agent_name(view), escape(view.reason))
-            self.say((Piece(told, "danger"),), at)
-        elif view.state == "failed":
-            self.say(_failure(view), at)
-        else:
-            words = f" · {' · '.join(view.words)}" if view.words else ""
-            self.say((Piece(wording.approved(title), "ok"), Piece(words, "muted")), at)
-        if view.approval_id == self.queue.selected:
-            self.queue.advance()
-
-    def _refused(self, fact: IntentRefused) -> None:
-        """Give the key back. A refusal that names no approval is about a file that was to be taken in."""
-        if self._sent.pop(fact.approval_id, None) is not None:
-            return
-        for key, (intent, _) in list(self._sent.items()):
-            if isinstance(intent, TakeIn):
-                del self._sent[key]
-
-    def _library(self, fact: LibraryUpdated, at: float) -> None:
-        for key, (intent, _) in list(self._sent.items()):
-            if not isinstance(intent, TakeIn):
-                continue
-            same = [h for h in fact.held_back if (h.kind, h.name) == (intent.kind, intent.name)]
-            if not same:
-                self.say((Piece(wording.taken_in(escape(intent.name)), "ok"),), at)
-            if not same or same[0].digest != intent.digest:
-                del self._sent[key]
-        self.actions_ready = fact.actions_ready
-        self.queue.set_files(fact.held_back, fact.problems)
+    # Time
 
     def tick(self, now: float, at: float) -> None:
         """Let time pass: reports end, rows whose time is over go."""
         gone = self.queue.tick(now)
+        for table in self.tables.values():
+            table.tick(now)
         if self.said is not None and self.said.until <= at:
             self.said = None
-        for key in [key for key in self._readings if gone and self.queue.get(key) is None]:
-            del self._readings[key]
+        if gone:
+            self._forget_readings()
 
-
-def _failure(view: ApprovalView) -> Line:
-    return (Piece(wording.failed(escape(view.title), escape(view.outcome)), "danger"),)
+    def _forget_readings(self) -> None:
+        """Drop what was read of calls that are gone; of other lists little is kept anyway."""
+        subject = self.subject
+        kept = subject.key if subject is not None else ""
+        for form in list(self._readings):
+            if form[0] != kept and self.queue.get(form[0]) is None:
+                del self._readings[form]
 
 
 def _over(view: ApprovalView, now: float) -> bool:
     return view.expires_at is not None and view.expires_at - now <= DEADLINE_MARGIN
-
-
-def _version(queue: Queue, key: str) -> Token:
-    item = queue.get(key)
-    return item.version if item is not None else ()

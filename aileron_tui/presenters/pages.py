@@ -50,6 +50,8 @@ class Pages:
         self._tail_blocks: tuple[Block, ...] = ()
         self._whole = Layout()
         self._findings: dict[str, tuple[object, Findings]] = {}
+        self.marked = False
+        """Something in the document is drawn as a mark."""
 
     def findings(self, item: Item) -> Findings:
         """Return what the renderer found in the item's fields."""
@@ -100,6 +102,7 @@ class Pages:
         self, blocks: tuple[Block, ...], form: Form, made_from: tuple[object, ...]
     ) -> None:
         self._of, self._blocks = made_from, blocks
+        self.marked = any(piece.role == "mark" for each in blocks for piece in each.pieces)
         self._main = self._whole = lay_out(blocks, form.width, form.gutter)
         self._around = ((), 0, 0)
         self._tail_blocks = ()

@@ -8,6 +8,8 @@ from typing import overload
 from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
 from aileron_core.errors import Problem
 from aileron_tui.presenters.arrivals import Arrivals
+from aileron_tui.presenters.filtering import Facts, Parsed, Query
+from aileron_tui.presenters.item_facts import call_facts, held_facts, problem_facts
 
 __all__ = ["ELSEWHERE_SECONDS", "MINE_SECONDS", "Item", "Queue", "Rows"]
 
@@ -85,8 +87,17 @@ class Queue:
         self._next = 0
         self._all = Arrivals()
         self._waiting = Arrivals()
-        self._files: tuple[Item, ...] = ()
+        self.parsed = Parsed(text="")
+        """The filter, as it was typed."""
+        self._now = 0.0
+        self._shown, self._shown_waiting = self._all, self._waiting
+        """What the filter lets through; without one the same objects."""
+        self._kept: str | None = None
+        """The selected call, where the filter would not let it through."""
+        self._all_files: dict[str, Item] = {}
         """Held-back files, then problems."""
+        self._files: tuple[Item, ...] = ()
+        """Those that the filter lets through, and the selected one."""
         self._file_row: dict[str, int] = {}
         self._held = 0
         self._decided: list[ApprovalView] = []
@@ -122,8 +133,8 @@ class Queue:
 
     @property
     def length(self) -> int:
-        """How many rows there are."""
-        return len(self._all) + len(self._files)
+        """How many rows there are to move among."""
+        return len(self._shown) + len(self._files)
 
     def at(self, row: int) -> Item:
         """Return the item at *row*, from 0.
@@ -131,13 +142,12 @@ class Queue:
         Raises:
             IndexError: there is no such row.
         """
-        calls = len(self._all)
-        return self._items[self._all.key(row)] if row < calls else self._files[row - calls]
+        calls = len(self._shown)
+        return self._items[self._shown.key(row)] if row < calls else self._files[row - calls]
 
     def get(self, key: str) -> Item | None:
         """Return the row of *key*, if there is one."""
-        row = self._file_row.get(key)
-        return self._items.get(key) if row is None else self._files[row]
+        return self._items.get(key) or self._all_files.get(key)
 
     @property
     def current(self) -> Item | None:
@@ -162,7 +172,7 @@ class Queue:
     @property
     def problems(self) -> int:
         """How many problems the files in the home have."""
-        return len(self._files) - self._held
+        return len(self._all_files) - self._held
 
     def nearest_deadline(self) -> float | None:
         """Return when the first of those that wait ends; None where none of them does."""
@@ -178,15 +188,75 @@ class Queue:
     def file_moved(self, item: Item | None) -> bool:
         """Return whether the action file that *item* was asked for is held back in another form."""
         view = item.approval if item is not None else None
-        return view is not None and f"held:action:{view.action}" in self._file_row
+        return view is not None and f"held:action:{view.action}" in self._all_files
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
         if key is None:
             return 0
         if key in self._file_row:
-            return len(self._all) + self._file_row[key]
-        return self._all.row(self._number[key]) if key in self._number else 0
+            return len(self._shown) + self._file_row[key]
+        return self._shown.row(self._number[key]) if key in self._number else 0
+
+    @property
+    def total(self) -> int:
+        """How many rows there are without a filter."""
+        return len(self._all) + len(self._all_files)
+
+    @property
+    def matching(self) -> int:
+        """How many rows the filter lets through."""
+        kept = self._kept is not None or any(not self._lets(each) for each in self._files)
+        return self.length - kept
+
+    def narrow(self, parsed: Parsed, now: float) -> None:
+        """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
+        self.parsed, self._now = parsed, now
+        self._shown, self._shown_waiting, self._kept = self._all, self._waiting, None
+        if parsed.query:
+            self._shown, self._shown_waiting = Arrivals(), Arrivals()
+            for key, item in self._items.items():
+                if self._lets(item):
+                    self._let(self._number[key], item)
+        self._narrow_files()
+        self._keep_selected()
+
+    def _lets(self, item: Item) -> bool:
+        """Return whether the filter lets *item* through."""
+        query: Query = self.parsed.query
+        return not query or query.matches(_facts(item), self._now)
+
+    def _let(self, number: int, item: Item) -> None:
+        """Put *item* among the rows that are shown, while there is a filter."""
+        self._shown.add(number, item.key)
+        if item.waits:
+            self._shown_waiting.add(number, item.key)
+        else:
+            self._shown_waiting.discard(number)
+
+    def _narrow_files(self) -> None:
+        files = self._all_files.values()
+        self._files = tuple(e for e in files if e.key == self.selected or self._lets(e))
+        self._file_row = {item.key: row for row, item in enumerate(self._files)}
+
+    def _keep_selected(self) -> None:
+        """Show the selected call whatever the filter says, and no more the one that was left."""
+        if not self.parsed.query:
+            return
+        if self._kept is not None and self._kept != self.selected:
+            self._hide(self._kept)
+            self._kept = None
+        number = self._number.get(self.selected or "")
+        if number is not None and number not in self._shown:
+            self._kept = self.selected
+            self._let(number, self._items[self.selected or ""])
+        self._narrow_files()
+
+    def _hide(self, key: str) -> None:
+        number = self._number.get(key)
+        if number is not None:
+            self._shown.discard(number)
+            self._shown_waiting.discard(number)
 
     def decided_here(self, key: str) -> None:
         """Note that the person answered *key* on this screen."""
@@ -198,7 +268,7 @@ class Queue:
 
     def apply(self, view: ApprovalView, now: float) -> bool:
         """Take an update; return whether an item came to wait that was not there before."""
-        key = view.approval_id
+        key, self._now = view.approval_id, now
         before = self._items.get(key)
         if view.state in Ended:
             self._note_end(view)
@@ -223,14 +293,14 @@ class Queue:
         ordered = sorted(held, key=lambda each: each.kind != "connector")
         lies = {f"held:{each.kind}:{each.name}": each for each in ordered}
         broken = {f"problem:{each}": each for each in problems}
-        if self.selected in self._file_row and self.selected not in lies.keys() | broken.keys():
+        if self.selected in self._all_files and self.selected not in lies.keys() | broken.keys():
             self.advance()
         self._held = len(lies)
-        self._files = (
-            *(Item(key=key, held=each) for key, each in lies.items()),
-            *(Item(key=key, problem=each) for key, each in broken.items()),
-        )
-        self._file_row = {item.key: row for row, item in enumerate(self._files)}
+        self._all_files = {
+            **{key: Item(key=key, held=each) for key, each in lies.items()},
+            **{key: Item(key=key, problem=each) for key, each in broken.items()},
+        }
+        self._narrow_files()
         self._select_something()
 
     def tick(self, now: float) -> bool:
@@ -239,6 +309,8 @@ class Queue:
         The selected one stays until the cursor leaves it, unless the person decided it here and
         nothing else waits: then there is nothing left to protect it from.
         """
+        if self.parsed.query.ages:
+            self.narrow(self.parsed, now)
         while self._leaving and self._leaving[0][0] <= now:
             at, key = heappop(self._leaving)
             item = self._items.get(key)
@@ -257,11 +329,13 @@ class Queue:
         if self.length:
             row = min(max(self.index(self.selected) + rows, 0), self.length - 1)
             self.selected = self.at(row).key
+            self._keep_selected()
 
     def select(self, row: int) -> None:
         """Put the cursor on row *row*, if there is one."""
         if 0 <= row < self.length:
             self.selected = self.at(row).key
+            self._keep_selected()
 
     def advance(self) -> None:
         """After a decision: go to the next waiting item below, at the end to the one above.
@@ -269,19 +343,19 @@ class Queue:
         Approvals come before files: a file is never urgent.
         """
         number = self._number.get(self.selected or "", self._next)
-        key = self._waiting.after(number) or self._waiting.before(number)
+        key = self._shown_waiting.after(number) or self._shown_waiting.before(number)
+        if key is None:
+            row = self._file_row.get(self.selected or "", -1)
+            below = [*self._files[row + 1 :], *reversed(self._files[: max(row, 0)])]
+            key = next((item.key for item in below if item.waits), None)
         if key is not None:
             self.selected = key
-            return
-        row = self._file_row.get(self.selected or "", -1)
-        below = [*self._files[row + 1 : self._held], *reversed(self._files[: max(row, 0)])]
-        waits = [item for item in below if item.waits]
-        if waits:
-            self.selected = waits[0].key
+            self._keep_selected()
 
     def _select_something(self) -> None:
         if self.current is None:
             self.selected = self.at(0).key if self.length else None
+            self._keep_selected()
 
     def _put(self, item: Item) -> None:
         """Keep *item* under its key, and everything that is found by it."""
@@ -296,6 +370,8 @@ class Queue:
             self._waiting.add(number, item.key)
         else:
             self._waiting.discard(number)
+        if self.parsed.query:
+            self._show(number, item)
         ends = view.expires_at if view is not None and item.waits else None
         known = before.approval.expires_at if before and before.approval and before.waits else None
         if ends is not None and ends != known:
@@ -303,8 +379,19 @@ class Queue:
         if item.leaves_at is not None and (before is None or before.leaves_at != item.leaves_at):
             heappush(self._leaving, (item.leaves_at, item.key))
 
+    def _show(self, number: int, item: Item) -> None:
+        """Show *item* or leave it out, as the filter says now; the selected one is shown."""
+        lets = self._lets(item)
+        if item.key == self.selected:
+            self._kept = None if lets else item.key
+        if lets or item.key == self.selected:
+            self._let(number, item)
+        else:
+            self._hide(item.key)
+
     def _drop(self, key: str) -> None:
         del self._items[key]
+        self._hide(key)
         number = self._number.pop(key)
         self._all.discard(number)
         self._waiting.discard(number)
@@ -318,3 +405,11 @@ class Queue:
                 return
         self._decided.append(view)
         del self._decided[:-KEPT]
+
+
+def _facts(item: Item) -> Facts:
+    if item.approval is not None:
+        return call_facts(item.approval)
+    if item.held is not None:
+        return held_facts(item.held)
+    return problem_facts(item.problem) if item.problem is not None else Facts(text="")

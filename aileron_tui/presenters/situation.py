@@ -1,15 +1,21 @@
 """What each key would do at this moment: the one function that footer, voice and keys read."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from aileron_core.control_plane.port import ApprovalView, HeldBackView
-from aileron_tui.actions import DEFAULT, Registry
+from aileron_core.control_plane.port import (
+    ApprovalView,
+    HeldBackView,
+    LibraryItemView,
+    SessionView,
+)
+from aileron_tui.actions import DEFAULT, Context, Registry
 
-__all__ = ["Availability", "Block", "Situation", "availability"]
+__all__ = ["Availability", "Block", "Panel", "Situation", "View", "availability"]
 
-View = Literal["waiting", "activity"]
-Panel = Literal["none", "deny"]
+View = Literal["waiting", "activity", "audit", "library", "sessions"]
+Panel = Literal["none", "deny", "filter", "stop", "end", "palette"]
 Block = Literal[
     "none",
     "lost",
@@ -38,27 +44,79 @@ class Situation:
     held: HeldBackView | None = None
     problem: bool = False
     """The selected row is a problem of a file: nothing there is to be decided."""
+    item: LibraryItemView | None = None
+    """The selected action or connector of view 4."""
+    session: SessionView | None = None
+    """The selected session of view 5."""
+    rows: int = 0
+    """How many rows there are to move among."""
+    opened: bool = False
+    """A row of a list is shown whole."""
+    filtered: bool = False
+    """Rows of the list are left out."""
+    following: bool | None = None
+    """The cursor stays on the newest row; None where rows do not come in at the top."""
+    marked: bool = False
+    """Something in the document is drawn as a mark, or it is drawn unfolded."""
+    paused_at: float | None = None
+    verifying: bool = False
     block: Block = "empty"
     deny_block: Block = "empty"
     armed: bool = False
     unseen: int = 0
     total: int = 0
-    confirmed: bool = False
-    """The person pressed once and was told what is unread or unknown."""
+    confirmed: str = ""
+    """The action that the person pressed once and was told what is unread or unknown."""
     longer: bool = False
     """The document has more lines than its pane: there is something to read on to."""
-    several: bool = False
-    """More than one row to move among."""
     registry: Registry = DEFAULT
     """The keys that this console gives to the actions."""
 
     @property
-    def needs_second(self) -> bool:
-        """The first press only says what the person has not seen."""
-        if self.confirmed:
+    def context(self) -> Context:
+        """Where the keys come from."""
+        return self.view if self.panel in ("none", "palette") else _PANELS[self.panel]
+
+    @property
+    def several(self) -> bool:
+        """More than one row to move among."""
+        return self.rows > 1
+
+    @property
+    def document(self) -> bool:
+        """A document stands on screen."""
+        return self.opened or (self.view == "waiting" and self.block not in ("empty", "small"))
+
+    @property
+    def changeable(self) -> bool:
+        """The core is there and can write: something can be asked of it."""
+        return self.block not in ("lost", "storage")
+
+    @property
+    def takes_in(self) -> tuple[str, str] | None:
+        """Kind and name of the file that could be taken in here."""
+        if self.view == "waiting" and self.held is not None:
+            return self.held.kind, self.held.name
+        if self.view == "library" and self.item is not None and self.item.state == "held_back":
+            return self.item.kind, self.item.name
+        return None
+
+    @property
+    def holds_back(self) -> tuple[str, str] | None:
+        """Kind and name of the file that could be held back here."""
+        if self.view == "library" and self.item is not None and self.item.state == "ready":
+            return self.item.kind, self.item.name
+        return None
+
+    def needs_second(self, action: str) -> bool:
+        """Return whether the first press of *action* only says what the person has not seen."""
+        if self.confirmed == action:
             return False
         blind = self.approval is not None and self.approval.preview.status == "unavailable"
         return self.unseen > 0 or blind
+
+
+_PANELS: dict[Panel, Context] = {"deny": "deny", "filter": "filter", "stop": "stop", "end": "end"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,49 +139,111 @@ class Availability:
 
 _ABSENT = Availability(shown=False)
 _PLAIN = Availability(shown=True, asks=True)
+_REFRESHABLE: frozenset[Block] = frozenset({"none", "deadline"})
 
 
 def availability(action: str, now: Situation) -> Availability:
     """Return how the key of *action* stands in the situation *now*."""
     if now.panel != "none":
         return _in_panel(action, now)
+    if action in _PANEL_ACTIONS:
+        return _ABSENT
+    if (decided := _deciding(action, now)) is not None:
+        return decided
+    return _PLAIN if _offered(action, now) else _ABSENT
+
+
+def _deciding(action: str, now: Situation) -> Availability | None:
+    """Return how a key that decides stands; None for one that does not."""
     match action:
         case "approve":
-            return _decide(now, now.block) if now.approval is not None else _ABSENT
+            possible = now.approval is not None and now.view == "waiting"
+            return _decide(action, now) if possible else _ABSENT
         case "take_in":
-            return _decide(now, now.block) if now.held is not None else _ABSENT
-        case "deny":
-            possible = now.approval is not None and now.deny_block == "none"
-            return _PLAIN if possible and now.view == "waiting" else _ABSENT
-        case "refresh":
-            possible = now.approval is not None and now.block in _REFRESHABLE
-            return _PLAIN if possible and _has_preview(now) else _ABSENT
-        case "read_on":
-            return _PLAIN if now.longer else _ABSENT
-        case "next":
-            return _PLAIN if now.several else _ABSENT
+            return _file(action, now) if now.takes_in is not None else _ABSENT
+        case "hold_back":
+            return _file(action, now) if now.holds_back is not None else _ABSENT
+        case "go_on":
+            possible = now.paused_at is not None and now.changeable
+            return Availability(shown=True, filled=now.armed) if possible else _ABSENT
         case _:
-            return _PLAIN
+            return None
 
 
-_REFRESHABLE: frozenset[Block] = frozenset({"none", "deadline"})
-
-
-def _has_preview(now: Situation) -> bool:
-    return now.approval is not None and now.approval.preview.status != "none"
-
-
-def _decide(now: Situation, block: Block) -> Availability:
-    if block != "none" or now.view != "waiting":
+def _decide(action: str, now: Situation) -> Availability:
+    if now.block != "none":
         return _ABSENT
-    if now.needs_second:
+    if now.needs_second(action):
         return Availability(shown=True, asks=True)
     return Availability(shown=True, filled=now.armed)
 
 
+def _file(action: str, now: Situation) -> Availability:
+    """In a list the key opens the file's facts; where they stand, it decides."""
+    if now.view == "waiting" or now.opened:
+        return _decide(action, now)
+    return _PLAIN if now.block == "none" else _ABSENT
+
+
+def _has_call(now: Situation) -> bool:
+    return now.view == "waiting" and now.approval is not None
+
+
+def _can_refetch(now: Situation) -> bool:
+    view = now.approval if now.view == "waiting" else None
+    return view is not None and view.preview.status != "none" and now.block in _REFRESHABLE
+
+
+_READS = ("read_on", "read_back", "line_down", "line_up")
+_MOVES = ("next", "previous", "first", "last", "page_up", "page_down")
+_OFFERED: Mapping[str, Callable[[Situation], bool]] = {
+    **dict.fromkeys(_READS, lambda now: now.document and now.longer),
+    **dict.fromkeys(_MOVES, lambda now: now.several),
+    "deny": lambda now: _has_call(now) and now.deny_block == "none",
+    "refresh": _can_refetch,
+    "open_review": lambda now: _has_call(now) and now.block not in ("lost", "small"),
+    "copy": lambda now: now.document,
+    "pager": lambda now: now.document,
+    "unfold": lambda now: now.document and now.marked,
+    "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,
+    "back": lambda now: now.opened or now.filtered or bool(now.confirmed),
+    "follow": lambda now: now.following is False and not now.opened,
+    "filter": lambda now: (now.rows > 0 or now.filtered) and not now.opened,
+    "verify": lambda now: now.view == "audit" and now.block != "lost" and not now.verifying,
+    "end_session": lambda now: now.session is not None and now.changeable,
+    "pause": lambda now: now.paused_at is None and now.changeable,
+    "stop_everything": lambda now: now.changeable,
+}
+"""When a key that decides nothing does something; one that is not named here always does."""
+
+
+def _offered(action: str, now: Situation) -> bool:
+    offered = _OFFERED.get(action)
+    return offered is None or offered(now)
+
+
+_ENTERS: dict[Panel, str] = {"filter": "filter_enter", "stop": "stop_enter", "end": "end_enter"}
+_LEAVES: dict[Panel, str] = {
+    "deny": "deny_leave",
+    "filter": "filter_leave",
+    "stop": "stop_leave",
+    "end": "end_leave",
+}
+_PANEL_ACTIONS = frozenset({"deny_enter", *_ENTERS.values(), *_LEAVES.values()})
+
+
 def _in_panel(action: str, now: Situation) -> Availability:
-    if action == "deny_enter":
+    if action == _LEAVES.get(now.panel):
+        return _PLAIN
+    if action == "deny_enter" and now.panel == "deny":
         if now.deny_block != "none":
             return _ABSENT
         return Availability(shown=True, filled=now.armed)
-    return _PLAIN if action == "deny_leave" else _ABSENT
+    if action != _ENTERS.get(now.panel):
+        return _ABSENT
+    if now.panel == "filter":
+        return _PLAIN
+    gone = now.panel == "end" and now.session is None
+    if gone or not now.changeable:
+        return _ABSENT
+    return Availability(shown=True, filled=now.armed)

@@ -4,7 +4,9 @@ import time
 
 from aileron_tui.presenters.lines import Line, Piece, Role
 
-__all__ = ["age", "clock_minutes", "clock_seconds", "deadline", "left", "left_role"]
+__all__ = ["age", "clock_minutes", "clock_seconds", "day", "deadline", "left", "left_role"]
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def age(seconds: float) -> str:
@@ -60,3 +62,9 @@ def clock_minutes(at: float) -> str:
 def clock_seconds(at: float) -> str:
     """Return the local time of day as `14:02:11`."""
     return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def day(at: float) -> str:
+    """Return the local date as `8 Oct 2026`."""
+    local = time.localtime(at)
+    return f"{local.tm_mday} {_MONTHS[local.tm_mon - 1]} {local.tm_year}"

@@ -3,24 +3,33 @@
 from aileron_core.control_plane.port import ApprovalView
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
+from aileron_tui.presenters.document import session_name
 from aileron_tui.presenters.lines import Line, Piece, line
 from aileron_tui.presenters.model import Said
 from aileron_tui.presenters.situation import Situation
+from aileron_tui.presenters.steps import asked_step
+from aileron_tui.presenters.wording import panels, views
 
 __all__ = ["voice"]
 
 ENDS_SOON_SECONDS = 60
 
 
-def voice(now: Situation, said: Said | None, epoch: float) -> Line:
-    """Return what to say in the situation *now*, at *epoch* seconds, by CONSOLE 9's precedence."""
+def voice(now: Situation, said: Said | None, epoch: float, of_list: Line = ()) -> Line:
+    """Return what to say in the situation *now*, at *epoch* seconds, by CONSOLE 9's precedence.
+
+    *of_list*: what is to be said of the rows, or of the filter over them.
+    """
     if now.block == "lost":
-        return (Piece(wording.LOST, "danger"),)
+        return (Piece(wording.lost(now.registry.face("quit")), "danger"),)
     if now.block == "storage":
         return (Piece(wording.STORAGE_STOPS, "danger"),)
     if now.confirmed and now.block == "none":
         return _confirmed(now)
-    present = _ends_soon(now, epoch) + _present(now)
+    if now.view != "waiting" and not now.opened:
+        return said.pieces if said is not None else of_list
+    present = of_list if now.view == "waiting" and of_list else _present(now)
+    present = _ends_soon(now, epoch) + present
     if said is None:
         return present
     warned = bool(now.unseen) or now.block != "none" or present[0].role == "attn"
@@ -41,7 +50,7 @@ def _ends_soon(now: Situation, epoch: float) -> Line:
 
 
 def _confirmed(now: Situation) -> Line:
-    key, verb = ("a", "approve") if now.approval is not None else ("t", "take it in")
+    key, verb = now.registry.face(now.confirmed), wording.VERBS[now.confirmed]
     if now.unseen:
         text = wording.unseen_pressed(now.unseen, now.total, key, verb)
     else:
@@ -83,20 +92,38 @@ def _over(view: ApprovalView | None) -> Line:
 
 
 def _decidable(now: Situation) -> Line:
-    if now.problem:
+    if now.problem or (now.item is not None and now.item.state == "error"):
         return (Piece(wording.PROBLEM_READ, "muted"),)
     if now.unseen:
         count = Piece(wording.unseen(now.unseen, now.total), "attn")
-        return line(count, " ", wording.READ_ON if now.longer else "")
-    if now.held is not None:
-        text = wording.take_in(now.held.kind, escape(now.held.name))
-        return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
-    view = now.approval
-    if view is None:
-        return (Piece(""),)
-    verb = wording.runs(f"{escape(view.connector)}.{escape(view.op)}")
+        key = now.registry.face("read_on")
+        return line(count, " ", wording.reads_on(key) if now.longer else "")
+    if (file := now.takes_in or now.holds_back) is not None:
+        return _about_a_file(now, *file)
+    if now.session is not None:
+        key, agent = now.registry.face("end_session"), session_name(now.session)
+        return (Piece(views.ends_session(key, agent), "muted"),)
+    return _about_a_call(now, now.approval) if now.approval is not None else (Piece(""),)
+
+
+def _about_a_file(now: Situation, kind: str, name: str) -> Line:
+    if now.takes_in is not None:
+        text = wording.take_in(now.registry.face("take_in"), kind, escape(name))
+    else:
+        text = views.holds_back(now.registry.face("hold_back"), kind, escape(name))
+    return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
+
+
+def _about_a_call(now: Situation, view: ApprovalView) -> Line:
+    key = now.registry.face("approve")
+    step = asked_step(view)
+    asked = (step.connector, step.op) if step is not None else (view.connector, view.op)
+    verb = wording.runs(escape(".".join(asked)))
+    held = now.paused_at is not None
+    later = f" {panels.paused_first(now.registry.face('go_on'))}" if held else ""
     if view.preview.status == "unavailable":
-        return (Piece(wording.blind(verb), "attn"),)
+        return (Piece(wording.blind(key, verb) + later, "attn"),)
     if view.drift is not None:
-        return (Piece(wording.changed(verb), "attn"),)
-    return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(wording.ready(verb), "strong"))
+        return (Piece(wording.changed(key, verb) + later, "attn"),)
+    ready = wording.ready(key, verb) + later
+    return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(ready, "strong"))

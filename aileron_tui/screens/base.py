@@ -7,13 +7,15 @@ from textual import events
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import Intent
+from aileron_core.control_plane.port import Intent, Pause
 from aileron_tui.actions import Context
 from aileron_tui.messages import Relaid, Wanted
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.lines import Piece, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Situation, availability
+from aileron_tui.presenters.times import clock_minutes
+from aileron_tui.presenters.wording import panels
 from aileron_tui.widgets.linework import Lines
 
 __all__ = ["ConsoleScreen", "Submit", "width_class"]
@@ -66,6 +68,22 @@ class ConsoleScreen(Screen[None]):
         """Show view 2."""
         self.post_message(Wanted("view_activity"))
 
+    def action_view_audit(self) -> None:
+        """Show view 3."""
+        self.post_message(Wanted("view_audit"))
+
+    def action_view_library(self) -> None:
+        """Show view 4."""
+        self.post_message(Wanted("view_library"))
+
+    def action_view_sessions(self) -> None:
+        """Show view 5."""
+        self.post_message(Wanted("view_sessions"))
+
+    def action_palette(self) -> None:
+        """Show every command by name."""
+        self.post_message(Wanted("palette"))
+
     def action_help(self) -> None:
         """Show the keys."""
         self.post_message(Wanted("help"))
@@ -73,6 +91,10 @@ class ConsoleScreen(Screen[None]):
     def action_quit(self) -> None:
         """Quit, or ask first."""
         self.post_message(Wanted("quit"))
+
+    def action_pause(self) -> None:
+        """Hold all calls, at once: it takes nothing but time, and going on waits for a rested hand."""
+        self.submit(Pause(on=True))
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout; a new size makes every decide key rest anew."""
@@ -121,10 +143,17 @@ class ConsoleScreen(Screen[None]):
             routes=model.snapshot.routes,
             accepted_installed=model.snapshot.accepted_installed,
             width=width,
+            paused=self._paused(),
         )[:BANNER_ROWS]
         banner = self.query_one("#banner", Lines)
         banner.set_class(bool(rows), "-shown")
         banner.show(*rows)
+
+    def _paused(self) -> str:
+        since = self.model.paused_at
+        if since is None:
+            return ""
+        return panels.paused(self.model.registry.face("go_on"), clock_minutes(since))
 
     def _draw_sentence(self) -> None:
         """Draw the one sentence of a pane that is too small to decide in."""

@@ -1,29 +1,25 @@
-"""A page on which a press may decide: a document, a voice, keys, a panel that asks."""
+"""A page on which a press may decide: it knows since when what stands on screen stands there."""
 
 import logging
 from collections.abc import Callable
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
 from aileron_tui.faults import fault_place
 from aileron_tui.messages import DocumentScrolled, Painted, SettleDue
-from aileron_tui.presenters import chrome, wording
+from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
-from aileron_tui.presenters.blocks import COMPACT_GUTTER, lay_out
+from aileron_tui.presenters.blocks import COMPACT_GUTTER, Layout, lay_out
 from aileron_tui.presenters.document import undrawable_blocks
+from aileron_tui.presenters.intents import intent_of
 from aileron_tui.presenters.lines import Piece, line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.situation import availability
-from aileron_tui.presenters.voice import voice
 from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.linework import Lines
-from aileron_tui.widgets.reason import Reason
 
 __all__ = ["DecidingScreen"]
 
@@ -44,31 +40,32 @@ class DecidingScreen(ConsoleScreen):
         self._pages = Pages(model.registry)
         self._in_view: tuple[Token, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
+        self._shown_content: Token = ()
         self._waker: Timer | None = None
         self._pressed = ""
 
-    def compose_foot(self) -> ComposeResult:
-        """Lay out the voice and the keys, and the panel that takes their place."""
-        with Vertical(id="foot"):
-            yield Lines(id="voice")
-            yield Lines(id="keys")
-            with Vertical(id="panel"):
-                yield Lines(id="question")
-                yield Reason(id="reason", placeholder=wording.REASON_PLACEHOLDER)
-                yield Lines(id="panelkeys")
+    def draw_foot(self) -> None:
+        """Draw the voice and the keys."""
 
-    def _draw_foot(self) -> None:
-        if not self.query("#keys"):
-            return  # a timer's last call, while the application ends
-        width, now = self.size.width, self.situation
-        if self.model.panel == "deny":
-            self.query_one("#panelkeys", Lines).show(chrome.footer_line("deny", now, width))
-            return
-        item = self.model.queue.current
-        words = item.approval.words if item is not None and item.approval is not None else None
-        said = voice(now, self.model.said, self.clock.now())
-        self.query_one("#voice", Lines).show(chrome.voice_line(said, words, width))
-        self.query_one("#keys", Lines).show(chrome.footer_line("waiting", now, width))
+    # The document
+
+    def _show_document(self, layout: Layout, version: Token) -> None:
+        """Show *layout*, which is what *version* names; other content begins at its first line."""
+        document, model = self.query_one("#document", Document), self.model
+        model.longer = len(layout.lines) > document.size.height
+        model.marked = self._pages.marked
+        model.reading.lay_out(layout.places)
+        model.laid_out = version
+        document.show(layout, model.reading.unseen_rows())
+        content = (version, model.unfolded)
+        if content != self._shown_content:
+            self._shown_content = content
+            document.start_over()
+
+    def action_unfold(self) -> None:
+        """Show every mark with its code point, or again as it was."""
+        self.model.unfold()
+        self.redraw()
 
     # What cannot be drawn
 
@@ -77,15 +74,16 @@ class DecidingScreen(ConsoleScreen):
         try:
             draw()
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            self._cannot_draw(self.model.queue.current, error)
+            subject = self.model.subject
+            self._cannot_draw(subject.version if subject is not None else (), error)
             document = self.query_one("#document", Document)
             layout = lay_out(undrawable_blocks(), max(40, document.size.width), COMPACT_GUTTER)
             document.show(layout, frozenset())
             self.model.reading.lay_out(())
             self.query_one("#head", Lines).show(line(" ", Piece(wording.UNDRAWABLE, "danger")))
 
-    def _cannot_draw(self, item: Item | None, error: Exception) -> None:
-        if self.model.cannot_draw(item):
+    def _cannot_draw(self, version: Token, error: Exception) -> None:
+        if self.model.cannot_draw(version):
             _log.error("an item could not be drawn: %s", fault_place(error))
 
     # What stands on screen, and since when
@@ -97,8 +95,8 @@ class DecidingScreen(ConsoleScreen):
     def _stands(self, token: Token) -> None:
         """What was drawn for *token* is on screen: from here on it can be read and rested before."""
         at = self.clock.monotonic()
-        item = self.model.queue.current
-        if item is not None and self.model.laid_out != item.version:
+        subject = self.model.subject if self.model.document_shown else None
+        if subject is not None and self.model.laid_out != subject.version:
             return  # shown only now, its size not known yet: its lines come with the next drawing
         if not self.query("#keys") or not self.is_current or token != self.model.token:
             return
@@ -106,7 +104,7 @@ class DecidingScreen(ConsoleScreen):
         view = (token, *self.query_one("#document", Document).in_view)
         if view != self._in_view:
             self._in_view, self._in_view_since = view, at
-        self._draw_foot()
+        self.draw_foot()
         self._wake()
 
     def _wake(self) -> None:
@@ -132,7 +130,7 @@ class DecidingScreen(ConsoleScreen):
         if present and self.model.reading.mark(range(first, last)):
             unseen = self.model.reading.unseen_rows()
             self.query_one("#document", Document).show(self._pages.current, unseen)
-        self._draw_foot()
+        self.draw_foot()
         self._wake()
 
     def on_document_scrolled(self, message: DocumentScrolled) -> None:
@@ -168,20 +166,30 @@ class DecidingScreen(ConsoleScreen):
         """Take the file in, if this press counts."""
         self._press("take_in")
 
-    def action_deny_enter(self) -> None:
-        """Deny with the reason, if this press counts."""
-        self._press("deny_enter")
+    def action_hold_back(self) -> None:
+        """Hold the file back, if this press counts."""
+        self._press("hold_back")
+
+    def action_go_on(self) -> None:
+        """Let calls go on, if this press counts."""
+        self._press("go_on")
 
     def _press(self, action: str) -> None:
         model = self.model
         at = model.key_at
         state = availability(action, model.situation(self.clock.now(), at))
+        if model.confirmed not in ("", action):
+            model.take_back()
         if state.asks:
-            model.confirm()
+            self._ask_first(action)
         elif state.shown and model.press(at):
             self._pressed = action
             self._settle_in(AFTER_SECONDS)
         self.redraw()
+
+    def _ask_first(self, action: str) -> None:
+        """Say what was not seen; the next press of the same key decides."""
+        self.model.confirm(action)
 
     def _settle_in(self, seconds: float) -> None:
         # By way of the application's queue: every key that had arrived is counted before.
@@ -201,31 +209,21 @@ class DecidingScreen(ConsoleScreen):
             self._settle_in(SETTLE_AGAIN_SECONDS)
 
     def _decide(self, action: str) -> None:
-        now = self.situation
-        block = now.deny_block if action == "deny_enter" else now.block
-        reason = self.query_one("#reason", Reason).value
-        intent = self.model.intent(action, reason)
-        if block != "none" or intent is None:
+        """Hand over what the press of *action* asks for, if it may still be asked."""
+        if not availability(action, self.situation).shown:
+            return
+        intent = intent_of(self.model, action, self.reason)
+        if intent is None:
             return
         self.model.sending(intent)
         self.submit(intent)
-        self._close_panel()
+        self.close_panel()
         self.redraw()
 
-    def action_deny_leave(self) -> None:
-        """Leave it waiting."""
-        self._close_panel()
-        self.redraw()
+    @property
+    def reason(self) -> str:
+        """What the person wrote where something was asked."""
+        return ""
 
-    def _close_panel(self) -> None:
-        self.model.close_panel()
-        self.query_one("#reason", Reason).value = ""
-        # Hiding the focused input leaves nothing focused.
-        self.query_one("#document", Document).focus()
-
-    def _leave_a_panel_of_nothing(self) -> None:
-        """Close the panel where its item cannot be denied any more."""
-        if self.model.panel == "none":
-            return
-        if self.situation.deny_block in ("over", "empty", "lost", "storage"):
-            self._close_panel()
+    def close_panel(self) -> None:
+        """Take away what was asked first."""

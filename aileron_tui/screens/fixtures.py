@@ -1,33 +1,19 @@
-"""Items for `python -m aileron_tui.screens.waiting`, and a port that answers for them on a thread."""
+"""One item for each state that a person meets, for the fixture screens and for tests."""
 
-import queue
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 
-from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import (
-    ApprovalUpdated,
     ApprovalView,
-    Approve,
-    Deny,
     DriftView,
-    Fact,
     FieldChange,
     FieldView,
-    HeldBackView,
-    Intent,
-    LibraryUpdated,
     PreviewView,
-    Recorded,
-    RecordView,
-    Refresh,
-    SessionView,
     Snapshot,
-    TakeIn,
+    StepView,
 )
+from aileron_tui.screens.fixture_home import held_back, library, process, records, sessions
 
-__all__ = ["FixturePort", "approval", "drifted", "fixtures", "snapshot"]
+__all__ = ["approval", "drifted", "fixtures", "later_steps", "snapshot"]
 
 MAIL = """Hi all,
 
@@ -135,6 +121,38 @@ def drifted(now: float) -> DriftView:
     )
 
 
+def later_steps(status: str = "running") -> tuple[StepView, ...]:
+    """Return three steps, of which the second needs what the first returns; *status* is the second's."""
+    asked = status == "asked"
+    issue = "4182" if asked else "${create.number}"
+    first = StepView(
+        step_id="create",
+        connector="tracker",
+        op="create_issue",
+        hosts=("tracker.example:443",),
+        status="done" if asked else "fixed",
+        asks_again=False,
+        inputs=(FieldView(label="title", value="Retry budget for connector calls"),),
+    )
+    second = StepView(
+        step_id="comment",
+        connector="tracker",
+        op="comment",
+        hosts=("tracker.example:443",),
+        status="asked" if asked else "running",
+        asks_again=True,
+        inputs=(
+            FieldView(label="issue", value=issue),
+            FieldView(label="text", value="Seen in three runs since Monday.", multiline=True),
+        ),
+    )
+    third = replace(
+        second, step_id="label", op="set_label", status="running", asks_again=False,
+        inputs=(FieldView(label="issue", value="${create.number}"),),
+    )  # fmt: skip
+    return first, second, third
+
+
 def fixtures(now: float) -> tuple[ApprovalView, ...]:
     """Return one item for each state that a person meets."""
     mail = approval(1, now)
@@ -168,8 +186,12 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         host="api.github.com",
         since=now - 1,
     )
+    claims = (
+        FieldView(label="tool call", value="call_9fQ2"),
+        FieldView(label="thread", value="0199-7c1e"),
+    )
     return (
-        mail,
+        replace(mail, process=process(now), claims=claims),
         approval(
             2, now, agent="claude", requested_at=now - 48, expires_at=now + 132, preview=channel,
             action="post-message", title="Post a message", times_asked=2,
@@ -194,6 +216,13 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
             hosts=("api.github.com:443",), connector="github", op="merge",
         ),
         approval(
+            9, now, effect="CREATE", title="File an issue", action="file-issue", connector="tracker",
+            op="create_issue", hosts=("tracker.example:443",), requested_at=now - 25,
+            expires_at=now + 900, words=("cedar", "flint", "meadow"), steps=later_steps(),
+            preview=PreviewView(status="none"), times_asked=3, stopped_waiting_at=now - 5,
+            sent=(FieldView(label="title", value="Retry budget for connector calls"),),
+        ),
+        approval(
             7, now, state="denied", decided_at=now - 70, requested_at=now - 79, decided_by="person",
             reason="wrong list", ended_at=now - 70,
         ),
@@ -205,61 +234,8 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
     )  # fmt: skip
 
 
-_RECORDS = (
-    ("run.requested", "agent", "send-draft waits for a person"),
-    ("preview.fetched", "aileron", "Fetched what send-draft would do"),
-    ("approval.denied", "person", "A person denied send-draft"),
-    ("run.requested", "agent", "send-draft waits for a person"),
-    ("preview.fetched", "aileron", "Fetched what send-draft would do"),
-    ("approval.approved", "person", "A person approved send-draft"),
-    ("recheck.differed", "aileron", "Nothing ran: what would happen is not what was seen"),
-    ("approval.approved", "person", "A person approved send-draft"),
-    ("recheck.held", "aileron", "What the person saw still holds"),
-    ("run.started", "aileron", "Started send-draft"),
-    ("run.completed", "aileron", "send-draft completed"),
-    ("run.unknown", "aileron", "send-draft: outcome unknown"),
-)
-"""Events as the gate names them, in the order in which they come."""
-
-
 def snapshot(now: float) -> Snapshot:
     """Return the state that the demo starts from."""
-    records = tuple(
-        RecordView(
-            seq=seq,
-            at=now - 200 + seq * 10,
-            event=event,
-            run_id=f"run-{seq:026d}",
-            session_id="ses-00000000000000000000000001",
-            action="send-draft",
-            actor=actor,
-            agent="codex",
-            summary=summary,
-        )
-        for seq, (event, actor, summary) in enumerate(_RECORDS * 2, start=1)
-    )
-    session = SessionView(
-        session_id="ses-00000000000000000000000001",
-        agent="codex",
-        label="q3-report",
-        cwd="~/work/q3",
-        pid=48112,
-        executable="/usr/bin/codex",
-        self_opened=False,
-        contained=True,
-        opened_at=now - 1800,
-        connected=True,
-    )
-    held = HeldBackView(
-        kind="action",
-        name="post-invoice",
-        file="actions/post-invoice.md",
-        digest="5b0e" * 16,
-        why="new",
-        gated=True,
-        connector="billing",
-        hosts=("api.billing.example:443",),
-    )
     return Snapshot(
         version="0.1.0",
         home="~/.aileron",
@@ -267,71 +243,11 @@ def snapshot(now: float) -> Snapshot:
         routes=(),
         accepted_installed=False,
         approvals=fixtures(now),
-        sessions=(session, replace(session, session_id="ses-2", agent="claude")),
-        held_back=(held,),
+        sessions=sessions(now),
+        held_back=(held_back(),),
         problems=(),
-        actions_ready=7,
-        records=records,
+        actions_ready=2,
+        records=records(now),
         head_words=("linen", "raven"),
+        library=library(now),
     )
-
-
-class FixturePort:
-    """A small core on its own thread: what is approved runs, what is denied ends."""
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock: Clock = clock if clock is not None else SystemClock()
-        self._intents: queue.SimpleQueue[Intent] = queue.SimpleQueue()
-        self._snapshot = snapshot(self._clock.now())
-        self._views = {view.approval_id: view for view in self._snapshot.approvals}
-        self._held = self._snapshot.held_back
-        self._seq = 100
-
-    def submit(self, intent: Intent) -> None:
-        """Hand *intent* over."""
-        self._intents.put(intent)
-
-    def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
-        """Start the thread and return the fixtures."""
-        threading.Thread(target=self._work, args=(sink,), daemon=True).start()
-        return self._snapshot
-
-    def _work(self, sink: Callable[[Fact], None]) -> None:
-        while True:
-            for fact in self._answer(self._intents.get()):
-                sink(fact)
-
-    def _answer(self, intent: Intent) -> list[Fact]:
-        now = self._clock.now()
-        if isinstance(intent, TakeIn):
-            self._held = tuple(held for held in self._held if held.digest != intent.digest)
-            return [LibraryUpdated(held_back=self._held, problems=(), actions_ready=8)]
-        if not isinstance(intent, Approve | Deny | Refresh):
-            return []
-        view = self._views[intent.approval_id]
-        match intent:
-            case Approve():
-                states = ("checking", "approved", "executing", "completed")
-                views = [
-                    replace(view, state=s, decided_at=now, decided_by="person") for s in states
-                ]
-            case Deny():
-                end = replace(view, state="denied", decided_at=now, ended_at=now)
-                views = [replace(end, reason=intent.reason, decided_by="person")]
-            case Refresh():
-                views = [replace(view, preview=replace(view.preview, since=now))]
-        self._views[view.approval_id] = views[-1]
-        self._seq += 1
-        record = RecordView(
-            seq=self._seq,
-            at=now,
-            event=f"run.{views[-1].state}",
-            run_id=view.run_id,
-            session_id=view.session_id,
-            action=view.action,
-            actor="person",
-            agent=view.agent,
-            summary=view.title,
-        )
-        facts: list[Fact] = [ApprovalUpdated(view=each) for each in views]
-        return [*facts, Recorded(record=record, head_words=("olive", "pixel"))]

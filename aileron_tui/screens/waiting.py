@@ -8,12 +8,11 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Refresh
 from aileron_core.text import escape
 from aileron_tui.actions import Context
 from aileron_tui.messages import RowClicked
-from aileron_tui.presenters import chrome
+from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.around import (
     Section,
     before_this,
@@ -24,8 +23,8 @@ from aileron_tui.presenters.around import (
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.head import item_head
-from aileron_tui.presenters.lines import Line, spread
-from aileron_tui.presenters.model import Model, Token
+from aileron_tui.presenters.lines import Line, cut, line, spread
+from aileron_tui.presenters.narrowing import filter_told
 from aileron_tui.presenters.pages import Form
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import (
@@ -36,24 +35,18 @@ from aileron_tui.presenters.rows import (
     row_lines,
     undrawable_row,
 )
-from aileron_tui.screens.base import Submit
-from aileron_tui.screens.deciding import DecidingScreen
+from aileron_tui.screens.asking import AskingScreen
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.linework import Lines
-from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList
 
 __all__ = ["WaitingScreen"]
 
 
-class WaitingScreen(DecidingScreen):
+class WaitingScreen(AskingScreen):
     """The list, the item, the voice, the keys; the reason's panel in place of the last two."""
 
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ("waiting", "deny")
-
-    def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
-        super().__init__(model, clock, submit)
-        self._shown_content: Token = ()
+    CONTEXTS: ClassVar[tuple[Context, ...]] = ("waiting", "deny", "filter", "stop")
 
     def compose(self) -> ComposeResult:
         """Lay the regions out from top to bottom; the stylesheet places them by size class."""
@@ -83,15 +76,14 @@ class WaitingScreen(DecidingScreen):
     def redraw(self) -> None:
         """Draw everything from the model, then learn when it stands on screen."""
         super().redraw()
-        self._leave_a_panel_of_nothing()
+        self.draw_panel()
         self.set_class(not self.model.queue.items, "-empty")
-        self.set_class(self.model.panel != "none", "-panel")
         if self.model.small:
             self._draw_sentence()
         else:
             for draw in (self._draw_list, self._draw_item, self._draw_rail, self._draw_empty):
                 self._guarded(draw)
-        self._draw_foot()
+        self.draw_foot()
         self.call_after_refresh(self._painted, self.model.token)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
@@ -108,11 +100,11 @@ class WaitingScreen(DecidingScreen):
                 compact=self._compact,
             )
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            self._cannot_draw(items[row], error)
+            self._cannot_draw(items[row].version, error)
             return undrawable_row(width, selected=selected)
 
     def _draw_list(self) -> None:
-        queue, now = self.model.queue, self.clock.now()
+        queue = self.model.queue
         rows = self.query_one("#queue", RowList)
         items = queue.items
         height = 1 if self._compact else 2
@@ -120,11 +112,20 @@ class WaitingScreen(DecidingScreen):
         width = self.query_one("#side").size.width
         more = out_of_sight(*rows.hidden_rows)
         if self._compact:
-            self.query_one("#sidefoot", Lines).show(spread((), more, width))
+            told = filter_told(queue.parsed, queue.matching, queue.total)
+            self.query_one("#sidefoot", Lines).show(spread(line(" ", *told), more, width))
         else:
-            header = queue_header(len(items), queue.nearest_deadline(), now, width)
+            header = self._list_header(width)
             self.query_one("#sidehead", Lines).show((), header, spread((), more, width))
             self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
+
+    def _list_header(self, width: int) -> Line:
+        """Return the line above the rows: the nearest deadline, or the filter over them."""
+        queue, now = self.model.queue, self.clock.now()
+        told = filter_told(queue.parsed, queue.matching, queue.total)
+        if told:
+            return cut(line(" ", *told), width - 1)
+        return queue_header(queue.length, queue.nearest_deadline(), now, width)
 
     def _draw_item(self) -> None:
         item, now = self.model.queue.current, self.clock.now()
@@ -140,16 +141,15 @@ class WaitingScreen(DecidingScreen):
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         gutter = COMPACT_GUTTER if self._compact else GUTTER
-        form = Form(width=width, gutter=gutter, file_moved=moved, around=self._at_the_end(item))
+        form = Form(
+            width=width,
+            gutter=gutter,
+            unfold=self.model.unfolded,
+            file_moved=moved,
+            around=self._at_the_end(item),
+        )
         layout = self._pages.layout(item, form, now)
-        self.model.longer = len(layout.lines) > document.size.height
-        self.model.reading.lay_out(layout.places)
-        self.model.laid_out = item.version if item is not None else None
-        document.show(layout, self.model.reading.unseen_rows())
-        content = item.version if item is not None else ()
-        if content != self._shown_content:
-            self._shown_content = content
-            document.start_over()
+        self._show_document(layout, item.version if item is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
         """Return what is known around the call."""
@@ -241,28 +241,25 @@ class WaitingScreen(DecidingScreen):
         if item is not None and item.approval is not None:
             self.submit(Refresh(approval_id=item.key))
 
+    def action_back(self) -> None:
+        """Show all rows again."""
+        self.model.narrow("", self.clock.now())
+        self.redraw()
+
     def action_deny(self) -> None:
         """Ask for the reason; `enter` there denies."""
         item = self.model.queue.current
-        if item is None or item.approval is None:
-            return
-        view = item.approval
-        reason = self.query_one("#reason", Reason)
-        reason.value = ""
-        self.model.open_panel(item.key)
-        question = chrome.panel_question(escape(view.title), agent_name(view), self.size.width)
-        self.query_one("#question", Lines).show(question)
-        self.redraw()
-        reason.focus()
+        if item is not None and item.approval is not None:
+            self.ask("deny", item.key, placeholder=wording.REASON_PLACEHOLDER)
 
-
-def demo() -> int:
-    """Show the screen on fixtures; return the exit code."""
-    from aileron_tui.app import AileronApp
-    from aileron_tui.screens.fixtures import FixturePort
-
-    return AileronApp(FixturePort()).run_to_end()
+    def deny_question(self) -> str:
+        """Return the question of the deny panel."""
+        item = self.model.queue.current
+        view = item.approval if item is not None else None
+        return wording.deny_question(escape(view.title), agent_name(view)) if view else ""
 
 
 if __name__ == "__main__":
-    raise SystemExit(demo())
+    from aileron_tui.screens.demo import show
+
+    raise SystemExit(show("waiting"))

@@ -1,23 +1,45 @@
-"""A port that remembers what it was asked and tells what a test says, on a thread of its own."""
+"""A port that remembers what it was asked and tells what a test says, on a thread of its own.
+
+What reads the audit is answered at once from the records of the snapshot, as the core would; with
+`answers` everything else is carried out as well, on the snapshot's own state.
+"""
 
 import queue
 import threading
 from collections.abc import Callable
 
-from aileron_core.control_plane.port import Fact, Intent, Snapshot
+from aileron_core.clock import Clock, SystemClock
+from aileron_core.control_plane.port import (
+    Fact,
+    Intent,
+    ReadRecord,
+    ReadRecords,
+    Snapshot,
+    VerifyAudit,
+)
+from aileron_tui.screens.fixture_port import FixtureCore
 
 
 class RecordingPort:
     """Implements `ConsolePort`: facts go over on another thread, as the core's do."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(
+        self, snapshot: Snapshot, *, clock: Clock | None = None, answers: bool = False
+    ) -> None:
         self.snapshot = snapshot
         self.intents: list[Intent] = []
+        self.reads: list[Intent] = []
+        """What only asked to read; it changes nothing."""
+        self._core = FixtureCore(snapshot, clock if clock is not None else SystemClock())
+        self._answers = answers
         self._facts: queue.SimpleQueue[Fact | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
-        self.intents.append(intent)
+        reads = isinstance(intent, ReadRecords | ReadRecord | VerifyAudit)
+        (self.reads if reads else self.intents).append(intent)
+        if reads or self._answers:
+            self.tell(*self._core.answer(intent))
 
     def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
         self._thread = threading.Thread(target=self._work, args=(sink,), daemon=True)

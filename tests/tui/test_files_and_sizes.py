@@ -10,7 +10,7 @@ from aileron_core.control_plane.port import (
     RecordView,
 )
 from aileron_core.errors import Problem
-from aileron_tui.presenters.activity import activity_detail
+from aileron_tui.presenters.activity import ActivityTable
 from aileron_tui.presenters.chrome import top_bar
 from aileron_tui.presenters.lines import cells, plain
 from aileron_tui.presenters.queue import Queue
@@ -223,7 +223,7 @@ def test_the_summary_of_the_selected_record_is_read_whole() -> None:
 
 def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
     """Three rows, no wider than the pane, an ellipsis at the end."""
-    rows = activity_detail(record("word " * 200), 80)
+    rows = ActivityTable((record("word " * 200),), NOW).about(80, NOW)
     assert len(rows) == 3
     assert all(cells(row) < 80 for row in rows)
     assert plain(rows[-1]).endswith("…")

@@ -1,6 +1,7 @@
 """What the keys say before an item's lines are known."""
 
 from aileron_core.control_plane.port import Approve
+from aileron_tui.presenters.intents import intent_of
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import availability
 from aileron_tui.presenters.voice import voice
@@ -21,4 +22,4 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
     model.laid_out = item.version
     after = model.situation(0.0, 10.0)
     assert availability("approve", after).filled
-    assert isinstance(model.intent("approve", ""), Approve)
+    assert isinstance(intent_of(model, "approve"), Approve)

@@ -160,8 +160,8 @@ def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -
         shown.clock.advance(1)
         await shown.press("j")
         marked = next(line for line in shown.lines if line.startswith("▌"))
-        shown.port.tell(record(25), record(26))
-        await shown.shows("record number 26")
+        shown.port.tell(record(101), record(102))
+        await shown.shows("record number 102")
         await shown.shows("olive · pixel")
         assert next(line for line in shown.lines if line.startswith("▌")) == marked
         shown.clock.advance(1)

@@ -7,7 +7,15 @@ outside, and return plain strings; the caller chooses the role.
 from typing import Final
 
 NAME: Final = "aileron"
-VIEWS: Final = {"waiting": "Waiting", "activity": "Activity"}
+VIEWS: Final = {
+    "waiting": "Waiting",
+    "activity": "Activity",
+    "audit": "Audit",
+    "library": "Actions",
+    "sessions": "Sessions",
+}
+
+ACTORS: Final = {"person": "you", "agent": "agent", "aileron": "aileron"}
 
 # The queue and the list of decisions
 WAITING: Final = "WAITING"
@@ -75,6 +83,7 @@ SENT_NOTHING: Final = "nothing"
 NOT_KNOWN: Final = "not known"
 NO_PREVIEW_DECLARED: Final = "not looked at: its action file declares no preview"
 MISSING: Final = "n/a"
+NONE: Final = "none"
 FETCHING_VALUE: Final = "·····"
 BEFORE: Final = "before"
 AFTER: Final = "after"
@@ -98,6 +107,7 @@ ROUTE_GOES: Final = " goes to "
 ROUTE_BY: Final = " (--route)"
 
 # Voice
+VERBS: Final = {"approve": "approve", "take_in": "take it in", "hold_back": "hold it back"}
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Looking once more before it runs …"
 LOOKING: Final = "Still looking. Approve is possible once the answer is here, or has failed."
@@ -112,11 +122,7 @@ SCREEN_FAILED: Final = (
     "The log says where: aileron logs."
 )
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
-LOST: Final = (
-    "✗ Aileron's core has ended. Nothing can be decided any more; q quits, with exit code 70."
-)
 VAULT: Final = "The vault is locked. This stays waiting until it is open."
-READ_ON: Final = "space reads on."
 DEADLINE_OVER: Final = "Its time is over; it is denied now."
 UNKNOWN_OUTCOME: Final = (
     "? It may or may not have run. Look at the service itself; it is not repeated."
@@ -186,19 +192,30 @@ def blind_pressed(key: str) -> str:
     return f"○ No preview. Press {key} again to approve without one."
 
 
-def blind(verb: str) -> str:
+def blind(key: str, verb: str) -> str:
     """Return what the approve key stands for, where there is no preview."""
-    return f"○ No preview. a {verb}, without a preview."
+    return f"○ No preview. {key} {verb}, without a preview."
 
 
-def changed(verb: str) -> str:
+def changed(key: str, verb: str) -> str:
     """Return what the approve key would do after a change."""
-    return f"▲ Changed. a {verb} as it is now."
+    return f"▲ Changed. {key} {verb} as it is now."
 
 
-def ready(verb: str) -> str:
+def ready(key: str, verb: str) -> str:
     """Return what the approve key would do."""
-    return f"a {verb}."
+    return f"{key} {verb}."
+
+
+def reads_on(key: str) -> str:
+    """Return what the reading key does."""
+    return f"{key} reads on."
+
+
+def lost(key: str) -> str:
+    """Return what is left to do once the core has ended."""
+    told = "✗ Aileron's core has ended. Nothing can be decided any more"
+    return f"{told}; {key} quits, with exit code 70."
 
 
 def ends_soon(seconds: int) -> str:
@@ -240,16 +257,16 @@ def ended_elsewhere(title: str, outcome: str) -> str:
     return f"{title}: {outcome} without a key of yours. Nothing else changed here."
 
 
-def quit_asks(waiting: int) -> str:
+def quit_asks(waiting: int, key: str) -> str:
     """Return the question before quitting while something waits."""
     verb = "waits. It stays" if waiting == 1 else "wait. They stay"
     tail = "expires" if waiting == 1 else "expire"
-    return f"{waiting} {verb} waiting and {tail} on time. q again quits."
+    return f"{waiting} {verb} waiting and {tail} on time. {key} again quits."
 
 
-def take_in(kind: str, name: str) -> str:
+def take_in(key: str, kind: str, name: str) -> str:
     """Return what the take-in key would do."""
-    return f"t takes in the {kind} {name}, exactly as it is."
+    return f"{key} takes in the {kind} {name}, exactly as it is."
 
 
 def deny_question(title: str, agent: str) -> str:

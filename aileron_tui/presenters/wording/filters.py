@@ -7,6 +7,8 @@ from aileron_core.text import escape
 
 QUESTION: Final = "Show which rows?"
 PLACEHOLDER: Final = "words, agent:codex action:send state:pending age:5m"
+NONE: Final = "No item matches "
+SHOW_ALL: Final = "  esc shows all"
 
 
 def bad_age(value: str) -> str:
@@ -29,9 +31,14 @@ def empty_field(name: str) -> str:
 
 def counted(shown: int, total: int) -> str:
     """Return how many rows a filter lets through."""
-    return f"{shown} of {total}"
+    return f"{shown} of {total} match"
 
 
-def none_match(text: str, total: int) -> str:
-    """Return that a filter lets nothing through, and the way back. *text* was rendered."""
-    return f"No item matches {text}. esc shows all {total}."
+def show_all(total: int) -> str:
+    """Return the way back from a filter that lets nothing through."""
+    return f". esc shows all {total}."
+
+
+def found(count: int) -> str:
+    """Return how many rows a filter has found so far."""
+    return f"{count} found for"

@@ -1,0 +1,335 @@
+"""View 3: every record, to the first. Only what stands in view is read, and what is near it.
+
+Records are numbered without gaps, so a row is a number: the list has its whole length from the
+start. With a filter the rows are what was found so far, and older records are read as the cursor
+nears the end of them.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import ClassVar
+
+from aileron_core.control_plane.port import (
+    AuditVerified,
+    ReadRecord,
+    ReadRecords,
+    RecordRead,
+    RecordsRead,
+    RecordView,
+)
+from aileron_tui.actions import Registry
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.blocks import Block, blank, heading, value
+from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.filtering import Parsed
+from aileron_tui.presenters.lines import Line, Piece, Role, cut, line
+from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.records import RecordBook
+from aileron_tui.presenters.table import Table
+from aileron_tui.presenters.times import clock_seconds, day
+from aileron_tui.presenters.wording import filters, views
+
+__all__ = ["AuditTable"]
+
+PROBLEMS_SHOWN = 4
+
+_ROLES: dict[str, Role] = {
+    "completed": "ok",
+    "approved": "ok",
+    "denied": "danger",
+    "failed": "danger",
+    "unknown": "attn",
+    "differed": "attn",
+    "unavailable": "attn",
+    "conflict": "danger",
+    "refused": "danger",
+    "cut": "danger",
+    "unreadable": "danger",
+    "expired": "muted",
+    "withdrawn": "muted",
+}
+_COLUMNS = (
+    Column(name="no.", size=9),
+    Column(name="time", size=10),
+    Column(name="event", size=21),
+    Column(name="by", size=9),
+    Column(name="agent", size=12, wide_from=100),
+    Column(name="action", size=22, wide_from=100),
+)
+
+
+class AuditTable(Table):
+    """The rows of view 3. It follows the newest until the cursor moves."""
+
+    fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state", "by")
+
+    def __init__(self, records: Sequence[RecordView]) -> None:
+        super().__init__()
+        self._book = RecordBook(records)
+        self._selected: int | None = None
+        self._whole: RecordRead | None = None
+        self._asked: int | None = None
+        """The record whose whole body was asked for last."""
+        self._in_view = (0, 1)
+        self.verifying = False
+        self.verified: AuditVerified | None = None
+
+    # What comes in
+
+    def add(self, record: RecordView, now: float) -> None:
+        """Take a record that was committed just now."""
+        self._book.add(record, now)
+
+    def take(self, fact: RecordsRead, now: float) -> None:
+        """Take what was read."""
+        self._book.take(fact, now)
+
+    def read_whole(self, fact: RecordRead) -> None:
+        """Take the whole body of a record."""
+        self._whole = fact
+
+    def wanted(self) -> ReadRecords | ReadRecord | None:
+        """Return the reading that is needed now, if any."""
+        key = self.key
+        if self.opened and key is not None and self._asked != int(key):
+            self._asked = int(key)
+            return ReadRecord(seq=int(key))
+        return self._book.wanted(*self._in_view, self.index)
+
+    def refused(self) -> None:
+        """What was asked for could not be done; it may be asked for again."""
+        self._book.refused()
+        self.verifying, self._asked = False, None
+
+    def verify_ended(self, fact: AuditVerified) -> None:
+        """Take the result."""
+        self.verifying, self.verified = False, fact
+
+    # The cursor
+
+    @property
+    def following(self) -> bool | None:
+        """Whether the cursor stays on the newest record."""
+        return self._selected is None
+
+    def follow(self) -> None:
+        """Stay on the newest record."""
+        self._selected = None
+
+    def stay(self) -> None:
+        """Keep the cursor where it is: the person reads this record."""
+        if self._selected is None and self._book.newest:
+            self._selected = self._book.newest
+
+    def __len__(self) -> int:
+        return len(self._numbers) if self.filtered else self._book.newest
+
+    @property
+    def _numbers(self) -> Sequence[int]:
+        """What the filter found, and the selected record at its place whatever it is."""
+        found = self._book.found
+        if self._selected is None:
+            return found
+        at = bisect_left(found, -self._selected, key=lambda number: -number)
+        if at < len(found) and found[at] == self._selected:
+            return found
+        return (*found[:at], self._selected, *found[at:])
+
+    @property
+    def total(self) -> int:
+        """How many records there are."""
+        return self._book.newest
+
+    @property
+    def matching(self) -> int:
+        """How many records the filter has found so far."""
+        return len(self._book.found) if self.filtered else self._book.newest
+
+    @property
+    def index(self) -> int:
+        """The row of the selected record."""
+        if self._selected is None:
+            return 0
+        if self.filtered:
+            return bisect_left(self._numbers, -self._selected, key=lambda number: -number)
+        return self._book.newest - self._selected
+
+    @property
+    def key(self) -> str | None:
+        """The number of the selected record."""
+        number = self._at(self.index)
+        return str(number) if number is not None else None
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs: records never change."""
+        return (self.key, self._whole is not None and str(self._whole.seq) == self.key)
+
+    def _at(self, row_number: int) -> int | None:
+        if not 0 <= row_number < len(self):
+            return None
+        return self._numbers[row_number] if self.filtered else self._book.newest - row_number
+
+    def go(self, row: int) -> None:
+        """Select the record at *row*; going down stops following the newest."""
+        if len(self) and (row > 0 or self._selected is not None):
+            self._selected = self._at(min(max(row, 0), len(self) - 1))
+
+    def looked_at(self, top: int, height: int) -> None:
+        """Note which rows stand in view: *height* from *top* on."""
+        self._in_view = (top, max(1, height))
+
+    def narrow(self, parsed: Parsed, now: float) -> None:
+        """Show the records that *parsed* lets through, beginning with those at hand."""
+        if parsed.query:
+            self.stay()
+        self.parsed = parsed
+        self._book.search(parsed.query, now)
+
+    @property
+    def current(self) -> RecordView | None:
+        """The selected record, if it was read."""
+        number = self._at(self.index)
+        return self._book.get(number) if number is not None else None
+
+    # Drawing
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return how many records there are and what the last verifying said, and the columns."""
+        told = line(" ", Piece(views.records(self._book.newest), "strong"), *self._verdict())
+        return (cut(told, width - 1), column_titles(_COLUMNS, "what", width))
+
+    def _verdict(self) -> Line:
+        if self.verifying:
+            return (Piece(f" · {views.VERIFYING}", "muted"),)
+        fact = self.verified
+        if fact is None:
+            return (Piece(f" · {views.NOT_VERIFIED}", "muted"),)
+        when = f"{clock_seconds(fact.at)}, {fact.seconds:.1f} s"
+        if fact.problems:
+            return (Piece(f" · ✗ {views.problems(len(fact.problems))} ({when})", "danger"),)
+        return (Piece(f" · ✓ {views.sound(fact.records)} ({when})", "ok"),)
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return one record on one line."""
+        seq = self._at(number)
+        if seq is None:
+            return ()
+        record = self._book.get(seq)
+        if record is None:
+            named: dict[str, Line] = {"no.": (Piece(str(seq), "muted"),)}
+            return column_row(_COLUMNS, named, self._absent(seq), width, selected=selected)
+        kind = record.event.rpartition(".")[2]
+        values: dict[str, Line] = {
+            "no.": (Piece(str(record.seq), "muted"),),
+            "time": (Piece(clock_seconds(record.at), "muted"),),
+            "event": outside(record.event, _ROLES.get(kind, "text")),
+            "by": (Piece(wording.ACTORS.get(record.actor, wording.NAME), "text"),),
+            "agent": outside(record.agent, "muted"),
+            "action": outside(record.action or "", "text"),
+        }
+        told = outside(record.summary, "gist" if selected else "text")
+        return column_row(_COLUMNS, values, told, width, selected=selected)
+
+    def _absent(self, number: int) -> Line:
+        """Return what stands in place of a record that is not known: read later, or not there."""
+        if self._book.is_missing(number):
+            return (Piece(views.NO_RECORD, "danger"),)
+        return (Piece(views.READING, "faint"),)
+
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return what verifying found, else the summary of the selected record."""
+        fact = self.verified
+        if fact is not None and fact.problems:
+            shown = [outside(text, "danger") for text in fact.problems[:PROBLEMS_SHOWN]]
+            if len(fact.problems) > PROBLEMS_SHOWN:
+                more = len(fact.problems) - PROBLEMS_SHOWN + 1
+                shown[-1] = (Piece(views.more_problems(more), "danger"),)
+            return tuple(cut(line("  ", *each), width - 1) for each in shown)
+        record = self.current
+        if record is None:
+            return ()
+        told = line(
+            *outside(record.summary),
+            *_part("agent", record.agent),
+            *_part("action", record.action or ""),
+            *_part("run", record.run_id or ""),
+        )
+        return about_lines(told, width)
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened record."""
+        record = self.current
+        if record is None:
+            return ()
+        kind = record.event.rpartition(".")[2]
+        number = Piece(views.record(record.seq), "strong")
+        first = line(" ", number, "  ", *outside(record.event, _ROLES.get(kind, "text")))
+        at = Piece(f"{day(record.at)} {clock_seconds(record.at)}", "muted")
+        by = Piece(f"  by {wording.ACTORS.get(record.actor, wording.NAME)}", "muted")
+        return (cut(first, width - 1), line(" ", at, by))
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return the opened record: what it says, its place in the chain, its text as stored."""
+        record = self.current
+        if record is None:
+            return ()
+        made = [
+            heading(views.WHAT, (Piece(views.WHAT_REMARK, "muted"),)),
+            value("Summary", outside(record.summary), "record"),
+        ]
+        whole = self._whole if self._whole is not None and self._whole.seq == record.seq else None
+        if whole is None:
+            return (*made, value("", (Piece(views.READING, "muted"),), "record"))
+        for name, text in _entries(whole.body):
+            made.append(value(outside(name, "muted"), outside(text), "record"))
+        made += [
+            blank(),
+            heading(views.CHAIN, (Piece(views.CHAIN_REMARK, "muted"),), "muted"),
+            value("Hash", outside(whole.hash), "record"),
+            value("Before", outside(whole.prev), "record"),
+            blank(),
+            heading(views.AS_STORED, (Piece(views.AS_STORED_REMARK, "muted"),), "muted"),
+        ]
+        for pieces in block(rendered(whole.body, unfold=unfold)):
+            made.append(value("", pieces, "record"))
+        return tuple(made)
+
+    def voice(self, registry: Registry) -> Line:
+        """Return the order, or how far the filter has looked."""
+        if not self._book.newest:
+            return (Piece(wording.NO_RECORDS, "muted"),)
+        if self.filtered and self._book.down_to > 1:
+            looked = self._book.newest - self._book.down_to + 1
+            return (Piece(views.looked_through(looked, self._book.newest), "muted"),)
+        return (Piece(wording.ACTIVITY_REMARK, "muted"),)
+
+    def filter_voice(self) -> Line:
+        """Return what the filter found, and how far it has looked."""
+        if self.filtered and self._book.down_to > 1:
+            looked = views.looked_through(
+                self._book.newest - self._book.down_to + 1, self._book.newest
+            )
+            found = Piece(f"{filters.found(len(self._book.found))} ", "muted")
+            return line(found, *outside(self.parsed.text, "strong"), Piece(f" {looked}", "muted"))
+        return super().filter_voice()
+
+
+def _part(name: str, text: str) -> Line:
+    return (Piece(f"  · {name} ", "muted"), *outside(text, "muted")) if text else ()
+
+
+def _entries(body: str) -> list[tuple[str, str]]:
+    """Return the parts of a record's body; none where it is no JSON object: it is shown as stored."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(content, dict):
+        return []
+    parts: list[tuple[str, str]] = []
+    for name, part in content.items():  # pyright: ignore[reportUnknownVariableType]
+        text = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+        parts.append((str(name), text))  # pyright: ignore[reportUnknownArgumentType]
+    return parts

@@ -1,0 +1,58 @@
+"""Rows of named columns on one line each; what does not fit is cut where one sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, wrap
+
+__all__ = ["ABOUT_ROWS", "Column", "about_lines", "column_row", "column_titles"]
+
+GAP = 2
+"""Blank cells behind each column."""
+ABOUT_ROWS = 3
+"""Lines below a list that tell of its selected row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its name, its cells with the gap, and from which width of the list on it is shown."""
+
+    name: str
+    size: int
+    wide_from: int = 0
+
+
+def column_titles(columns: Sequence[Column], last: str, width: int) -> Line:
+    """Return the names of *columns*, and of the one that takes the rest."""
+    named = [Piece(f"{each.name:<{each.size}}", "muted") for each in _shown(columns, width)]
+    return line(" ", " ", *named, Piece(last, "muted"))
+
+
+def column_row(
+    columns: Sequence[Column],
+    values: Mapping[str, Line],
+    last: Line,
+    width: int,
+    *,
+    selected: bool,
+) -> Line:
+    """Return one row: *values* by the names of *columns*, then *last* in what is left."""
+    parts: list[Piece] = [Piece("▌", "factbar") if selected else Piece(" "), Piece(" ")]
+    for each in _shown(columns, width):
+        shown = cut(values.get(each.name, ()), each.size - GAP)
+        parts += [*shown, Piece(" " * (each.size - cells(shown)))]
+    return cut(line(*parts, *last), width - 1)
+
+
+def about_lines(told: Line, width: int) -> tuple[Line, ...]:
+    """Return what is told of a row in as many lines as there are for it; a cut ends in `…`."""
+    rows = [each.pieces for each in wrap(told, width - 4)]
+    if len(rows) > ABOUT_ROWS:
+        # The last row goes on with all the rest, so that the cut is marked.
+        rest = tuple(piece for each in rows[ABOUT_ROWS - 1 :] for piece in (*each, Piece(" ")))
+        rows = [*rows[: ABOUT_ROWS - 1], cut(rest, width - 4)]
+    return tuple(line("  ", *each) for each in rows)
+
+
+def _shown(columns: Sequence[Column], width: int) -> list[Column]:
+    return [each for each in columns if width >= each.wide_from]

@@ -1,0 +1,59 @@
+"""What the press of a key asks of the core, for what stands on screen."""
+
+from aileron_core.control_plane.port import (
+    Approve,
+    Deny,
+    EndSession,
+    HoldBack,
+    Intent,
+    Pause,
+    StopEverything,
+    TakeIn,
+)
+from aileron_tui.presenters.model import Model
+
+__all__ = ["intent_of"]
+
+
+def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
+    """Return what the press of *action* asks of the core; None where there is nothing to ask."""
+    match action:
+        case "pause" | "go_on":
+            return Pause(on=action == "pause")
+        case "stop_enter":
+            return StopEverything()
+        case "end_enter":
+            return _end_session(model)
+        case "take_in" | "hold_back":
+            return _about_a_file(model, action)
+        case _:
+            return _about_a_call(model, action, reason)
+
+
+def _end_session(model: Model) -> Intent | None:
+    asked = model.panel_key if model.panel == "end" else None
+    return EndSession(session_id=asked) if asked and asked == model.people.key else None
+
+
+def _about_a_file(model: Model, action: str) -> Intent | None:
+    if model.view == "waiting":
+        item = model.queue.current
+        file = item.held if item is not None and action == "take_in" else None
+    else:
+        file = model.library.current
+    if file is None:
+        return None
+    intent = TakeIn if action == "take_in" else HoldBack
+    return intent(kind=file.kind, name=file.name, digest=file.digest)
+
+
+def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
+    item = model.queue.current
+    if item is None or item.approval is None:
+        return None
+    if action == "approve":
+        unseen, digest = model.reading.unseen, item.approval.digest
+        return Approve(approval_id=item.key, digest=digest, unseen_lines=unseen)
+    if action == "deny_enter" and model.panel_key == item.key:
+        return Deny(approval_id=item.key, reason=reason)
+    return None

@@ -1,0 +1,50 @@
+"""What a row of the waiting list offers to a filter."""
+
+from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
+from aileron_core.errors import Problem
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.filtering import Facts
+
+__all__ = ["ITEM_FIELDS", "call_facts", "held_facts", "problem_facts"]
+
+ITEM_FIELDS = ("agent", "action", "state", "effect", "host")
+"""What the filter of the waiting list knows, besides words and `age:`."""
+ARGUMENT_CHARACTERS = 200
+"""Of each argument this much is looked through: 10,000 calls are narrowed at each key."""
+
+
+def call_facts(view: ApprovalView) -> Facts:
+    """Return what a call offers; its age counts from when it was asked for."""
+    state = f"{view.state} {wording.OUTCOMES.get(view.state, '')}"
+    if view.state in Waiting:
+        state += " waiting"
+    if view.drift is not None:
+        state += " changed"
+    if view.preview.status != "ready":
+        state += " no preview"
+    hosts = " ".join(view.hosts)
+    sent = " ".join(f"{e.label} {e.value[:ARGUMENT_CHARACTERS]}" for e in view.sent)
+    named = {
+        "agent": view.agent,
+        "action": view.action,
+        "state": state,
+        "effect": view.effect,
+        "host": hosts,
+    }
+    told = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {view.action}"
+    text = f"{told} {view.effect} {view.connector}.{view.op} {hosts} {sent} {state}"
+    return Facts(text=text, fields=named, at=view.requested_at)
+
+
+def held_facts(held: HeldBackView) -> Facts:
+    """Return what a held-back file offers; it has no age, so an age leaves it out."""
+    state = f"held back {held.why}"
+    named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
+    text = f"{held.kind} {held.name} {held.file} {held.connector} {named['host']} {state}"
+    return Facts(text=text, fields=named, at=None)
+
+
+def problem_facts(problem: Problem) -> Facts:
+    """Return what a problem of a file offers."""
+    text = f"{problem.file} {problem.key} {problem.message}"
+    return Facts(text=text, fields={"state": f"problem {problem.severity}"}, at=None)

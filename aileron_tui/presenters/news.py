@@ -1,0 +1,115 @@
+"""What each fact of the core changes in the console's state, and what the voice reports of it."""
+
+from aileron_core.control_plane.port import (
+    ApprovalUpdated,
+    ApprovalView,
+    AuditVerified,
+    CoreLost,
+    EverythingStopped,
+    Fact,
+    IntentRefused,
+    LibraryUpdated,
+    PauseChanged,
+    Recorded,
+    RecordRead,
+    RecordsRead,
+    SessionsUpdated,
+    StorageHealth,
+    Waiting,
+)
+from aileron_tui.presenters import outcomes
+from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.outside import outside
+
+__all__ = ["take_fact"]
+
+
+def take_fact(model: Model, fact: Fact, now: float, at: float) -> bool:
+    """Take *fact* into *model*; return whether a call came to wait that was not there before.
+
+    *now* is epoch seconds, *at* monotonic seconds.
+    """
+    match fact:
+        case ApprovalUpdated():
+            return _approval(model, fact.view, now, at)
+        case Recorded():
+            model.records.append(fact.record)
+            model.head_words = fact.head_words
+            model.activity.add(fact.record, now)
+            model.audit.add(fact.record, now)
+        case LibraryUpdated():
+            _library(model, fact, now, at)
+        case SessionsUpdated():
+            _sessions(model, fact, now, at)
+        case RecordsRead():
+            model.audit.take(fact, now)
+        case RecordRead():
+            model.audit.read_whole(fact)
+        case AuditVerified():
+            model.audit.verify_ended(fact)
+        case _:
+            _whole(model, fact, at)
+    return False
+
+
+def _whole(model: Model, fact: Fact, at: float) -> None:
+    """Take a fact about the core as a whole."""
+    match fact:
+        case StorageHealth():
+            model.health = fact
+        case PauseChanged():
+            model.paused_at = fact.paused_at
+        case EverythingStopped():
+            model.say(outcomes.everything_stopped(fact), at)
+        case IntentRefused():
+            model.sent.refused(fact.approval_id)
+            model.audit.refused()
+            model.say(outside(fact.message, "attn"), at)
+        case CoreLost():
+            model.lost = fact.message
+            model.sent.clear()
+        case _:
+            pass  # the others are taken one by one
+
+
+def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
+    key, queue = view.approval_id, model.queue
+    known = queue.get(key)
+    before = known.approval if known is not None else None
+    arrived = queue.apply(view, now)
+    model.activity.know(view)
+    item = queue.get(key)
+    model.sent.approval(view, item.version if item is not None else ())
+    if before is None or before.state == view.state:
+        return arrived
+    if before.state in Waiting and view.state not in Waiting:
+        _ended(model, view, at)
+    elif queue.was_mine(key) and (told := outcomes.outcome_of_mine(view)) is not None:
+        model.say(told, at)
+    return arrived
+
+
+def _ended(model: Model, view: ApprovalView, at: float) -> None:
+    """Report an end, and let the cursor go on where the person decided."""
+    selected = view.approval_id == model.queue.selected
+    if model.queue.was_mine(view.approval_id):
+        model.say(outcomes.ended_here(view), at)
+        if selected:
+            model.queue.advance()
+    elif selected:
+        model.say(outcomes.ended_elsewhere(view), at)
+
+
+def _library(model: Model, fact: LibraryUpdated, now: float, at: float) -> None:
+    for done in model.sent.library(fact):
+        model.say(outcomes.file_changed(done), at)
+    model.actions_ready = fact.actions_ready
+    model.queue.set_files(fact.held_back, fact.problems)
+    model.library.renew(fact.library, fact.problems, now)
+
+
+def _sessions(model: Model, fact: SessionsUpdated, now: float, at: float) -> None:
+    model.sessions = fact.sessions
+    model.people.renew(fact.sessions, now)
+    for session_id in model.sent.sessions(fact.sessions):
+        model.say(outcomes.session_ended(model.ending.pop(session_id, "")), at)

@@ -1,0 +1,68 @@
+"""What the voice reports when a fact came: what happened to what the person did or looks at."""
+
+from aileron_core.control_plane.port import ApprovalView, EverythingStopped, HoldBack, TakeIn
+from aileron_core.text import escape
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.document import agent_name
+from aileron_tui.presenters.lines import Line, Piece, line
+from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.wording import panels, views
+
+__all__ = [
+    "ended_elsewhere",
+    "ended_here",
+    "everything_stopped",
+    "file_changed",
+    "outcome_of_mine",
+    "session_ended",
+]
+
+
+def ended_here(view: ApprovalView) -> Line:
+    """Return the report of what the person decided."""
+    title = escape(view.title)
+    if view.state == "denied":
+        told = wording.denied(title, agent_name(view), escape(view.reason))
+        return (Piece(told, "danger"),)
+    if view.state == "failed":
+        return _failure(view)
+    words = f" · {' · '.join(view.words)}" if view.words else ""
+    return (Piece(wording.approved(title), "ok"), Piece(words, "muted"))
+
+
+def ended_elsewhere(view: ApprovalView) -> Line:
+    """Return the report of an end that no key of this console brought about."""
+    outcome = wording.OUTCOMES.get(view.state, view.state)
+    return (Piece(wording.ended_elsewhere(escape(view.title), outcome)),)
+
+
+def outcome_of_mine(view: ApprovalView) -> Line | None:
+    """Return the report of a run that the person approved and that went wrong; None otherwise."""
+    if view.state == "failed":
+        return _failure(view)
+    if view.state == "unknown":
+        told = outside(view.outcome or view.title)
+        return line(Piece(f"{wording.ROW_STATES[view.state]}: ", "attn"), *told)
+    return None
+
+
+def file_changed(intent: TakeIn | HoldBack) -> Line:
+    """Return the report of a file that counts now, or does not any more."""
+    name = escape(intent.name)
+    told = wording.taken_in(name) if isinstance(intent, TakeIn) else views.held_back(name)
+    return (Piece(told, "ok"),)
+
+
+def session_ended(agent: str) -> Line:
+    """Return the report of a session that the person ended."""
+    return (Piece(views.session_ended(escape(agent)), "ok"),)
+
+
+def everything_stopped(fact: EverythingStopped) -> Line:
+    """Return the report of what stopping everything did."""
+    told = panels.everything_stopped(fact.denied, fact.sessions_ended, fact.runs_stopped)
+    return (Piece(told, "danger"),)
+
+
+def _failure(view: ApprovalView) -> Line:
+    return (Piece(wording.failed(escape(view.title), escape(view.outcome)), "danger"),)

@@ -1,0 +1,99 @@
+"""What was handed to the core and is not answered yet: its key is gone until then."""
+
+from collections.abc import Hashable, Iterator
+
+from aileron_core.control_plane.port import (
+    ApprovalView,
+    Approve,
+    Deny,
+    EndSession,
+    HoldBack,
+    Intent,
+    LibraryUpdated,
+    SessionView,
+    TakeIn,
+)
+
+__all__ = ["Sending", "file_key"]
+
+
+def file_key(kind: str, name: str) -> str:
+    """Return the key of a file that is or may be held back, the same in every list."""
+    return f"held:{kind}:{name}"
+
+
+def _key(intent: Intent) -> str | None:
+    match intent:
+        case Approve() | Deny():
+            return intent.approval_id
+        case TakeIn() | HoldBack():
+            return file_key(intent.kind, intent.name)
+        case EndSession():
+            return intent.session_id
+        case _:
+            return None
+
+
+class Sending:
+    """Intents by what they are about, each with the version that stood on screen."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, tuple[Intent, Hashable]] = {}
+
+    def add(self, intent: Intent, version: Hashable) -> None:
+        """Note that *intent* is on its way, on what *version* named."""
+        key = _key(intent)
+        if key is not None:
+            self._sent[key] = (intent, version)
+
+    def get(self, key: str) -> Intent | None:
+        """Return what is on its way about *key*."""
+        sent = self._sent.get(key)
+        return sent[0] if sent is not None else None
+
+    def approval(self, view: ApprovalView, version: Hashable) -> None:
+        """An approval came anew: what was asked of it is answered, unless a deny is being checked."""
+        sent = self._sent.get(view.approval_id)
+        if sent is None or (view.state == "pending" and sent[1] == version):
+            return
+        if not (view.state == "checking" and isinstance(sent[0], Deny)):
+            del self._sent[view.approval_id]
+
+    def library(self, fact: LibraryUpdated) -> Iterator[TakeIn | HoldBack]:
+        """Yield what was asked of files and has happened, as *fact* tells."""
+        held = {file_key(each.kind, each.name): each.digest for each in fact.held_back}
+        items = {file_key(each.kind, each.name): each for each in fact.library}
+        for key, (intent, _) in list(self._sent.items()):
+            if not isinstance(intent, TakeIn | HoldBack):
+                continue
+            item = items.get(key)
+            if isinstance(intent, TakeIn):
+                done = key not in held and (item is None or item.state == "ready")
+                over = held.get(key) != intent.digest
+            else:
+                done = item is not None and item.state == "held_back"
+                over = item is None or item.state != "ready"
+            if done:
+                yield intent
+            if done or over:
+                del self._sent[key]
+
+    def sessions(self, open_: tuple[SessionView, ...]) -> Iterator[str]:
+        """Yield the sessions that were to end and are not among the open ones any more."""
+        there = {each.session_id for each in open_}
+        for key, (intent, _) in list(self._sent.items()):
+            if isinstance(intent, EndSession) and key not in there:
+                del self._sent[key]
+                yield key
+
+    def refused(self, approval_id: str) -> None:
+        """Give the key back. A refusal that names no approval is about whatever else is on its way."""
+        if self._sent.pop(approval_id, None) is not None:
+            return
+        for key, (intent, _) in list(self._sent.items()):
+            if not isinstance(intent, Approve | Deny):
+                del self._sent[key]
+
+    def clear(self) -> None:
+        """Nothing will be answered any more."""
+        self._sent.clear()

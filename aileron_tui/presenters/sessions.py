@@ -1,0 +1,208 @@
+"""View 5: who is at work: what the kernel saw of each session, and beside it what the agent claims."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from aileron_core.control_plane.port import ProcessView, SessionView
+from aileron_tui.actions import Registry
+from aileron_tui.presenters import wording
+from aileron_tui.presenters.around import process_chain
+from aileron_tui.presenters.blocks import Block, blank, heading, value
+from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.filtering import Facts
+from aileron_tui.presenters.lines import Line, Piece, Role, cut, line
+from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.table import KeyedTable
+from aileron_tui.presenters.times import age, clock_seconds, day
+from aileron_tui.presenters.wording import around, views
+
+__all__ = ["SessionsTable"]
+
+_COLUMNS = (
+    Column(name="agent", size=16),
+    Column(name="link", size=17),
+    Column(name="contained", size=11),
+    Column(name="waiting", size=9),
+    Column(name="running", size=9, wide_from=100),
+    Column(name="since", size=9),
+    Column(name="session", size=18, wide_from=100),
+)
+
+
+class SessionsTable(KeyedTable[SessionView]):
+    """The rows of view 5, in the order in which they were opened."""
+
+    fields: ClassVar[tuple[str, ...]] = ("agent", "state", "folder")
+    decides: ClassVar[bool] = True
+
+    def __init__(self, sessions: Sequence[SessionView], now: float) -> None:
+        super().__init__()
+        self.renew(sessions, now)
+
+    def renew(self, sessions: Sequence[SessionView], now: float) -> None:
+        """Take the open sessions."""
+        self.set(sorted(sessions, key=lambda each: each.opened_at), now)
+
+    def key_of(self, item: SessionView) -> str:
+        """Return the key of a row."""
+        return item.session_id
+
+    def facts_of(self, item: SessionView) -> Facts:
+        """Return what a row offers to a filter."""
+        link = views.CONNECTED if item.connected else views.NOT_CONNECTED
+        held = views.CONTAINED if item.contained else wording.NOT_CONTAINED
+        named = {"agent": item.agent, "state": f"{link} {held}", "folder": _folder(item)}
+        text = f"{item.agent} {item.label} {item.session_id} {_folder(item)} {link} {held}"
+        return Facts(text=text, fields=named, at=item.opened_at)
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs: whose session it is, not what it does."""
+        item = self.current
+        return (item.session_id, item.contained) if item is not None else ()
+
+    # Drawing
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return how many are connected and how many nothing contains, and the columns."""
+        connected = sum(each.connected for each in self._items)
+        loose = sum(not each.contained for each in self._items)
+        told = [Piece(f" {views.sessions(len(self._items), connected)}", "muted")]
+        if loose:
+            told.append(Piece(f" · ▲ {views.uncontained(loose)}", "attn"))
+        return (tuple(told), column_titles(_COLUMNS, "folder", width))
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return one session on one line."""
+        item = self.item(number)
+        if item is None:
+            return ()
+        values: dict[str, Line] = {
+            "agent": _agent(item, "gist" if selected else "text"),
+            "link": _link(item),
+            "contained": _contained(item, short=True),
+            "waiting": _count(item.waiting),
+            "running": _count(item.running),
+            "since": (Piece(age(now - item.opened_at), "muted"),),
+            "session": outside(item.label, "muted"),
+        }
+        return column_row(
+            _COLUMNS, values, outside(_folder(item), "muted"), width, selected=selected
+        )
+
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return who the selected session is, in a line or two."""
+        item = self.current
+        if item is None:
+            return ()
+        who = process_chain(item.process) if item.process is not None else ()
+        told = who or (Piece(views.own_word(item.self_opened), "muted"),)
+        return about_lines(
+            line(*told, Piece(" · ", "muted"), *outside(item.session_id, "muted")), width
+        )
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened session."""
+        item = self.current
+        if item is None:
+            return ()
+        first = line(" ", *_agent(item, "strong"), "  ", *_link(item), "  ", *_contained(item))
+        since = Piece(f"{age(now - item.opened_at)} ago", "muted")
+        label = line(Piece(" · session ", "muted"), *outside(item.label, "muted"))
+        second = line(" ", Piece("opened ", "muted"), since, *(label if item.label else ()))
+        rows = [cut(first, width - 1), cut(second, width - 1)]
+        if not item.contained:
+            rows.append((Piece(f" ▲ {views.LOOSE}", "attn"),))
+        if item.self_opened:
+            rows.append((Piece(f" ▲ {wording.WARN_SELF_OPENED}", "attn"),))
+        return tuple(rows)
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return what the kernel saw, then what the agent says of itself, then our record."""
+        item = self.current
+        if item is None:
+            return ()
+        return (*_seen(item), blank(), *_said(item), blank(), *_record(item))
+
+    def voice(self, registry: Registry) -> Line:
+        """Return what the list is about."""
+        return (Piece(views.SESSIONS_VOICE if self._items else views.NO_SESSIONS, "muted"),)
+
+
+def _folder(item: SessionView) -> str:
+    return item.process.cwd if item.process is not None and item.process.cwd else item.cwd
+
+
+def _agent(item: SessionView, role: Role) -> Line:
+    """Return its name, as its own word where nobody else gave it."""
+    if item.self_opened:
+        return line(Piece("┊ ", "claimbar"), *outside(item.agent, "claim"))
+    return outside(item.agent, role)
+
+
+def _link(item: SessionView) -> Line:
+    if item.connected:
+        return (Piece(f"● {views.CONNECTED}", "ok"),)
+    return (Piece(f"○ {views.NOT_CONNECTED}", "muted"),)
+
+
+def _contained(item: SessionView, *, short: bool = False) -> Line:
+    if item.contained:
+        return (Piece(views.YES if short else views.CONTAINED, "text"),)
+    return (Piece(f"▲ {views.NO if short else wording.NOT_CONTAINED}", "attn"),)
+
+
+def _count(number: int) -> Line:
+    return (Piece(str(number), "strong" if number else "muted"),)
+
+
+def _seen(item: SessionView) -> list[Block]:
+    process = item.process
+    if process is None:
+        told = heading(views.SEEN, (Piece(views.SEEN_NOTHING, "muted"),))
+        return [told, value("Contained", _contained(item))]
+    made = [heading(views.SEEN, (Piece(around.BY_KERNEL, "muted"),))]
+    made.append(value("Process", process_chain(process)))
+    made += _process_blocks(process)
+    made.append(value("Contained", _contained(item)))
+    return made
+
+
+def _process_blocks(process: ProcessView) -> list[Block]:
+    made: list[Block] = []
+    if process.executable:
+        made.append(value("Program", outside(process.executable, "strong")))
+    if process.cwd:
+        made.append(value("Folder", outside(process.cwd, "strong")))
+    if process.started_at is not None:
+        at = f"{day(process.started_at)} {clock_seconds(process.started_at)}"
+        made.append(value("Started", line(at)))
+    for number, (pid, name) in enumerate(process.parents):
+        parent = line(Piece(str(pid), "muted"), " ", *outside(name))
+        made.append(value("Parents" if number == 0 else "", parent))
+    return made
+
+
+def _said(item: SessionView) -> list[Block]:
+    remark = views.CLAIMS_REMARK if item.claims or item.self_opened else views.NO_CLAIMS
+    made = [heading(views.CLAIMS, (Piece(remark, "muted"),), "claimhead")]
+    own = (("agent", item.agent), ("session", item.label), ("folder", item.cwd))
+    shown = own if item.self_opened else own[1:]
+    for label, text in shown:
+        if text:
+            made.append(value((Piece(label, "muted"),), outside(text, "claim"), "claim"))
+    for field in item.claims:
+        label = outside(field.label, "muted")
+        made.append(value(label, outside(field.value, "claim"), "claim", label_outside=True))
+    return made
+
+
+def _record(item: SessionView) -> list[Block]:
+    opened = f"{day(item.opened_at)} {clock_seconds(item.opened_at)}"
+    return [
+        heading(wording.RECORD, role="muted"),
+        value("Opened", line(opened), "record"),
+        value("Waiting", line(str(item.waiting)), "record"),
+        value("Running", line(str(item.running)), "record"),
+        value("Session", outside(item.session_id), "record"),
+    ]

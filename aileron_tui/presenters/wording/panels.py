@@ -1,0 +1,70 @@
+"""The words of what is asked first: stop everything, end a session; and of pause and lock."""
+
+from typing import Final
+
+PAUSED: Final = "All calls are held."
+LOCKED: Final = "Locked."
+LOCKED_KEY: Final = "Any key shows it again; that key does nothing else."
+
+
+def paused(key: str, since: str) -> str:
+    """Return the banner of a pause."""
+    return f"{PAUSED} {key} lets them go on. Held since {since}."
+
+
+def paused_first(key: str) -> str:
+    """Return when an approved call starts while all are held."""
+    return f"It starts once {key} lets calls go on."
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun if count == 1 else noun + 's'}"
+
+
+def stop_question(waiting: int, sessions: int, running: int) -> str:
+    """Return the question before everything is stopped, with what it would stop."""
+    parts = [
+        f"denies {_counted(waiting, 'call')}",
+        f"ends {_counted(sessions, 'session')}",
+        f"stops {_counted(running, 'run')}",
+    ]
+    return f"Stop everything? It {parts[0]}, {parts[1]}, {parts[2]}."
+
+
+STOP_REMARK: Final = "A run that is stopped may have done its work: it ends as unknown."
+
+
+def everything_stopped(denied: int, sessions: int, runs: int) -> str:
+    """Return the report of what stopping everything did."""
+    told = f"{_counted(denied, 'call')} denied, {_counted(sessions, 'session')} ended"
+    return f"✗ Everything stopped: {told}, {_counted(runs, 'run')} stopped."
+
+
+def end_question(agent: str) -> str:
+    """Return the question before a session ends. *agent* was rendered."""
+    return f"End the session of {agent}?"
+
+
+def end_remark(waiting: int) -> str:
+    """Return what the end of a session does and does not."""
+    told = "Its tokens open nothing any more."
+    if not waiting:
+        return told
+    verb = "stays" if waiting == 1 else "stay"
+    return f"{told} {_counted(waiting, 'call')} of it {verb} waiting."
+
+
+def pausing() -> str:
+    """Return that a pause is on its way."""
+    return "Holding all calls …"
+
+
+def going_on() -> str:
+    """Return that the pause's end is on its way."""
+    return "Letting calls go on …"
+
+
+def locked(waiting: int) -> str:
+    """Return the one sentence of a locked console."""
+    verb = "call waits" if waiting == 1 else "calls wait"
+    return f"{LOCKED} {waiting} {verb}."

@@ -1,0 +1,152 @@
+"""The words of activity, audit, actions and sessions."""
+
+from typing import Final
+
+# Activity
+GLYPHS: Final = {"changed": "▲", "refused": "✗"}
+STATES: Final = {"pending": "waiting", "changed": "changed", "refused": "refused"}
+OTHER: Final = "·"
+SO_FAR: Final = "SO FAR"
+SO_FAR_REMARK: Final = "what is on record of it, oldest first"
+YOU_SAID: Final = "you: "
+ITS_FILE_ASKS: Final = "its action file asks"
+
+# Audit
+VERIFYING: Final = "verifying …"
+NOT_VERIFIED: Final = "not verified since the console started"
+READING: Final = "reading …"
+NO_RECORD: Final = "✗ there is no record of this number"
+WHAT: Final = "WHAT"
+WHAT_REMARK: Final = "as the record says it"
+CHAIN: Final = "CHAIN"
+CHAIN_REMARK: Final = "each record's hash covers the one before it"
+AS_STORED: Final = "AS STORED"
+AS_STORED_REMARK: Final = "the text that the hash was made from"
+
+# Actions and connectors
+LIBRARY_STATES: Final = {"ready": "ready", "held_back": "held back", "error": "in error"}
+LIBRARY_GLYPHS: Final = {"ready": "●", "held_back": "▲", "error": "!"}
+LIBRARY_VOICE: Final = "What lies in the home. Agents see what is ready, nothing else."
+NO_LIBRARY: Final = "No action lies in the home. `aileron action add` adds one."
+FILE_REMARK: Final = "as Aileron read it from this machine"
+PROBLEMS: Final = "PROBLEMS"
+ASKS: Final = "asks you"
+RUNS_FREE: Final = "▲ runs free"
+NO_HOST: Final = "no host"
+NOT_KNOWN: Final = "not known as long as it is in error"
+NOT_TAKEN_IN: Final = "nobody took it in"
+TAKE_OPENS: Final = "reads the file first"
+
+# Sessions
+CONNECTED: Final = "connected"
+NOT_CONNECTED: Final = "not connected"
+CONTAINED: Final = "contained"
+YES: Final = "yes"
+NO: Final = "no"
+LOOSE: Final = "nothing contains it: it can do what your account can, past Aileron as well"
+SEEN: Final = "SEEN"
+SEEN_NOTHING: Final = "nothing: no kernel told who opened it"
+CLAIMS: Final = "CLAIMED"
+CLAIMS_REMARK: Final = "what the agent says of itself; not checked"
+NO_CLAIMS: Final = "its client said nothing of itself"
+SESSIONS_VOICE: Final = "Who is at work. What an agent says of itself is a claim."
+NO_SESSIONS: Final = "No agent is at work. `aileron launch` starts one."
+
+
+def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str) -> str:
+    """Return what the last hour was like."""
+    if not calls:
+        return "No call in the last hour"
+    parts = [f"{calls} {'call' if calls == 1 else 'calls'} in the last hour"]
+    parts += [f"{free} not gated"] if free else []
+    parts += [f"{approved} approved by you"] if approved else []
+    parts += [f"{denied} denied"] if denied else []
+    parts += [f"median wait {median}"] if median else []
+    return " · ".join(parts)
+
+
+def not_gated(seconds: float) -> str:
+    """Return why a call ran without a person, and how long it took."""
+    took = f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    return f"not gated · {took}"
+
+
+def you(waited: str) -> str:
+    """Return that a person decided, and how long that took."""
+    return f"you, {waited}"
+
+
+def new_above(count: int, key: str) -> str:
+    """Return how many rows came in above the one that is read."""
+    return f"{count} new above, {key} follows."
+
+
+def records(count: int) -> str:
+    """Return how many records there are."""
+    return f"{count:,} {'record' if count == 1 else 'records'}"
+
+
+def record(number: int) -> str:
+    """Return the name of one record."""
+    return f"Record {number:,}"
+
+
+def sound(count: int) -> str:
+    """Return what verifying found where all is well."""
+    return f"{records(count)}, no gap, chain verified"
+
+
+def problems(count: int) -> str:
+    """Return how many problems there are."""
+    return f"{count} {'problem' if count == 1 else 'problems'}"
+
+
+def more_problems(count: int) -> str:
+    """Return how many problems there is no room for, and what lists them."""
+    return f"and {count} more; `aileron audit verify` lists them all"
+
+
+def looked_through(looked: int, total: int) -> str:
+    """Return how far a filter has looked."""
+    return f"in the newest {looked:,} of {total:,} records; further down it reads on."
+
+
+def taken_in_at(at: str) -> str:
+    """Return when it was taken in."""
+    return f"taken in {at}"
+
+
+def sessions(count: int, connected: int) -> str:
+    """Return how many sessions are open, and how many of them are connected."""
+    noun = "session" if count == 1 else "sessions"
+    return f"{count} {noun} open, {connected} connected"
+
+
+def uncontained(count: int) -> str:
+    """Return how many sessions nothing contains."""
+    return f"{count} not contained"
+
+
+def own_word(self_opened: bool) -> str:
+    """Return who says who it is, where no kernel does."""
+    return "it opened its session itself" if self_opened else "its launcher says so"
+
+
+def session_ended(agent: str) -> str:
+    """Return the report of a session that a person ended."""
+    return f"✓ Ended the session of {agent}. What it had asked for stays waiting."
+
+
+def held_back(name: str) -> str:
+    """Return the report of a file that does not count any more."""
+    return f"✓ Held back: {name}. Agents see it no more."
+
+
+def holds_back(key: str, kind: str, name: str) -> str:
+    """Return what the hold-back key would do."""
+    return f"{key} holds back the {kind} {name}; agents see it no more."
+
+
+def ends_session(key: str, agent: str) -> str:
+    """Return what the key that ends a session would do."""
+    return f"{key} ends the session of {agent}; it asks first."

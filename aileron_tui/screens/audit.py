@@ -1,0 +1,44 @@
+"""View 3: every record, to the first.
+
+`python -m aileron_tui.screens.audit` shows it on fixtures.
+"""
+
+from typing import ClassVar
+
+from aileron_core.control_plane.port import VerifyAudit
+from aileron_tui.actions import Context
+from aileron_tui.presenters.situation import View
+from aileron_tui.screens.listing import ListScreen
+from aileron_tui.widgets.rows import RowList
+
+__all__ = ["AuditScreen"]
+
+
+class AuditScreen(ListScreen):
+    """One row for each record; older ones are read as the cursor nears them."""
+
+    VIEW: ClassVar[View] = "audit"
+    CONTEXTS: ClassVar[tuple[Context, ...]] = ("audit", "filter", "stop")
+
+    def redraw(self) -> None:
+        """Draw everything, and ask for what is to be drawn next."""
+        super().redraw()
+        rows = self.query_one("#list", RowList)
+        self.model.audit.looked_at(round(rows.scroll_offset.y), rows.size.height)
+        if not self.is_current or self.model.lost is not None:
+            return
+        wanted = self.model.audit.wanted()
+        if wanted is not None:
+            self.submit(wanted)
+
+    def action_verify(self) -> None:
+        """Verify the whole chain, in the background."""
+        self.model.audit.verifying = True
+        self.submit(VerifyAudit())
+        self.redraw()
+
+
+if __name__ == "__main__":
+    from aileron_tui.screens.demo import show
+
+    raise SystemExit(show("audit"))

@@ -1,0 +1,214 @@
+"""A small core on its own thread, for the fixture screens and for tests: what is asked of it happens."""
+
+import hashlib
+import json
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from aileron_core.clock import Clock, SystemClock
+from aileron_core.control_plane.port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Approve,
+    AuditVerified,
+    Deny,
+    EndSession,
+    EverythingStopped,
+    Fact,
+    HoldBack,
+    Intent,
+    IntentRefused,
+    LibraryItemView,
+    LibraryUpdated,
+    Pause,
+    PauseChanged,
+    ReadRecord,
+    ReadRecords,
+    Recorded,
+    RecordRead,
+    RecordsRead,
+    RecordView,
+    Refresh,
+    SessionsUpdated,
+    Snapshot,
+    StopEverything,
+    TakeIn,
+    VerifyAudit,
+    Waiting,
+)
+from aileron_tui.screens.fixtures import snapshot
+
+__all__ = ["FixtureCore", "FixturePort"]
+
+
+class FixtureCore:
+    """The state of a snapshot, and what each intent makes of it."""
+
+    def __init__(self, start: Snapshot, clock: Clock) -> None:
+        self._clock = clock
+        self._views = {view.approval_id: view for view in start.approvals}
+        self._held = start.held_back
+        self._library = start.library
+        self._problems = start.problems
+        self._sessions = start.sessions
+        self._records = list(start.records)
+
+    def answer(self, intent: Intent) -> list[Fact]:
+        """Do what *intent* asks; return the facts that tell of it."""
+        match intent:
+            case Approve() | Deny() | Refresh():
+                return self._decide(intent)
+            case TakeIn() | HoldBack():
+                return self._move_file(intent)
+            case ReadRecords() | ReadRecord() | VerifyAudit():
+                return [self._read(intent)]
+            case Pause(on=on):
+                facts: list[Fact] = [PauseChanged(paused_at=self._clock.now() if on else None)]
+                return [
+                    *facts,
+                    self._record("console.paused" if on else "console.resumed", "Pause"),
+                ]
+            case EndSession():
+                return self._end(intent.session_id)
+            case StopEverything():
+                return self._stop()
+
+    def _record(
+        self, event: str, summary: str, view: ApprovalView | None = None, actor: str = "person"
+    ) -> Recorded:
+        record = RecordView(
+            seq=self._records[-1].seq + 1 if self._records else 1,
+            at=self._clock.now(),
+            event=event,
+            run_id=view.run_id if view else None,
+            session_id=view.session_id if view else None,
+            action=view.action if view else None,
+            actor=actor,
+            agent=view.agent if view else "",
+            summary=summary,
+        )
+        self._records.append(record)
+        return Recorded(record=record, head_words=("olive", "pixel"))
+
+    def _decide(self, intent: Approve | Deny | Refresh) -> list[Fact]:
+        now, view = self._clock.now(), self._views[intent.approval_id]
+        match intent:
+            case Approve():
+                states = ("checking", "approved", "executing", "completed")
+                views = [
+                    replace(view, state=s, decided_at=now, decided_by="person") for s in states
+                ]
+            case Deny():
+                end = replace(view, state="denied", decided_at=now, ended_at=now)
+                views = [replace(end, reason=intent.reason, decided_by="person")]
+            case Refresh():
+                views = [replace(view, preview=replace(view.preview, since=now))]
+        self._views[view.approval_id] = views[-1]
+        facts: list[Fact] = [ApprovalUpdated(view=each) for each in views]
+        event = "preview.fetched" if isinstance(intent, Refresh) else f"run.{views[-1].state}"
+        return [*facts, self._record(event, view.title, view)]
+
+    def _move_file(self, intent: TakeIn | HoldBack) -> list[Fact]:
+        taken = isinstance(intent, TakeIn)
+
+        def moved(item: LibraryItemView) -> LibraryItemView:
+            if (item.kind, item.name, item.digest) != (intent.kind, intent.name, intent.digest):
+                return item
+            if taken:
+                at = self._clock.now()
+                return replace(item, state="ready", why="", taken_in_at=at, taken_in_by="person")
+            return replace(item, state="held_back", why="A person holds it back.")
+
+        self._library = tuple(moved(item) for item in self._library)
+        if taken:
+            self._held = tuple(held for held in self._held if held.digest != intent.digest)
+        verb, event = ("Took in", "taken_in") if taken else ("Held back", "held_back")
+        ready = sum(item.state == "ready" and item.kind == "action" for item in self._library)
+        told = LibraryUpdated(
+            held_back=self._held,
+            problems=self._problems,
+            actions_ready=ready,
+            library=self._library,
+        )
+        return [told, self._record(f"library.{event}", f"{verb} the {intent.kind} {intent.name}")]
+
+    def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit) -> Fact:
+        total = len(self._records)
+        match intent:
+            case ReadRecords(before_seq=before, limit=limit):
+                older = [r for r in self._records if before is None or r.seq < before]
+                shown = tuple(older[-limit:])
+                return RecordsRead(records=shown, before_seq=before, total=total)
+            case ReadRecord(seq=seq):
+                found = next((r for r in self._records if r.seq == seq), None)
+                if found is None:
+                    return IntentRefused(approval_id="", message=f"There is no record {seq}.")
+                return _whole(found)
+            case VerifyAudit():
+                return AuditVerified(records=total, problems=(), at=self._clock.now(), seconds=0.2)
+
+    def _end(self, session_id: str) -> list[Fact]:
+        self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)
+        facts: list[Fact] = [SessionsUpdated(sessions=self._sessions)]
+        for view in list(self._views.values()):
+            if view.session_id == session_id and view.state in Waiting:
+                self._views[view.approval_id] = replace(view, requester_gone=True)
+                facts.append(ApprovalUpdated(view=self._views[view.approval_id]))
+        return [*facts, self._record("session.ended", "A session ended: a person ended it")]
+
+    def _stop(self) -> list[Fact]:
+        now, facts = self._clock.now(), list[Fact]()
+        waiting = [view for view in self._views.values() if view.state in Waiting]
+        for view in waiting:
+            end = replace(view, state="denied", decided_at=now, decided_by="person", ended_at=now)
+            self._views[view.approval_id] = end
+            facts.append(ApprovalUpdated(view=end))
+        running = sum(session.running for session in self._sessions)
+        ended, self._sessions = len(self._sessions), ()
+        stopped = EverythingStopped(denied=len(waiting), sessions_ended=ended, runs_stopped=running)
+        told = self._record("console.stopped_everything", "A person stopped everything")
+        return [*facts, SessionsUpdated(sessions=()), stopped, told]
+
+
+def _whole(record: RecordView) -> RecordRead:
+    body = json.dumps(
+        {
+            "action": record.action,
+            "actor": record.actor,
+            "event": record.event,
+            "run": record.run_id,
+            "seq": record.seq,
+            "session": record.session_id,
+            "summary": record.summary,
+        },
+        separators=(",", ":"),
+    )
+    prev = hashlib.sha256(str(record.seq - 1).encode()).hexdigest()
+    digest = hashlib.sha256(bytes.fromhex(prev) + body.encode()).hexdigest()
+    return RecordRead(seq=record.seq, body=body, hash=digest, prev=prev)
+
+
+class FixturePort:
+    """A `ConsolePort` over a `FixtureCore`, on a thread as the core's is."""
+
+    def __init__(self, start: Snapshot | None = None, clock: Clock | None = None) -> None:
+        clock = clock if clock is not None else SystemClock()
+        self._snapshot = start if start is not None else snapshot(clock.now())
+        self._core = FixtureCore(self._snapshot, clock)
+        self._intents: queue.SimpleQueue[Intent] = queue.SimpleQueue()
+
+    def submit(self, intent: Intent) -> None:
+        """Hand *intent* over."""
+        self._intents.put(intent)
+
+    def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
+        """Start the thread and return the fixtures."""
+        threading.Thread(target=self._work, args=(sink,), daemon=True).start()
+        return self._snapshot
+
+    def _work(self, sink: Callable[[Fact], None]) -> None:
+        while True:
+            for fact in self._core.answer(self._intents.get()):
+                sink(fact)

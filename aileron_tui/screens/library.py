@@ -1,0 +1,25 @@
+"""View 4: actions and connectors: what is ready, held back, in error.
+
+`python -m aileron_tui.screens.library` shows it on fixtures.
+"""
+
+from typing import ClassVar
+
+from aileron_tui.actions import Context
+from aileron_tui.presenters.situation import View
+from aileron_tui.screens.listing import ListScreen
+
+__all__ = ["LibraryScreen"]
+
+
+class LibraryScreen(ListScreen):
+    """One row for each file in the home. A file is taken in or held back where its facts stand."""
+
+    VIEW: ClassVar[View] = "library"
+    CONTEXTS: ClassVar[tuple[Context, ...]] = ("library", "filter", "stop")
+
+
+if __name__ == "__main__":
+    from aileron_tui.screens.demo import show
+
+    raise SystemExit(show("library"))

@@ -1,0 +1,25 @@
+"""View 5: who is at work.
+
+`python -m aileron_tui.screens.sessions` shows it on fixtures.
+"""
+
+from typing import ClassVar
+
+from aileron_tui.actions import Context
+from aileron_tui.presenters.situation import View
+from aileron_tui.screens.listing import ListScreen
+
+__all__ = ["SessionsScreen"]
+
+
+class SessionsScreen(ListScreen):
+    """One row for each open session; opened, what the kernel saw of it against what it claims."""
+
+    VIEW: ClassVar[View] = "sessions"
+    CONTEXTS: ClassVar[tuple[Context, ...]] = ("sessions", "filter", "stop", "end")
+
+
+if __name__ == "__main__":
+    from aileron_tui.screens.demo import show
+
+    raise SystemExit(show("sessions"))
