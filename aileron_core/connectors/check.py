@@ -13,12 +13,17 @@ from aileron_core.connectors.module_shape import (
     check_shape,
     read_shape,
 )
-from aileron_core.connectors.outgoing import OutgoingClient
-from aileron_core.connectors.store import MANIFEST, MODULE, identity_hash
-from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.errors import ConnectorRuntimeError, FileProblems, NotFound, Problem
+from aileron_core.connectors.store import (
+    MANIFEST,
+    MODULE,
+    ConnectorStore,
+    InstalledConnector,
+    identity_hash,
+)
+from aileron_core.connectors.wasm.compiling import compile_problem
+from aileron_core.errors import FileProblems, NotFound, Problem
 
-__all__ = ["ConnectorCheck", "check_connector"]
+__all__ = ["ConnectorCheck", "check_connector", "install_checked"]
 
 _RUNTIME = "capabilities.runtime.imports"
 
@@ -79,6 +84,19 @@ def check_connector(path: Path) -> ConnectorCheck:
     )
 
 
+def install_checked(store: ConnectorStore, source: Path) -> InstalledConnector:
+    """Install the connector in the folder *source* if nothing is wrong with it; blocks like a check.
+
+    Raises:
+        NotFound, HomeError: as `ConnectorStore.install`.
+        FileProblems: everything that is wrong with it.
+    """
+    errors = [each for each in check_connector(source).problems if each.severity == "error"]
+    if errors:
+        raise FileProblems(errors)
+    return store.install(source)
+
+
 def _read(path: Path, problems: list[Problem]) -> bytes | None:
     try:
         return path.read_bytes()
@@ -106,22 +124,9 @@ def _check_module(module: bytes, file: str, problems: list[Problem]) -> ModuleSh
     before = len(problems)
     with _gathered(problems):
         check_shape(shape, file)
-    if len(problems) == before and (reason := _compile_problem(module)):
+    if len(problems) == before and (reason := compile_problem(module)):
         problems.append(Problem(file=file, message=reason, class_="parse_error"))
     return shape
-
-
-def _compile_problem(module: bytes) -> str:
-    outgoing = OutgoingClient()
-    engine = WasmEngine(outgoing)
-    try:
-        engine.prepare("sha256:check", lambda: module)
-    except ConnectorRuntimeError as error:
-        return error.message
-    finally:
-        engine.close()
-        outgoing.close()
-    return ""
 
 
 def _host_imports(shape: ModuleShape) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from aileron_core.actions.catalog import scan
-from aileron_core.connectors.check import check_connector
+from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.trial import try_op
@@ -73,7 +73,7 @@ def install_connector(context: Context, path: str) -> int:
     """Install the connector of a folder; it counts once a person took it in."""
     home = Home(context.home)
     home.prepare()
-    installed = ConnectorStore(home.path).install(Path(path))
+    installed = install_checked(ConnectorStore(home.path), Path(path))
     if context.json:
         context.show(
             {
