@@ -26,7 +26,7 @@ INSIDE_SOCKET = f"{INSIDE}/session/s.sock"
 INSIDE_PRIVATE = f"{INSIDE}/private"
 
 PROTECTED = (
-    ".git/config", ".git/hooks", "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini",
+    ".git/config", ".git/hooks", "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
     "opencode.json", "opencode.jsonc", ".opencode", ".envrc", ".vscode", ".idea",
 )  # fmt: skip
 """Names in the project through which an agent reaches the person's own tools (THREATS H4)."""
