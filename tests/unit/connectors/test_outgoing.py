@@ -290,11 +290,13 @@ def test_authorization_does_not_follow_to_another_host(
 
 
 def test_cookies_are_not_kept(open_client: OutgoingClient, service: Any, sender: Sender) -> None:
-    """Two calls of a connector share no state through the client."""
+    """Neither on the next hop of the same request nor in the next call, also not the guest's own."""
     place = f"api.example:{service.port}"
     service.reply("/a", Set_Cookie="id=7")
-    for _ in range(2):
-        sender.send(open_client, f"http://{place}/a", [place])
+    service.reply("/hop", status=307, Location="/a", Set_Cookie="id=8")
+    for path in ("/a", "/a", "/hop", "/hop"):
+        sender.send(open_client, f"http://{place}{path}", [place], headers={"Cookie": "id=9"})
+    assert [path for _, path, *_ in service.seen] == ["/a", "/a", "/hop", "/a", "/hop", "/a"]
     assert all("Cookie" not in seen for _, _, seen, _ in service.seen)
 
 

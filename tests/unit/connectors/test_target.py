@@ -69,6 +69,16 @@ def test_a_url_that_could_mean_two_things_is_refused(url: str) -> None:
         parse_target(url)
 
 
+@pytest.mark.parametrize(
+    "url", ["https://a@a.example/", "https://user:pw@a.example:443/", "http://a.example@[::1]/"]
+)
+def test_user_information_is_told_as_that(url: str) -> None:
+    """A secret does not belong into a URL, and the message does not repeat it."""
+    with pytest.raises(ValueError, match="user information") as caught:
+        parse_target(url)
+    assert "pw" not in str(caught.value)
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_a_target_or_a_value_error(rest: str) -> None:
     """Whatever follows the scheme, a target that comes out is fit for a request line."""
