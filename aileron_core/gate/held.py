@@ -117,9 +117,13 @@ class Held:
         args, declared = self.row.args, self.loaded.action.declared
         if progress is None:
             return op_arguments(step, args, None, declared)
-        unknown = {each.id for each in self.loaded.action.steps} - set(progress.steps)
+        # As when the step runs, only those before it count: `${a.b.c}` may be the path `b.c` of `a`
+        # although a later step's id is `a.b`.
+        steps = self.loaded.action.steps
+        earlier = {each.id for each in steps[: steps.index(step)]}
+        outputs = {id_: output for id_, output in progress.steps.items() if id_ in earlier}
         try:
-            return op_arguments(step, args, progress.steps, declared, unknown)
+            return op_arguments(step, args, outputs, declared, earlier - set(outputs))
         except MissingValue:  # ends the run before that step; until then it stands as written
             return op_arguments(step, args, None, declared)
 

@@ -1,0 +1,120 @@
+"""Real modules that say what they were given, or what a test wants, and actions over them.
+
+The op of `ECHO` returns its whole input, `{"op": ..., "args": ...}`, byte for byte: what a step got is
+read from the run's end. The op of `SAYS` returns fixed bytes, hostile ones too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import wasmtime
+
+from aileron_core.connectors.store import ConnectorStore
+
+__all__ = ["ECHO", "SAYS", "Taken", "chained", "take_in"]
+
+ECHO = "local://tests/echo"
+SAYS = "local://tests/says"
+_PAGES = 500
+_IMPORTS = """(module
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+"""
+_ECHO = f"""{_IMPORTS}
+  (memory (export "memory") {_PAGES})
+  (data (i32.const 1024) "{{\\22output\\22:")
+  (data (i32.const 2048) "}}")
+  (func $print (param $at i32) (param $len i32)
+    (loop $more
+      (i32.store (i32.const 0) (local.get $at)) (i32.store (i32.const 4) (local.get $len))
+      (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (local.set $at (i32.add (local.get $at) (i32.load (i32.const 8))))
+      (local.set $len (i32.sub (local.get $len) (i32.load (i32.const 8))))
+      (br_if $more (local.get $len))))
+  (func (export "_start")
+    (local $end i32)
+    (local.set $end (i32.const 4096))
+    (loop $more
+      (i32.store (i32.const 0) (local.get $end)) (i32.store (i32.const 4) (i32.const 60000))
+      (drop (call $read (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 8)))
+      (local.set $end (i32.add (local.get $end) (i32.load (i32.const 8))))
+      (br_if $more (i32.load (i32.const 8))))
+    (call $print (i32.const 1024) (i32.const 10))
+    (call $print (i32.const 4096) (i32.sub (local.get $end) (i32.const 4096)))
+    (call $print (i32.const 2048) (i32.const 1))))
+"""
+
+
+def _saying(output: bytes) -> str:
+    said = b'{"output":' + output + b"}"
+    data = "".join(f"\\{byte:02x}" for byte in said)
+    return f"""{_IMPORTS}
+  (memory (export "memory") {1 + (1024 + len(said)) // 65536})
+  (data (i32.const 1024) "{data}")
+  (func (export "_start")
+    (i32.store (i32.const 0) (i32.const 1024)) (i32.store (i32.const 4) (i32.const {len(said)}))
+    (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The two modules as they lie in a home's store: FQN to hash."""
+
+    hashes: dict[str, str]
+
+
+def take_in(home: Path, *, says: bytes = b"{}") -> Taken:
+    """Install `ECHO`, and `SAYS` with the output *says*, in *home*."""
+    store = ConnectorStore(home)
+    hashes: dict[str, str] = {}
+    for name, text in ((ECHO, _ECHO), (SAYS, _saying(says))):
+        manifest = (
+            f'[connector]\nname = "{name}"\nversion = "1.0.0"\n[capabilities.network]\nhosts = []\n'
+        )
+        entry = store.install_bytes(bytes(wasmtime.wat2wasm(text)), manifest.encode())
+        hashes[name] = entry.identity.hash
+    return Taken(hashes=hashes)
+
+
+def chained(
+    taken: Taken,
+    *steps: tuple[str, str, bool, str | None],
+    inputs: Sequence[tuple[str, str, bool]] = (),
+    name: str = "chain",
+    gated: bool = True,
+    more: str = "",
+) -> str:
+    """Return an action file of *steps* (id, connector, idempotent, its inputs in TOML or None).
+
+    Args:
+        taken: the modules.
+        steps: in their order.
+        inputs: the action's (name, type, required).
+        name: the action's name.
+        gated: whether a person is asked.
+        more: TOML before `[approval]`, `[limits]` for example.
+    """
+    requires = "".join(
+        f'[[requires.connectors]]\nname = "{fqn}"\nversion = "1.0.0"\nhash = "{hash_}"\n'
+        'capabilities = ["do"]\n\n'
+        for fqn, hash_ in taken.hashes.items()
+    )
+    declared = "".join(
+        f'[[inputs]]\nname = "{each}"\ntype = "{type_}"\nrequired = {str(required).lower()}\n'
+        f'description = "{each}"\n\n'
+        for each, type_, required in inputs
+    )
+    body = "".join(
+        f'[[execute]]\nid = "{each}"\nconnector = "{fqn}"\nop = "do"\n'
+        f"idempotent = {str(idempotent).lower()}\n"
+        + ("" if given is None else f"[execute.inputs]\n{given}\n")
+        + "\n"
+        for each, fqn, idempotent, given in steps
+    )
+    return (
+        f'+++\nname = "{name}"\nversion = "0.1.0"\nsource = "local://tests/{name}@0.1.0"\n\n'
+        f'{requires}[match]\nintent = "try later steps"\n\n{declared}{body}{more}\n'
+        f"[approval]\nrequired = {str(gated).lower()}\n+++\n\n# Chain\n"
+    )
