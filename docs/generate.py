@@ -7,6 +7,7 @@ python docs/generate.py --check    # say which are stale (exit 1)
 import sys
 from pathlib import Path
 
+from agent_pages import agent_pages
 from commands import with_commands
 
 from aileron_core.approval.transitions import FINAL, TRANSITIONS, State
@@ -50,6 +51,7 @@ def parts() -> dict[Path, str]:
     """Return every generated file with what it should hold."""
     page = DOCS / "command-line.md"
     made = {DOCS / "states.md": states(), page: with_commands(page.read_text(encoding="utf-8"))}
+    made |= {DOCS / "agents" / name: page for name, page in agent_pages().items()}
     for name, snapshot in PICTURES.items():
         made[DOCS / "pictures" / name] = (SNAPSHOTS / snapshot).read_text(encoding="utf-8")
     return made

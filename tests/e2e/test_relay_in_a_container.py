@@ -1,0 +1,73 @@
+"""The relay's one file where nothing else of Aileron is: the recipe of docs/launch.md for containers.
+
+The container is bubblewrap's: a root of its own with an interpreter, the file and the session's
+socket, no network, no process of ours.
+"""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.server.harness import Console
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = Path("/usr/bin/python3")
+SAY: list[dict[str, Any]] = [
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "in-a-container", "version": "1"},
+        },
+    },
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+]
+
+
+@pytest.mark.skipif(
+    shutil.which("bwrap") is None or not PYTHON.exists(), reason="needs bwrap and a system Python"
+)
+def test_a_sessions_socket_is_all_that_a_container_needs(home: Path) -> None:
+    """D6: one file, any Python, `AILERON_URL=unix:...`; no token, no home, no network."""
+    console = Console(home)
+    opened = console.session(launched=True, contained=True)
+    folder = Path(opened["socket"]).parent
+    command = [
+        *("bwrap", "--unshare-all", "--clearenv", "--die-with-parent"),
+        *("--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"),
+        *("--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev"),
+        *("--ro-bind", str(ROOT / "aileron_mcp" / "relay.py"), "/aileron_mcp.py"),
+        *("--ro-bind", str(folder), "/run/aileron"),
+        *("--setenv", "AILERON_URL", "unix:/run/aileron/s.sock"),
+        *("--setenv", "HOME", "/"),
+        *(str(PYTHON), "-I", "/aileron_mcp.py"),
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as relay:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        assert relay.stderr is not None
+        names: set[str] = set()
+        relay.stdin.write(json.dumps(SAY[0]) + "\n")
+        relay.stdin.flush()
+        assert json.loads(relay.stdout.readline())["id"] == 1
+        for message in SAY[1:]:
+            relay.stdin.write(json.dumps(message) + "\n")
+        relay.stdin.flush()
+        while not names:
+            said = json.loads(relay.stdout.readline())
+            if said.get("id") == 2:
+                names = {tool["name"] for tool in said["result"]["tools"]}
+        relay.stdin.close()
+        relay.wait(20)
+    assert "send_draft" in names
+    console.end()
