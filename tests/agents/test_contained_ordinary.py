@@ -1,0 +1,146 @@
+"""The sandbox's walls as an ordinary user meets them: started as root, the probe runs as nobody (DESIGN 11).
+
+The same command line and the same preparation as a launch, around the system's own Python: the
+interpreter of these tests may lie where nobody else can read it.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.launch.kernel import SCOPE_ABI, landlock_abi
+from aileron_core.launch.sandbox.box import Box, bwrap_argv
+from aileron_core.launch.sandbox.check import Walls
+
+PROBE = Path(__file__).parent / "probe.py"
+PYTHON = Path("/usr/bin/python3")
+NOBODY = 65534
+ORDINARY = NOBODY if os.getuid() == 0 else os.getuid()
+
+
+def _owned(path: Path) -> Path:
+    path.mkdir(parents=True)
+    if os.getuid() == 0:
+        os.chown(path, ORDINARY, ORDINARY)
+    return path
+
+
+def _project(folder: Path) -> Path:
+    project = _owned(folder / "project")
+    for name in (".git", ".git/hooks"):
+        _owned(project / name)
+    (project / ".git" / "config").write_text("[core]\n")
+    if os.getuid() == 0:
+        os.chown(project / ".git" / "config", ORDINARY, ORDINARY)
+    return project
+
+
+@pytest.fixture(scope="module")
+def found() -> Iterator[dict[str, Any]]:
+    """What the probe could do as an ordinary user, beside a process, sockets and files of that user."""
+    bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
+    if bwrap is None or not PYTHON.exists():
+        pytest.skip("needs bubblewrap and a system Python")
+    folder = Path(tempfile.mkdtemp(prefix="ail-"))
+    folder.chmod(0o755)
+    abstract = f"aileron-test-{secrets.token_hex(8)}"
+    as_user: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
+    if os.getuid() != 0:
+        as_user = {}
+    listener = (
+        "import socket, sys\n"
+        f"a = socket.socket(socket.AF_UNIX); a.bind('\\0{abstract}'); a.listen()\n"
+        "b = socket.socket(socket.AF_UNIX); b.bind(sys.argv[1]); b.listen()\n"
+        "print('up', flush=True); sys.stdin.read()\n"
+    )
+    there = _owned(folder / "person" / ".aileron")
+    path = there / "agent.sock"
+    neighbour = subprocess.Popen(
+        [str(PYTHON), "-I", "-c", listener, str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", **as_user,
+    )  # fmt: skip
+    assert neighbour.stdout is not None
+    assert neighbour.stdout.readline() == b"up\n"
+    given = {
+        "abstract": abstract, "pathname": str(path), "console": str(path), "home": str(there),
+        "pid": neighbour.pid, "port": 9, "approval": "x", "session": "x", "token": "x", "key": "x",
+    }  # fmt: skip
+    box = Box(
+        bwrap=bwrap,
+        project=_project(folder),
+        home=folder / "person",
+        own_home=_owned(folder / "own"),
+        private=_owned(folder / "private"),
+        socket=None,
+    )
+    (box.own_home / ".codex").mkdir()
+    (box.own_home / ".codex").chmod(0o777)
+    walls = Walls(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI)
+    done = subprocess.run(
+        bwrap_argv(box, [str(PYTHON), "-I", "-c", PROBE.read_text()]),
+        env={"HOME": str(box.home), "PATH": "/usr/bin", "CODEX_API_KEY": json.dumps(given)},
+        cwd="/", capture_output=True, text=True, timeout=60, check=False,
+        preexec_fn=walls.prepare, **as_user,
+    )  # fmt: skip
+    assert neighbour.stdin is not None
+    assert neighbour.poll() is None
+    neighbour.stdin.close()
+    neighbour.wait(10)
+    neighbour.stdout.close()
+    line = [line for line in done.stdout.splitlines() if line.startswith("PROBE ")]
+    assert line, done.stdout + done.stderr
+    probed = json.loads(line[0].removeprefix("PROBE "))
+    probed["owner of its work"] = (box.project / "work.txt").stat().st_uid
+    yield probed
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "outcome"),
+    [
+        ("socket under /tmp", "FileNotFoundError 2"),
+        ("console's socket", "FileNotFoundError 2"),
+        ("signal to the console", "ProcessLookupError 3"),
+        ("console in /proc", False),
+        ("aileron's home", False),
+        ("session bus", False),
+        ("docker", False),
+        ("environment", []),
+        ("capabilities", "0000000000000000"),
+        ("no new privileges", "1"),
+        ("write .git/config", "OSError 30"),
+        ("write .git/hooks/pre-commit", "OSError 30"),
+        ("move .git away", "OSError 16"),
+        ("write outside", "OSError 30"),
+        ("write in the project", 4),
+        ("pathname sockets", []),
+        ("owner of its work", ORDINARY),
+    ],
+)
+def test_the_walls_hold_for_an_ordinary_user(
+    found: dict[str, Any], attempt: str, outcome: object
+) -> None:
+    """THREATS 5: what root's sandbox keeps, an ordinary user's keeps."""
+    assert found[attempt] == outcome
+
+
+@pytest.mark.skipif(landlock_abi() < SCOPE_ABI, reason="this kernel has no Landlock scopes")
+def test_an_ordinary_users_abstract_socket_is_out_of_reach(found: dict[str, Any]) -> None:
+    """H2: of a process of the same user, beside the sandbox."""
+    assert found["abstract socket"] == "PermissionError 1"
+
+
+@pytest.mark.parametrize("attempt", ["new user namespace", "mount"])
+def test_an_ordinary_user_gets_no_namespace_and_no_mount(
+    found: dict[str, Any], attempt: str
+) -> None:
+    """`--disable-userns`: no sandbox of its own to hide in."""
+    assert found[attempt] != 0
