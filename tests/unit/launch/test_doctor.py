@@ -77,8 +77,12 @@ def test_nothing_of_the_project_is_run(project: Path) -> None:
     assert not mark.exists()
 
 
-def test_it_starts_in_a_home_of_its_own(tmp_path: Path, project: Path) -> None:
+def test_it_starts_in_a_home_of_its_own(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No file of the person's changes, and no key of theirs is seen."""
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    monkeypatch.setenv("HOME", str(tmp_path))
     env = installed(tmp_path / "bin", 'echo 1.0.0; env > "$0.env"; touch "$HOME/settings"')
     look_at(CODEX, {**env, "HOME": str(tmp_path), "OPENAI_API_KEY": "a key"}, project)
     said = (tmp_path / "bin" / "codex.env").read_text()
