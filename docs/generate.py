@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agent_pages import agent_pages
 from commands import with_commands
+from keys_page import keys_page
 
 from aileron_core.approval.transitions import FINAL, TRANSITIONS, State
 
@@ -51,6 +52,7 @@ def parts() -> dict[Path, str]:
     """Return every generated file with what it should hold."""
     page = DOCS / "command-line.md"
     made = {DOCS / "states.md": states(), page: with_commands(page.read_text(encoding="utf-8"))}
+    made[DOCS / "keys.md"] = keys_page()
     made |= {DOCS / "agents" / name: page for name, page in agent_pages().items()}
     for name, snapshot in PICTURES.items():
         made[DOCS / "pictures" / name] = (SNAPSHOTS / snapshot).read_text(encoding="utf-8")
