@@ -61,6 +61,9 @@ tried("own socket: open a session")(lambda: ask("/v1/sessions", "POST", {"agent"
 tried("own socket: decide")(
     lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/decide", "POST", {"approved": True})
 )
+tried("own socket: accept a project's settings")(
+    lambda: ask("/v1/projects", "POST", {"agent": "codex", "path": "/x", "digest": "ab" * 32})
+)
 tried("own socket: read the audit")(lambda: ask("/v1/audit"))
 tried("own socket: another session's result")(
     lambda: ask(f"/v1/action-approvals/{GIVEN['approval']}/result")

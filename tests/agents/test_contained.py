@@ -108,6 +108,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         ("own socket: status of the console", 403),
         ("own socket: open a session", 403),
         ("own socket: decide", 403),
+        ("own socket: accept a project's settings", 403),
         ("own socket: read the audit", 403),
         ("own socket: another session's result", 404),
         ("own socket: another session's token", 404),

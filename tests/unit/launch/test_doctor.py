@@ -1,6 +1,7 @@
 """What the doctor finds on this machine, in folders and processes of the test's own."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -153,3 +154,20 @@ def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
     ]
     conf.write_text("allow_remote_control yes\n")
     assert [each.level for each in look_at_terminal({}, tmp_path)] == ["warning"]
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+@pytest.mark.parametrize(("setting", "level"), [("on", "warning"), ("off", "ok")])
+def test_tmux_is_asked_whether_it_passes_sequences_on(
+    tmp_path: Path, setting: str, level: str
+) -> None:
+    """H7: of the server around this terminal, whatever its settings file says."""
+    socket = tmp_path / "s"
+    tmux = ("tmux", "-S", str(socket), "-f", "/dev/null")
+    subprocess.run([*tmux, "new-session", "-d", "sleep 600"], check=True)
+    try:
+        subprocess.run([*tmux, "set", "-gw", "allow-passthrough", setting], check=True)
+        (found,) = look_at_terminal({"TMUX": f"{socket},1,0"}, tmp_path)
+        assert (found.topic, found.level) == ("tmux", level), found.text
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=True)
