@@ -1,13 +1,13 @@
 """The document of the selected item: one text, one scroll, a track that says what was read."""
 
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from aileron_tui.messages import DocumentScrolled, Relaid
 from aileron_tui.presenters.blocks import Layout
-from aileron_tui.presenters.lines import Line, Piece, cells, cut
-from aileron_tui.widgets.linework import ROLE_CLASSES, paint
+from aileron_tui.presenters.lines import Line, Piece
+from aileron_tui.widgets.linework import ROLE_CLASSES, Brush
 
 __all__ = ["Document"]
 
@@ -21,14 +21,24 @@ class Document(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._layout_shown = Layout((), ())
         self._unseen: frozenset[int] = frozenset()
+        self._brush = Brush(self)
 
     def show(self, layout: Layout, unseen: frozenset[int]) -> None:
         """Draw *layout*; the track marks the rows *unseen*."""
-        if layout is self._layout_shown and unseen == self._unseen:
+        before, unread = self._layout_shown, self._unseen
+        if layout is before and unseen == unread:
             return
         self._layout_shown, self._unseen = layout, unseen
-        self.virtual_size = Size(self.size.width, len(layout.lines))
-        self.refresh()
+        if len(layout.lines) != len(before.lines) or unseen != unread:
+            self.virtual_size = Size(self.size.width, len(layout.lines))
+            self.refresh()
+            return
+        # The heading tells an age: of the whole text that line alone is painted every second.
+        top, width = self.scroll_offset.y, self.size.width
+        rows = range(*self.in_view)
+        changed = [row - top for row in rows if layout.lines[row] != before.lines[row]]
+        if changed:
+            self.refresh(*(Region(0, y, width, 1) for y in changed))
 
     def on_resize(self) -> None:
         """Ask for a layout of the new width."""
@@ -58,14 +68,18 @@ class Document(ScrollView, can_focus=True):
         if round(old_value) != round(new_value):
             self.post_message(DocumentScrolled())
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Paint what was asked for, in the present look."""
+        self._brush.ready()
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Paint one line of the text, and its part of the track."""
         width = self.size.width
         row = self.scroll_offset.y + y
         lines = self._layout_shown.lines
-        text = cut(lines[row], width - 1) if row < len(lines) else ()
-        pad = Piece(" " * max(0, width - 1 - cells(text)))
-        return paint(self, (*text, pad, *self._track(y)), width)
+        text = self._brush.paint(lines[row] if row < len(lines) else (), max(0, width - 1))
+        return Strip.join([text, self._brush.paint(self._track(y), min(1, width))])
 
     def _track(self, y: int) -> Line:
         """Return the track's cell beside row *y* of the pane."""

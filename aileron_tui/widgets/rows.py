@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from aileron_tui.messages import Relaid, RowClicked
 from aileron_tui.presenters.lines import Line
-from aileron_tui.widgets.linework import ROLE_CLASSES, paint
+from aileron_tui.widgets.linework import ROLE_CLASSES, Brush
 
 __all__ = ["DrawRow", "RowList"]
 
@@ -33,6 +33,10 @@ class RowList(ScrollView, can_focus=False):
         self._row_height = 1
         self._selected = 0
         self._key: Hashable = None
+        self._brush = Brush(self)
+        self._lines: dict[int, tuple[Line, ...]] = {}
+        """Of the rows in view, as they were drawn for `_drawn_for`."""
+        self._drawn_for: tuple[int, ...] = ()
 
     def show(self, count: int, row_height: int, selected: int, key: Hashable = None) -> None:
         """Take the number of rows and which is selected, and draw what is in view.
@@ -50,7 +54,32 @@ class RowList(ScrollView, can_focus=False):
         elif shift:
             y = self.scroll_offset.y + shift
             self.scroll_to(y=y, animate=False, force=True, immediate=True)
-        self.refresh()
+        self._draw_view()
+
+    def _draw_view(self) -> None:
+        """Draw the rows in view; only what differs from before is painted."""
+        height = self._row_height
+        first = self.scroll_offset.y // height
+        rows = range(first, first + -(-self.size.height // height) + 1)
+        drawn_for = (self.size.width, self.size.height, self.scroll_offset.y, height)
+        before, same = self._lines, drawn_for == self._drawn_for
+        self._lines = {row: self._row(row) for row in rows}
+        self._drawn_for = drawn_for
+        if not same:
+            self.refresh()
+            return
+        changed = [row for row in rows if self._lines[row] != before.get(row)]
+        regions = (
+            Region(0, row * height - self.scroll_offset.y, self.size.width, height)
+            for row in changed
+        )
+        if changed:
+            self.refresh(*regions)
+
+    def _row(self, row: int) -> tuple[Line, ...]:
+        if row >= self._count:
+            return ()
+        return self._draw(row, self.size.width, row == self._selected)
 
     def _keep_in_view(self) -> None:
         region = Region(0, self._selected * self._row_height, 1, self._row_height)
@@ -80,15 +109,23 @@ class RowList(ScrollView, can_focus=False):
         """How many rows stand in view."""
         return max(1, self.size.height // self._row_height)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Paint what was asked for, in the present look."""
+        self._brush.ready()
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
         """Paint one line of the row that stands there."""
         width = self.size.width
         row, part = divmod(self.scroll_offset.y + y, self._row_height)
-        if row >= self._count:
-            return paint(self, (), width)
-        selected = row == self._selected
-        lines = self._draw(row, width, selected)
-        return paint(self, lines[part] if part < len(lines) else (), width, selected=selected)
+        if (width, self._row_height) != (self._drawn_for[:1] + self._drawn_for[3:]):
+            self._lines = {}
+            self._drawn_for = (width, self.size.height, self.scroll_offset.y, self._row_height)
+        lines = self._lines.get(row)
+        if lines is None:
+            lines = self._lines[row] = self._row(row)
+        selected = row == self._selected and row < self._count
+        return self._brush.paint(lines[part] if part < len(lines) else (), width, selected=selected)
 
     def on_click(self, event: events.Click) -> None:
         """Say which row was clicked; a click never decides."""

