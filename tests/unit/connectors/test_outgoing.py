@@ -321,6 +321,19 @@ def test_a_body_over_the_limit_is_cut_off(
     assert caught.value.details["limit"] == "response_body"
 
 
+def test_answers_that_were_cut_off_give_their_connections_back(
+    open_client: OutgoingClient, service: Any, sender: Sender
+) -> None:
+    """More of them than there are connections, and the next request still finds one."""
+    place = f"api.example:{service.port}"
+    service.reply("/large", b"x" * 300_000)
+    service.reply("/small")
+    for _ in range(70):
+        with pytest.raises(ResourceLimitExceeded):
+            sender.send(open_client, f"http://{place}/large", [place], max_body=1000)
+    assert sender.send(open_client, f"http://{place}/small", [place]).status == 200
+
+
 def test_a_dripping_answer_ends_with_the_deadline(
     open_client: OutgoingClient, service: Any, sender: Sender
 ) -> None:

@@ -113,9 +113,10 @@ def test_parts_that_overlap_cost_no_more_than_there_is_room(
         wat(table + is_(flood.format(2), 0) + is_(flood.format(1), NOSPC), pages=1000)
     )
     call(guest(wat("")))
-    began = time.monotonic()
+    call(connector)
+    began = time.process_time()
     result = call(connector)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 0.5
     assert result.failure is not None
     assert result.failure.details == {"limit": "stdout", "configured": f"{8 * MIB} bytes"}
 
