@@ -326,9 +326,11 @@ def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolRes
 
 def _what_ran(facts: JsonObject) -> str:
     steps = facts.get("completed_steps")
-    if not isinstance(steps, Sequence) or isinstance(steps, str) or not steps:
+    if not isinstance(steps, Sequence) or isinstance(steps, str):
         return "Nothing ran."
-    return f"Before that ran: {', '.join(map(str, steps))}. The rest did not."
+    if not steps:  # it had begun: a step was tried and failed
+        return "No step finished."
+    return f"Finished before that: {', '.join(map(str, steps))}. The rest did not."
 
 
 def _failed(status: str, error: JsonObject) -> ToolResult:

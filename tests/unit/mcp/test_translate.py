@@ -101,6 +101,18 @@ def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
         ({"status": "expired"}, "expired", "approval_expired", "Nothing ran"),
         ({"status": "withdrawn"}, "withdrawn", "approval_withdrawn", "Nothing ran"),
         (
+            {"status": "denied", "completed_steps": ["find", "change"]},
+            "denied",
+            "approval_denied",
+            "Finished before that: find, change.",
+        ),
+        (
+            {"status": "expired", "completed_steps": []},
+            "expired",
+            "approval_expired",
+            "No step finished.",
+        ),
+        (
             {"status": "failed", "failure": failure("binding_required")},
             "failed",
             "binding_required",
