@@ -41,16 +41,20 @@ def _blob(value: object) -> bytes:
 def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
     runs = connection.execute(
         "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "
-        "digest FROM runs"
+        "digest, progress FROM runs"
     )
-    for run_id, last, state, content, args, session, action, approval, digest in runs:
+    for run_id, last, state, content, args, session, action, approval, digest, progress in runs:
+        told = {"session": session, "action": action, "approval": approval, "digest": digest}
+        if progress is not None or args is not None:  # else forgotten, both at once
+            done = None if progress is None else sha256_hex(progress.encode("utf-8", "replace"))
+            told["progress_sha256"] = done
         yield Naming(
             what="run",
             key=run_id,
             last_record=last,
             state=state,
             content=content if args is None else _content(args),
-            told={"session": session, "action": action, "approval": approval, "digest": digest},
+            told=told,
         )
     sessions = connection.execute(
         "SELECT session_id, last_record, token_hash, opened_by, ended_at FROM sessions"

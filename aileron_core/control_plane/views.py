@@ -93,12 +93,13 @@ def _step_now(held: Held, action: Action | None) -> Step | None:
 
 
 def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
-    """Return every step of a gated action whose later steps use what earlier ones return."""
+    """Return every step of a gated action of which one uses what another returns, or has run."""
     if action is None or held.loaded is None or held.row.args is None:
         return ()
-    if not any(uses_earlier_output(step) for step in action.steps):
-        return ()
     progress, halts = held.row.progress, held.halts()
+    begun = progress is not None and bool(progress.steps)
+    if not begun and not any(uses_earlier_output(step) for step in action.steps):
+        return ()
     shown: list[StepView] = []
     for step in action.steps:
         status: Literal["done", "asked", "running", "fixed"]
@@ -134,9 +135,14 @@ def _note(held: Held) -> str:
             "The action file that was asked for is not accepted any more, so this cannot run. "
             "Deny it, or take the same file in again and restart the console."
         )
-    if held.row.progress is not None and held.row.progress.asked and not held.row.note:
+    if held.row.progress is None or held.row.note:
+        return held.row.note
+    if held.row.progress.asked:
         return "It halted half-way: its first steps ran, the rest waits for this answer."
-    return held.row.note
+    return (
+        "A step failed and was not repeated, for what would happen has changed. What had run stays "
+        "done, the rest waits for this answer."
+    )
 
 
 def _sent(held: Held, action: Action | None) -> tuple[FieldView, ...]:

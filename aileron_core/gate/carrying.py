@@ -66,12 +66,12 @@ class Carrier:
                 if await self._confirm(held):
                     await self._run(held)
         except StorageUnavailable:
-            await self._back(held, "The audit could not be written, so nothing ran.")
+            await self._back(held, f"{held.nothing_ran}: the audit could not be written.")
         except Paused as held_up:
             await self._back(held, held_up.message)
         except AileronError as error:
             _log.error("carrying out %s failed with %s", held.row.run_id, type(error).__name__)
-            await self._back(held, f"Nothing ran: {error.message}")
+            await self._back(held, f"{held.nothing_ran}: {error.message}")
 
     async def _confirm(self, held: Held) -> bool:
         found = await self._recheck(held)
@@ -116,17 +116,22 @@ class Carrier:
         return _Recheck(verdict="holds", look=look)
 
     async def _conflict(self, held: Held, why: str) -> None:
+        nothing, then = held.nothing_ran, "Ask again."
+        details: dict[str, Json] = {"outcome": "failed"}
+        if held.row.progress:
+            details["completed_steps"] = list[Json](held.row.progress.steps)
+            then = "What had run stays done: look at the service before you ask again."
         error = Conflict(
-            f"Nothing ran: {why} after it was shown for approval. Ask again.",
-            details={"outcome": "failed"},
+            f"{nothing}: {why} after it was shown for approval. {then}", details=details
         )
-        held.outcome = f"Nothing ran: {why} after you looked."
+        held.outcome = f"{nothing}: {why} after you looked."
         await self._journal.move(
             held,
             Event.CONFLICT,
             Naming.CONFLICT,
-            f"Nothing ran: {why}",
+            f"{nothing}: {why}",
             failure=error.to_failure(held.row.run_id),
+            progress=None,
             ended_at=self._clock.now(),
         )
 
@@ -150,7 +155,7 @@ class Carrier:
                 held,
                 Event.DIFFERS,
                 Naming.DRIFTED,
-                "Nothing ran: what would happen is not what was seen",
+                f"{held.nothing_ran}: what would happen is not what was seen",
                 {"digest_before": held.row.digest},
                 digest=digest,
                 words=words,
@@ -202,8 +207,8 @@ class Carrier:
         """Put a run that stands half-way before the person again; what has run stays done."""
         row, halted = held.row, ending.next is not None
         done = Progress(steps=ending.steps, asked=ending.next, spent=ending.spent)
-        changes: dict[str, Any] = {"progress": done if ending.steps else None}
-        if halted and self._settings.expires_seconds:
+        changes: dict[str, Any] = {"progress": done}
+        if self._settings.expires_seconds:
             # What is asked now was not known before, so it gets a deadline of its own.
             changes["expires_at"] = self._clock.now() + self._settings.expires_seconds
         try:
@@ -250,11 +255,15 @@ def _not_repeated(why: str, ending: Ending, run_id: str) -> Ending:
 
 
 def _not_askable(why: str, ending: Ending) -> Ending:
-    """Return the end of a run whose next step's arguments no digest can cover."""
+    """Return the end of a run of which some step's filled-in arguments no digest can cover."""
+    what = "A step failed and was not repeated"
+    details: dict[str, Json] = {"completed_steps": list(ending.steps)}
+    if ending.next is not None:
+        what, details["step"] = f"The step {ending.next} did not run", ending.next
     failure = ConnectorRuntimeError(
-        f"The step {ending.next} did not run: its arguments, which an earlier step's output fills "
-        f"in, cannot be put before a person ({why}).",
-        details={"step": ending.next, "completed_steps": list(ending.steps)},
+        f"{what}: arguments that an earlier step's output fills in cannot be put before a person "
+        f"({why}).",
+        details=details,
     ).to_failure()
     return replace(ending, kind="failed", failure=failure)
 

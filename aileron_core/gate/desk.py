@@ -52,7 +52,7 @@ class Desk:
                 raise Conflict("It waits for the vault. Nothing was decided.")
             if held.loaded is None:
                 raise Conflict(
-                    f"The action {held.row.action} is not accepted any more. Nothing ran; deny it, "
+                    f"The action {held.row.action} is not accepted any more. {held.nothing_ran}; deny it, "
                     "or take the action in again and have the agent ask anew."
                 )
             if held.look.status == "fetching" or held.row.digest is None:
@@ -62,7 +62,8 @@ class Desk:
             if self._is_late(held):
                 await self._expire(held)
                 raise Conflict(
-                    "Its deadline has passed. Nothing ran.", details={"outcome": "expired"}
+                    f"Its deadline has passed. {held.nothing_ran}.",
+                    details={"outcome": "expired"},
                 )
             drift, held.drift = held.drift, None
             try:

@@ -9,7 +9,7 @@ from aileron_core import tasks
 from aileron_core.actions.validate import check_arguments
 from aileron_core.approval import rows
 from aileron_core.approval.model import RunRow, args_hash
-from aileron_core.approval.transitions import Event, State
+from aileron_core.approval.transitions import FINAL, Event, State
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
@@ -147,7 +147,8 @@ class Gate:
             raise Conflict(
                 "This idempotency key belongs to another call of this session (another action or "
                 "other arguments). Nothing ran; use a new key.",
-                details={"outcome": str(earlier.state)},
+                # Where a run stands before its end is not told to an agent (DESIGN 3).
+                details={"outcome": str(earlier.state) if earlier.state in FINAL else "open"},
             )
         return known
 

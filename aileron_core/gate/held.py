@@ -96,6 +96,11 @@ class Held:
             return False
         return self.row.progress is None or self.row.progress.asked is None
 
+    @property
+    def nothing_ran(self) -> str:
+        """How a sentence begins that says of a yes that it had no effect."""
+        return "Nothing more ran" if self.row.progress else "Nothing ran"
+
     def halts(self) -> frozenset[str]:
         """Return the steps before which a person has to be asked again (DESIGN 5).
 

@@ -72,12 +72,15 @@ class Journal:
         body: dict[str, Json] = {
             **(extra or {}),
             "state": str(row.state),
+            "action_sha256": row.action_sha256,
             "args_sha256": row.args_sha256,
         }
         if row.approval_id:
             body["approval"] = row.approval_id
         if row.progress:
             body["progress_sha256"] = row.progress.fingerprint
+        if row.expires_at is not None:
+            body["expires_at"] = rfc3339(row.expires_at)
         if row.digest:
             body |= {"digest": row.digest, "words": list(row.words or ())}
         return AuditRecord(

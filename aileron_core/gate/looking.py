@@ -49,7 +49,8 @@ class Lookout:
         """Fetch again on a person's word; what differs is shown, and disarms approve."""
         async with held.turn:
             before, drift = held.look, held.drift
-            if held.row.state is not State.PENDING or before.status == "fetching":
+            # "none": there is nothing to look at, and what a yes covers is known.
+            if held.row.state is not State.PENDING or before.status in ("fetching", "none"):
                 return
             held.look = Look(status="fetching", at=self._clock.now())
             self._journal.tell(held)

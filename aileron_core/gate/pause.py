@@ -99,4 +99,6 @@ class Pause:
             Paused: all calls are held.
         """
         if self.on:
-            raise Paused("All calls were held before it began. Nothing ran; answer again.")
+            raise Paused(
+                "All calls were held before it began. Nothing ran on your yes; answer again."
+            )

@@ -13,7 +13,7 @@ from aileron_core.approval.model import RunRow, args_hash
 from aileron_core.approval.transitions import Event, State
 from aileron_core.audit.link import link
 from aileron_core.canonical import Json
-from aileron_core.clock import Clock
+from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, OutcomeUnknown
 from aileron_core.gate.held import Held, Look, RunBook
 from aileron_core.gate.journal import Journal, Naming
@@ -28,8 +28,8 @@ TOGETHER = 64
 """How many that wait are taken up at once: they share a commit."""
 
 _NOTES = {
-    State.CHECKING: "The console stopped while it looked once more. Nothing ran; answer again.",
-    State.APPROVED: "The console stopped before it began. Nothing ran; answer again.",
+    State.CHECKING: "The console stopped while it looked once more. Nothing ran on your yes; answer again.",
+    State.APPROVED: "The console stopped before it began. Nothing ran on your yes; answer again.",
 }
 _UNKNOWN = (
     "The console stopped while it ran, so it may or may not have happened. It is not repeated; "
@@ -134,6 +134,7 @@ class Recovery:
             summary,
             {"was": str(held.row.state)},
             failure=failure,
+            progress=None,
             ended_at=self.clock.now(),
         )
         self.book.finished(held)
@@ -216,14 +217,17 @@ def _has_record(connection: sqlite3.Connection, row: RunRow) -> bool:
 
 def _says(body: dict[str, Any], row: RunRow) -> bool:
     """Return whether a record's body is about *row* as it stands."""
-    names = ("run", "approval", "session", "action", "state", "args_sha256", "progress_sha256")
-    said = tuple(body.get(name) for name in names)
-    return said == (
-        row.run_id,
-        row.approval_id,
-        row.session_id,
-        row.action,
-        str(row.state),
-        row.args_sha256,
-        row.progress.fingerprint if row.progress else None,
-    )
+    stands: dict[str, object] = {
+        "run": row.run_id,
+        "approval": row.approval_id,
+        "session": row.session_id,
+        "action": row.action,
+        "action_sha256": row.action_sha256,
+        "state": str(row.state),
+        "args_sha256": row.args_sha256,
+        "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
+        "progress_sha256": row.progress.fingerprint if row.progress else None,
+    }
+    if row.args is None and row.progress is None:
+        del stands["progress_sha256"]  # forgotten with the arguments; the record still tells of it
+    return all(body.get(name) == value for name, value in stands.items())

@@ -1,0 +1,398 @@
+"""A run that halted half-way: everything that may come between its first yes and its second."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from core_harness import DRAFT, Core, Mailbox, furnish, run, writes
+
+from aileron_core.audit.read import verify_home
+from aileron_core.canonical import Json
+from aileron_core.control_plane.intents import carry_out
+from aileron_core.control_plane.port import ApprovalView, Pause, Refresh, StopEverything
+from aileron_core.errors import Conflict, Paused
+from aileron_core.server.bodies import result_body
+from aileron_core.settings import Settings
+from aileron_core.storage.home import Home
+from aileron_core.storage.open import open_reader
+from aileron_core.testing import FrozenClock
+from tests.unit.gate.test_halting import FINDS_THEN_SENDS, asked, chain, sent_to, statuses
+
+CHANGES_THEN_SENDS = (
+    ("change", "update_draft", "false", 'id = "${args.draft_id}"\nto = "new@nordlicht.example"'),
+    ("send", "send_draft", "true", 'draft_id = "${args.draft_id}"'),
+)
+"""Nothing depends on an earlier output; the second step may be tried again."""
+
+
+async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
+    """Return the second question of `chain`."""
+    first = await asked(core, "chain", key=key)
+    await core.approve(first)
+    return await core.back(first)
+
+
+async def told(core: Core, view: ApprovalView) -> dict[str, Json]:
+    """Return the body that the agent reads."""
+    return result_body(await core.plane.desk.result(core.session.session_id, view.approval_id, 0))
+
+
+def elsewhere(home: Path, statement: str) -> None:
+    """Run *statement* as another program would."""
+    with closing(sqlite3.connect(Home(home).database, timeout=10)) as connection, connection:
+        connection.execute(statement)
+
+
+def problems(home: Path) -> set[str]:
+    """Return the kinds of what `audit verify` finds."""
+    with closing(open_reader(Home(home).database)) as connection:
+        return {problem.kind for problem in verify_home(connection, home).problems}
+
+
+def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(home: Path) -> None:
+    """DESIGN 5: pending until final, with the ids of the finished steps alone; so after a no."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+            waiting = await told(core, second)
+            assert waiting["status"] == "pending_approval"
+            assert waiting.keys() == {
+                "status", "approval_id", "action", "audit_id", "requested_at", "expires_at",
+                "completed_steps",
+            }  # fmt: skip
+            await core.plane.desk.deny(second.approval_id, "no")
+            over = await told(core, second)
+            assert (over["status"], over["completed_steps"]) == ("denied", ["find"])
+            assert sent_to(second, "send")["draft_id"] not in str(over)
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert mailbox.state()["sent"] == []
+    assert problems(home) == set()
+
+
+def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run(
+    home: Path,
+) -> None:
+    """An agent that reads "nothing ran" would do the first steps once more."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+            file = home / "actions" / "chain.md"
+            file.write_text(file.read_text() + "\nchanged\n")
+            await core.approve(second)
+            over = await core.ended(second)
+            assert over.state == "failed"
+            assert over.outcome.startswith("Nothing more ran")
+            row = await core.plane.desk.result(core.session.session_id, over.approval_id, 0)
+            assert row.failure is not None
+            assert row.failure.class_ == "conflict"
+            assert row.failure.details["completed_steps"] == ["find"]
+            assert "Nothing ran" not in row.failure.message
+            assert row.progress is None
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert mailbox.state()["sent"] == []
+    assert problems(home) == set()
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
+    home: Path, restored: bool
+) -> None:
+    """DESIGN 3: the second question is about the bytes of the first."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    file = home / "actions" / "chain.md"
+    text = file.read_text()
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+        file.write_text(text + "\nchanged\n")
+        async with Core.open(home, mailbox, accept=False) as core:
+            (view,) = (await core.plane.snapshot()).approvals
+            with pytest.raises(Conflict, match="not accepted any more"):
+                await core.plane.desk.approve(view.approval_id, second.digest)
+        if restored:
+            file.write_text(text)
+            async with Core.open(home, mailbox, accept=False) as core:
+                (view,) = (await core.plane.snapshot()).approvals
+                assert statuses(view) == {"find": "done", "send": "asked"}
+                with pytest.raises(Conflict, match="changed while you answered"):
+                    await core.plane.desk.approve(view.approval_id, second.digest)
+                await core.approve(view)
+                assert (await core.ended(view)).state == "completed"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert len(mailbox.state()["sent"]) == restored
+        assert writes(mailbox).count("GET drafts") == 1
+    assert problems(home) == set()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE runs SET expires_at = NULL",
+        "UPDATE runs SET expires_at = expires_at + 86400",
+        "UPDATE runs SET action_sha256 = 'of another file'",
+        "UPDATE runs SET progress = NULL",
+        "UPDATE runs SET progress = replace(progress, 'find', 'send')",
+        "UPDATE runs SET state = 'approved'",
+        "UPDATE runs SET state = 'executing'",
+    ],
+)
+@pytest.mark.parametrize("down", [True, False], ids=["while it was down", "while it was up"])
+def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, down: bool) -> None:
+    """DESIGN 3: down, it is not shown for a decision; up, the yes ends it as a conflict."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+            if not down:
+                elsewhere(home, edit)
+                await core.approve(second)
+                over = await core.ended(second)
+                assert over.state == "failed"
+                assert "another program" in over.outcome
+                return
+        elsewhere(home, edit)
+        async with Core.open(home, mailbox) as core:
+            assert (await core.plane.snapshot()).approvals == ()
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_audit_names_edited_progress(home: Path, gone: bool) -> None:
+    """A run whose row says that other steps ran than its record does is an orphan."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            await halted(core)
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+    assert problems(home) == set()
+    value = "NULL" if gone else "replace(progress, 'find', 'send')"
+    elsewhere(home, f"UPDATE runs SET progress = {value}")
+    assert problems(home) == {"orphan"}
+
+
+def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(home: Path) -> None:
+    """WIRE "Defaults": after 30 days outputs go with the arguments; the row stays accounted for."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    clock = FrozenClock()
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox, clock=clock) as core:
+            second = await halted(core)
+            secret = sent_to(second, "send")["draft_id"]
+            await core.plane.desk.deny(second.approval_id, "no")
+            assert secret in (Home(home).database.parent / "aileron.db-wal").read_bytes().decode(
+                errors="replace"
+            )
+        clock.advance(31 * 86400)
+        async with Core.open(home, mailbox, clock=clock) as core:
+            await core.until(
+                lambda: all(held.row.args is None for held in core.plane.desk.book) or None
+            )
+        async with Core.open(home, mailbox, clock=clock) as core:
+            (held,) = core.plane.desk.book
+            assert (held.row.state, held.row.args, held.row.progress) == ("denied", None, None)
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+    with closing(sqlite3.connect(Home(home).database)) as connection:
+        assert connection.execute("SELECT args, progress, output FROM runs").fetchall() == [
+            (None, None, None)
+        ]
+    assert problems(home) == set()
+
+
+def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> None:
+    """There is no preview of the second question: nothing is fetched, so nothing says it was."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+            before, requests = len(await core.records()), len(writes(mailbox))
+            await carry_out(core.plane, Refresh(approval_id=second.approval_id))
+            assert len(await core.records()) == before
+            assert len(writes(mailbox)) == requests
+            assert core.views(second.approval_id)[-1].version == second.version
+            await core.approve(second)
+            assert (await core.ended(second)).state == "completed"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+
+
+def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(home: Path) -> None:
+    """T6: before its end a run reads open, whichever way an agent asks."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        states: list[object] = []
+
+        async def probe(core: Core) -> None:
+            with pytest.raises(Conflict) as caught:
+                await core.call("chain", {"draft_id": "r-1"}, key="k")
+            states.append(caught.value.details["outcome"])
+
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain", key="k")
+            await probe(core)
+            mailbox.control(delay_seconds={"get": 0.3})
+            await core.approve(first)
+            await probe(core)
+            second = await core.back(first)
+            await probe(core)
+            again = await core.call("chain", {"draft_id": DRAFT}, key="k")
+            assert (again.attached, again.row.approval_id) == (True, second.approval_id)
+            await core.approve(core.views(second.approval_id)[-1])
+            await core.ended(second)
+            await probe(core)
+        assert states == ["open", "open", "open", "completed"]
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert len(mailbox.state()["sent"]) == 1
+
+
+def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Path) -> None:
+    """WIRE: the same session, action and arguments while it is open; nothing runs twice."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+            again = await core.call("chain", {"draft_id": DRAFT})
+            assert (again.attached, again.row.approval_id) == (True, second.approval_id)
+            now = core.views(second.approval_id)[-1]
+            assert (now.version, now.digest, now.times_asked) == (second.version, second.digest, 2)
+            await core.approve(second)
+            with pytest.raises(Conflict, match="already"):
+                await core.approve(second)  # a second console is a second yes
+            assert (await core.ended(second)).state == "completed"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert len(mailbox.state()["sent"]) == 1
+        assert writes(mailbox).count("GET drafts") == 1
+
+
+def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_the_start(
+    home: Path,
+) -> None:
+    """WIRE: the withdrawal's answer is its end; what ran is in it."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+            row = await core.plane.desk.withdraw(core.session.session_id, second.approval_id, "")
+            assert result_body(row)["completed_steps"] == ["find"]
+            with pytest.raises(Conflict):
+                await core.approve(second)
+            anew = await asked(core, "chain")
+            assert anew.approval_id != second.approval_id
+            assert statuses(anew) == {"find": "fixed", "send": "running"}
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert mailbox.state()["sent"] == []
+
+
+def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> None:
+    """C4: no yes is taken while calls are held; a stop denies the second question."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            second = await halted(core)
+            await carry_out(core.plane, Pause(on=True))
+            with pytest.raises(Paused):
+                await core.approve(second)
+            await carry_out(core.plane, Pause(on=False))
+            await carry_out(core.plane, StopEverything())
+            over = await core.ended(second)
+            assert (over.state, over.reason) == ("denied", "A person stopped everything.")
+            row = await core.plane.desk.result(core.session.session_id, second.approval_id, 0)
+            assert result_body(row)["completed_steps"] == ["find"]
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_own(
+    home: Path, answer: str
+) -> None:
+    """DESIGN 5: the recheck before a retry differs; a person sees which steps had run."""
+    furnish(home, chain=chain("chain", *CHANGES_THEN_SENDS))
+    clock = FrozenClock()
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(
+            home, mailbox, clock=clock, settings=Settings(expires_seconds=60)
+        ) as core:
+            first = await asked(core, "chain")
+            assert first.steps == ()
+            mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+            clock.advance(59)
+            await core.approve(first)
+            again = await core.back(first)
+            assert statuses(again) == {"change": "done", "send": "fixed"}
+            assert "What had run stays done" in again.note
+            assert again.drift is not None
+            assert again.expires_at == clock.now() + 60
+            if answer == "no":
+                await core.plane.desk.deny(again.approval_id, "")
+                assert (await told(core, again))["completed_steps"] == ["change"]
+                return
+            await core.approve(again)
+            assert (await core.ended(again)).state == "completed"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert sum(each.startswith("PUT") for each in writes(mailbox)) == 1
+        assert len(mailbox.state()["sent"]) == (answer == "yes")
+    assert problems(home) == set()
+
+
+def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None:
+    """WIRE: retries are in the wall time; a no after a try is not a no before anything."""
+    furnish(home, chain=chain("chain", CHANGES_THEN_SENDS[1]))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+            await core.approve(first)
+            await core.view(first.approval_id, lambda v: v.state == "executing")
+            mailbox.control(change={"id": DRAFT, "to": "eve@example.com"})
+            again = await core.back(first)
+            held = core.plane.desk.book.approval(again.approval_id)
+            assert held is not None
+            assert held.row.progress is not None
+            assert held.row.progress.spent >= 1.0
+            await core.plane.desk.deny(again.approval_id, "")
+            assert (await told(core, again))["completed_steps"] == []
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert mailbox.state()["sent"] == []
+    assert problems(home) == set()
