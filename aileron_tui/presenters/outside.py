@@ -1,5 +1,7 @@
 """Text from outside as pieces: the one door between hostile text and a line on screen."""
 
+from functools import lru_cache
+
 from aileron_core.text import Rendered, Span, inline, render
 from aileron_tui.presenters.lines import Line, Piece, Role
 
@@ -11,6 +13,12 @@ BRIEF = 600
 
 def outside(text: str, role: Role = "text") -> Line:
     """Return *text* on one line, its marks in the role `mark`; line breaks are marks as well."""
+    return _short(text, role) if len(text) <= BRIEF else _pieces(inline(text).lines[0], role)
+
+
+@lru_cache(maxsize=2048)
+def _short(text: str, role: Role) -> Line:
+    """Return what `outside` does; names and gists are drawn again with every key and every second."""
     return _pieces(inline(text).lines[0], role)
 
 

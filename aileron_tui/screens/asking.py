@@ -39,7 +39,7 @@ class AskingScreen(DecidingScreen):
 
     def draw_foot(self) -> None:
         """Draw the voice and the keys, or the question and its keys."""
-        if not self.query("#keys"):
+        if not self.stands:
             return  # a timer's last call, while the application ends
         width, now, model = self.size.width, self.situation, self.model
         keys = chrome.footer_line(now.context, now, width)

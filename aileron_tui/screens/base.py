@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
+from textual.css.query import NoMatches
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
@@ -50,6 +51,15 @@ class ConsoleScreen(Screen[None]):
         self._bindings = model.registry.bindings_for(*self.CONTEXTS)
         self.clock = clock
         self.submit = submit
+
+    @property
+    def stands(self) -> bool:
+        """Whether its widgets are there: on the way out a page outlives them by a moment."""
+        try:
+            self.query_one("#keys", Lines)
+        except NoMatches:
+            return False
+        return True
 
     @property
     def situation(self) -> Situation:

@@ -98,7 +98,7 @@ class DecidingScreen(ConsoleScreen):
         subject = self.model.subject if self.model.document_shown else None
         if subject is not None and self.model.laid_out != subject.version:
             return  # shown only now, its size not known yet: its lines come with the next drawing
-        if not self.query("#keys") or not self.is_current or token != self.model.token:
+        if not self.stands or not self.is_current or token != self.model.token:
             return
         self.model.arming.drawn(token, at)
         view = (token, *self.query_one("#document", Document).in_view)
@@ -121,7 +121,7 @@ class DecidingScreen(ConsoleScreen):
             self._waker = self.set_timer(max(min(waits), SETTLE_AGAIN_SECONDS), self._look)
 
     def _look(self) -> None:
-        if not self.query("#keys"):
+        if not self.stands:
             return
         at = self.clock.monotonic()
         token, first, last = self._in_view
