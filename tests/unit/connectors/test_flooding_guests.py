@@ -211,8 +211,9 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
     threads, files, memory = threading.active_count(), open_files(), resident()
     round_of_calls()
     gc.collect()
-    assert threading.active_count() == threads
-    assert open_files() == files
+    # Not equal: a thread or socket of an earlier test's service may end meanwhile.
+    assert threading.active_count() <= threads
+    assert open_files() <= files
     assert resident() - memory < 32 * MIB
 
 
