@@ -1,11 +1,13 @@
 """A console without a screen: the real core and server, a person on stdin, a failpoint that kills.
 
 Each line of stdin is one intent, each line of stdout a fact. `--failpoint NAME` stops the process
-with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>").
+with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>"), the second
+time for "NAME#2".
 `--restart-grace` shortens WIRE.md's 30 seconds, which are the default.
 """
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -46,6 +48,7 @@ def show(view: ApprovalView) -> None:
             "outcome": view.outcome,
             "requester_gone": view.requester_gone,
             "times_asked": view.times_asked,
+            "steps": {step.step_id: step.status for step in view.steps},
         }
     )
 
@@ -77,8 +80,11 @@ def main() -> None:
     parser.add_argument("--restart-grace", type=float, default=book.RESTART_GRACE)
     options = parser.parse_args()
 
+    failpoint, _, times = (options.failpoint or "").partition("#")
+    passes = itertools.count(1)
+
     def fail(name: str) -> None:
-        if name == options.failpoint:
+        if name == failpoint and next(passes) == int(times or 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
     book.RESTART_GRACE = options.restart_grace  # type: ignore[misc]
