@@ -64,11 +64,11 @@ ACTIONS: tuple[Action, ...] = (
     # Reading
     Action(
         id="read_on", moves=True, keys=("space",), label="read on", rank=0,
-        help="read on: one pane less two lines", contexts=VIEW_CONTEXTS,
+        help="read on: one pane less two lines", contexts=_MOVE,
     ),
     Action(
         id="read_back", moves=True, keys=("b", "shift+space"), label="read back",
-        help="read back", contexts=VIEW_CONTEXTS,
+        help="read back", contexts=_MOVE,
     ),
     Action(
         id="line_down", moves=True, keys=("J",), label="scroll", beside="line_up",
@@ -80,7 +80,7 @@ ACTIONS: tuple[Action, ...] = (
     # Deciding
     Action(
         id="go_on", keys=("P",), label="let calls go on", decides=True, rank=8,
-        help="let the calls that are held go on", contexts=VIEW_CONTEXTS,
+        help="let the calls that are held go on", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     Action(
         id="approve", keys=("a",), label="approve", decides=True, rank=10,
@@ -139,7 +139,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
     Action(
-        id="filter", keys=("slash",), label="filter", asks=True, rank=60,
+        id="filter", keys=("slash",), label="filter", rank=60,
         help="filter: words, agent: action: state: age:", contexts=VIEW_CONTEXTS,
     ),
     Action(
@@ -147,6 +147,18 @@ ACTIONS: tuple[Action, ...] = (
         help="back; leaves everything waiting", contexts=VIEW_CONTEXTS, fixed=True,
     ),
     # What can be done with what one reads
+    Action(
+        id="copy", keys=("y",), label="copy", rank=62,
+        help="copy a field as it is drawn; again: the next one", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="pager", keys=("p",), label="page", rank=63,
+        help="read the longest field in view in $PAGER", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="open_review", keys=("O",), label="open in the browser", rank=64,
+        help="open the page of this call in the browser", contexts=("waiting",),
+    ),
     # Everywhere
     Action(
         id="view_waiting", keys=("1",), label="waiting", rank=80,
@@ -170,11 +182,15 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         id="pause", keys=("P",), label="pause", rank=66,
-        help="hold all calls until you let them go on", contexts=VIEW_CONTEXTS, fixed=True,
+        help="hold all calls until you let them go on", contexts=VIEW_CONTEXTS,
     ),
     Action(
         id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
         help="deny all, end every session, stop every run; asks once", contexts=VIEW_CONTEXTS,
+    ),
+    Action(
+        id="palette", keys=("colon", "ctrl+p"), label="commands", rank=70,
+        help="every command by name (also ctrl+p)", contexts=VIEW_CONTEXTS,
     ),
     Action(
         id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", rank=90,
@@ -216,6 +232,22 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         id="filter_leave", keys=("escape",), label="show all", rank=1, fixed=True,
         contexts=("filter",),
+    ),
+    Action(
+        id="palette_enter", keys=("enter",), label="do it", rank=0, fixed=True,
+        contexts=("palette",),
+    ),
+    Action(
+        id="palette_down", moves=True, keys=("down",), label="choose", beside="palette_up", rank=1,
+        fixed=True, contexts=("palette",),
+    ),
+    Action(
+        id="palette_up", moves=True, keys=("up",), label="choose above", fixed=True,
+        contexts=("palette",),
+    ),
+    Action(
+        id="palette_leave", keys=("escape",), label="back", rank=2, fixed=True,
+        contexts=("palette",),
     ),
     Action(
         id="close", keys=("escape", "q", "question_mark"), label="close", rank=0, fixed=True,

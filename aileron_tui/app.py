@@ -11,7 +11,6 @@ from typing import ClassVar
 from rich.console import RenderableType
 from rich.text import Text
 from textual import events
-from textual.app import App
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.message import Message
@@ -24,6 +23,7 @@ from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
 from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.faults import fault_place
+from aileron_tui.lending import LendingApp
 from aileron_tui.messages import CoreFact, FactsCame, Failed, Painted, SettleDue, Wanted
 from aileron_tui.notifying import Attention, Notifier
 from aileron_tui.presenters import wording
@@ -39,6 +39,8 @@ from aileron_tui.screens.audit import AuditScreen
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.library import LibraryScreen
+from aileron_tui.screens.lock import LockScreen
+from aileron_tui.screens.palette import PaletteScreen
 from aileron_tui.screens.sessions import SessionsScreen
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.styles.colourless import Colourless
@@ -70,7 +72,7 @@ _PAGES: Mapping[View, type[AskingScreen]] = {
 _VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _PAGES}
 
 
-class AileronApp(App[int], inherit_bindings=False):
+class AileronApp(LendingApp, inherit_bindings=False):
     """Shows what the core says and hands over what the person presses. It holds no decision."""
 
     CSS_PATH = "styles/app.tcss"
@@ -90,11 +92,13 @@ class AileronApp(App[int], inherit_bindings=False):
         environment: Mapping[str, str] = os.environ,
         registry: Registry = DEFAULT,
         start_view: View = "waiting",
+        lock_seconds: float = 0.0,
         first_frame: Callable[[], object] | None = None,
     ) -> None:
         """Hold *port*; *first_frame* is called once, after the first page was drawn.
 
-        *environment* says what terminal this is.
+        *environment* says what terminal this is. After *lock_seconds* without a key the items are
+        hidden; 0: never.
         """
         super().__init__(
             driver_class=ConsoleDriver, ansi_color=True if start_theme == PLAIN else None
@@ -106,6 +110,9 @@ class AileronApp(App[int], inherit_bindings=False):
         self._arm_seconds = arm_seconds
         self._start_theme = start_theme
         self._first_frame = first_frame
+        self.environment = environment
+        self._lock_seconds = lock_seconds
+        self._touched_at = self._clock.monotonic()
         self._keys = registry
         self._start_view: View = start_view
         self._deciding = registry.keys_that_decide()
@@ -174,7 +181,7 @@ class AileronApp(App[int], inherit_bindings=False):
         self.push_screen(self._pages[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
-        self.theme_changed_signal.subscribe(self, lambda _: self._looks_changed())
+        self.theme_changed_signal.subscribe(self, lambda _: self.looks_changed())
         self.set_interval(1.0, self._tick)
         self._show_title()
 
@@ -259,6 +266,7 @@ class AileronApp(App[int], inherit_bindings=False):
     def _tick(self) -> None:
         if self._model is not None:
             self._model.tick(self._clock.now(), self._clock.monotonic())
+            self._lock_if_idle(self._model)
             self._redraw()
 
     def _redraw(self) -> None:
@@ -266,7 +274,9 @@ class AileronApp(App[int], inherit_bindings=False):
         self._redraw_due, self._drawn_at = False, self._clock.monotonic()
         for screen in self.screen_stack:
             # On the way out a page outlives its widgets by a moment.
-            if isinstance(screen, ConsoleScreen) and screen.is_mounted and screen.query("#keys"):
+            if (
+                isinstance(screen, ConsoleScreen) and screen.is_mounted and screen.query("#keys")
+            ) or (isinstance(screen, LockScreen) and screen.is_mounted):
                 screen.redraw()
         self._show_title()
 
@@ -302,7 +312,12 @@ class AileronApp(App[int], inherit_bindings=False):
             await super().on_event(event)
 
     async def _on_first_key(self, event: events.Key, model: Model) -> None:
-        at = self._pressed_at(event)
+        at = self._touched_at = self._pressed_at(event)
+        if isinstance(self.screen, LockScreen):
+            model.key_begins(at, decides=False, moves=False)
+            model.key_ends()
+            self._unlock(model)
+            return
         if event.key not in self._keys.action("quit").keys:
             self._quit_asked = False
         decides = event.key in self._deciding
@@ -324,6 +339,8 @@ class AileronApp(App[int], inherit_bindings=False):
         if self._model is None:
             return
         at = self._pressed_at(message)
+        if message.kind != "reply" and not isinstance(self.screen, LockScreen):
+            self._touched_at = at
         if message.kind == "burst":
             self._model.burst(at)
         elif message.kind == "mouse":
@@ -365,10 +382,40 @@ class AileronApp(App[int], inherit_bindings=False):
         match message.action:
             case "help":
                 self.action_help()
+            case "palette":
+                self._show_palette()
             case _:
                 await self.action_quit()
 
+    # The lock
+
+    def _lock_if_idle(self, model: Model) -> None:
+        """Hide the items once nobody has touched the console for as long as the person set."""
+        idle = self._clock.monotonic() - self._touched_at
+        if not self._lock_seconds or idle < self._lock_seconds:
+            return
+        if not isinstance(self.screen, LockScreen):
+            model.arming.changed()
+            model.take_back()
+            self.push_screen(LockScreen(model))
+
+    def _unlock(self, model: Model) -> None:
+        """Show the items again; the key that did so did nothing else."""
+        model.arming.changed()
+        self.pop_screen()
+
     # What stands on screen
+
+    @property
+    def address(self) -> str:
+        """The console's own address, as far as it has one."""
+        return self._model.snapshot.url if self._model is not None else ""
+
+    def say(self, told: str) -> None:
+        """Let the voice report *told*, our own words."""
+        if self._model is not None:
+            self._model.say(told, self._clock.monotonic())
+            self._redraw()
 
     def on_painted(self, message: Painted) -> None:
         """Tell the page once the terminal has got as far."""
@@ -383,8 +430,8 @@ class AileronApp(App[int], inherit_bindings=False):
         if isinstance(self._driver, ConsoleDriver):
             self._driver.answered(event.x, event.y)
 
-    def _looks_changed(self) -> None:
-        """Another theme: the same words stand there anew."""
+    def looks_changed(self) -> None:
+        """The same words stand there anew, in another theme or after something else stood there."""
         if self._model is not None:
             self._model.arming.changed()
             self._redraw()
@@ -407,7 +454,28 @@ class AileronApp(App[int], inherit_bindings=False):
         """Show the keys of this page; decide keys rest anew afterwards."""
         if self._model is not None:
             self._model.arming.changed()
-            self.push_screen(HelpScreen(self._keys, self._model.view), self._after_help)
+            self.push_screen(
+                HelpScreen(self._keys, self._model.view, self._arm_seconds), self._after_help
+            )
+
+    def _show_palette(self) -> None:
+        """Show every command by name; decide keys rest anew afterwards."""
+        model = self._model
+        if model is not None:
+            now = model.situation(self._clock.now(), self._clock.monotonic())
+            model.open_panel("palette")
+            model.arming.changed()
+            self.push_screen(PaletteScreen(self._keys, now), self._after_palette)
+
+    async def _after_palette(self, action: str | None) -> None:
+        model = self._model
+        if model is None:
+            return
+        model.close_panel()
+        model.arming.changed()
+        self._redraw()
+        if action:
+            await self._pages[model.view].run_action(action)
 
     def _after_help(self, _: None) -> None:
         if self._model is not None:

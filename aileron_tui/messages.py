@@ -8,10 +8,13 @@ from textual.message import Message
 from aileron_core.control_plane.port import Fact
 
 __all__ = [
+    "CopyWanted",
     "CoreFact",
     "DocumentScrolled",
     "FactsCame",
     "Failed",
+    "OpenWanted",
+    "PageWanted",
     "Painted",
     "Relaid",
     "RowClicked",
@@ -70,3 +73,25 @@ class Failed(Message):
 
 class SettleDue(Message):
     """A press may have had its silence. It goes by the application's queue, behind every key."""
+
+
+@dataclass
+class CopyWanted(Message):
+    """A text, as it is drawn, is to go to the clipboard."""
+
+    text: str
+
+
+@dataclass
+class PageWanted(Message):
+    """A text, as it is drawn, is to be read in the pager; *name* is ours, or empty."""
+
+    text: str
+    name: str
+
+
+@dataclass
+class OpenWanted(Message):
+    """The page of an approval is to be opened in the browser."""
+
+    approval_id: str

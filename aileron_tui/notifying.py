@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from aileron_core.clock import Clock
 from aileron_core.settings import NotifySettings
+from aileron_tui.multiplexer import through
 from aileron_tui.presenters.wording import notices
 
 __all__ = [
@@ -49,18 +50,9 @@ def terminal_notifies(environment: Mapping[str, str]) -> bool:
 
 
 def osc9(text: str, environment: Mapping[str, str]) -> str:
-    """Return the sequence that shows *text* as a notification, wrapped for tmux and screen.
-
-    tmux hands it on where `allow-passthrough` is on, and drops it otherwise.
-    """
+    """Return the sequence that shows *text* as a notification, wrapped for tmux and screen."""
     kept = "".join(char for char in text if char.isprintable())
-    sequence = f"\x1b]9;{kept}\x07"
-    if environment.get("TMUX"):
-        doubled = sequence.replace("\x1b", "\x1b\x1b")
-        return f"\x1bPtmux;{doubled}\x1b\\"
-    if environment.get("STY"):
-        return f"\x1bP{sequence}\x1b\\"
-    return sequence
+    return through(f"\x1b]9;{kept}\x07", environment)
 
 
 @dataclass(frozen=True, slots=True)

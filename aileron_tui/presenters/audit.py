@@ -275,14 +275,12 @@ class AuditTable(Table):
         record = self.current
         if record is None:
             return ()
-        made = [
-            heading(views.WHAT, (Piece(views.WHAT_REMARK, "muted"),)),
-            value("Summary", outside(record.summary), "record"),
-        ]
+        made = [heading(views.WHAT, (Piece(views.WHAT_REMARK, "muted"),))]
         whole = self._whole if self._whole is not None and self._whole.seq == record.seq else None
         if whole is None:
-            return (*made, value("", (Piece(views.READING, "muted"),), "record"))
-        for name, text in _entries(whole.body):
+            told = value("Summary", outside(record.summary), "record")
+            return (*made, told, value("", (Piece(views.READING, "muted"),), "record"))
+        for name, text in _entries(whole.body) or [("summary", record.summary)]:
             made.append(value(outside(name, "muted"), outside(text), "record"))
         made += [
             blank(),

@@ -182,10 +182,17 @@ def _key(each: Action, state: Availability, now: Situation) -> Line:
     return (Piece(face, "strong"), Piece(f" {label}{dots}", "muted"))
 
 
-def panel_question(question: str, remark: str, width: int) -> Line:
-    """Return the question of a panel, and beside it what it leads to."""
-    told = line(" ", Piece(question, "strong"), Piece(f"  {remark}" if remark else "", "muted"))
-    return cut(told, width - 1)
+def panel_question(
+    question: str, remark: str, width: int, role: Role = "muted"
+) -> tuple[Line, ...]:
+    """Return the question of a panel, and beside it or below what is to be known of it."""
+    asked, told = line(" ", Piece(question, "strong")), line("  ", Piece(remark, role))
+    if not remark:
+        return (cut(asked, width - 1),)
+    if cells(asked) + cells(told) < width:
+        return (line(*asked, *told),)
+    rows = wrap((Piece(remark, role),), width - 2)
+    return (cut(asked, width - 1), *((Piece(" "), *each.pieces) for each in rows))
 
 
 def empty_lines(

@@ -148,7 +148,6 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             made += _action_blocks(item)
         made += _list("Hosts", item.hosts)
         made.append(value("Digest", outside(item.digest)))
-        made.append(value("State", _state(item)))
         if item.why:
             for number, pieces in enumerate(block(rendered(item.why, unfold=unfold), "attn")):
                 made.append(value("Why" if number == 0 else "", pieces))
@@ -221,9 +220,9 @@ def _none() -> Line:
 
 def _action_blocks(item: LibraryItemView) -> list[Block]:
     runs = f"{item.connector}.{item.op}" if item.op else item.connector
-    gated = views.NOT_KNOWN if item.gated is None else (views.ASKS if item.gated else "")
+    gated = views.NOT_KNOWN if item.gated is None else (views.YES if item.gated else views.NO)
     return [
-        value("Asks", (Piece(gated),) if gated else (Piece(wording.THEN_FREE, "attn"),)),
+        value("Gated", (Piece(gated, "text" if item.gated is not False else "attn"),)),
         value("Effect", (Piece(_effect(item) or wording.NONE, "strong"),)),
         value("Runs", outside(runs, "strong") if runs else _none()),
         value("Preview", outside(item.preview) if item.preview else _none()),

@@ -242,8 +242,8 @@ class Model:
 
     @property
     def filtered(self) -> bool:
-        """Rows of the present list are left out."""
-        return bool(self.parsed.query)
+        """There is a filter on the present list, understood or not."""
+        return bool(self.parsed.text.strip())
 
     @property
     def parsed(self) -> Parsed:

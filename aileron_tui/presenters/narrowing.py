@@ -18,6 +18,8 @@ def none_match(parsed: Parsed, matching: int, total: int) -> Line:
 
 def filter_told(parsed: Parsed, matching: int, total: int) -> Line:
     """Return what a filter lets through; nothing without one."""
+    if parsed.problems:
+        return line(Piece(parsed.problems[0], "attn"), Piece(filters.SHOW_ALL, "muted"))
     if not parsed.query:
         return ()
     if not matching:

@@ -106,7 +106,9 @@ class SessionsTable(KeyedTable[SessionView]):
         item = self.current
         if item is None:
             return ()
-        first = line(" ", *_agent(item, "strong"), "  ", *_link(item), "  ", *_contained(item))
+        # A word of ours first: a name must not begin a line of the head, where headings stand.
+        name = line(Piece("agent ", "muted"), *_agent(item, "strong"))
+        first = line(" ", *name, "  ", *_link(item), "  ", *_contained(item))
         since = Piece(f"{age(now - item.opened_at)} ago", "muted")
         label = line(Piece(" · session ", "muted"), *outside(item.label, "muted"))
         second = line(" ", Piece("opened ", "muted"), since, *(label if item.label else ()))
@@ -152,6 +154,13 @@ def _contained(item: SessionView, *, short: bool = False) -> Line:
     return (Piece(f"▲ {views.NO if short else wording.NOT_CONTAINED}", "attn"),)
 
 
+def _held(item: SessionView) -> Line:
+    """Return whether something contains it, in the words of its consequence."""
+    if item.contained:
+        return (Piece(around.CONTAINED, "strong"),)
+    return (Piece(f"▲ {around.NOT_CONTAINED}", "attn"),)
+
+
 def _count(number: int) -> Line:
     return (Piece(str(number), "strong" if number else "muted"),)
 
@@ -160,11 +169,11 @@ def _seen(item: SessionView) -> list[Block]:
     process = item.process
     if process is None:
         told = heading(views.SEEN, (Piece(views.SEEN_NOTHING, "muted"),))
-        return [told, value("Contained", _contained(item))]
-    made = [heading(views.SEEN, (Piece(around.BY_KERNEL, "muted"),))]
+        return [told, value("Contained", _held(item))]
+    made = [heading(views.SEEN, (Piece(views.SEEN_REMARK, "muted"),))]
     made.append(value("Process", process_chain(process)))
     made += _process_blocks(process)
-    made.append(value("Contained", _contained(item)))
+    made.append(value("Contained", _held(item)))
     return made
 
 

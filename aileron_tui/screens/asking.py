@@ -6,7 +6,7 @@ from textual.widgets import Input
 
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.document import session_name
-from aileron_tui.presenters.lines import Line, Piece, line
+from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.narrowing import none_match
 from aileron_tui.presenters.situation import Panel
 from aileron_tui.presenters.voice import voice
@@ -31,7 +31,7 @@ class AskingScreen(DecidingScreen):
             yield Lines(id="voice")
             yield Lines(id="keys")
             with Vertical(id="panel"):
-                yield Lines(id="question")
+                yield Lines(id="question", grows=True)
                 yield Reason(id="reason", placeholder=wording.REASON_PLACEHOLDER)
                 yield Lines(id="panelkeys")
 
@@ -44,7 +44,7 @@ class AskingScreen(DecidingScreen):
         width, now, model = self.size.width, self.situation, self.model
         keys = chrome.footer_line(now.context, now, width)
         if model.panel not in ("none", "palette"):
-            self.query_one("#question", Lines).show(self._question())
+            self.query_one("#question", Lines).show(*self._question())
             self.query_one("#panelkeys", Lines).show(keys)
             return
         item = model.queue.current if model.view == "waiting" else None
@@ -64,7 +64,7 @@ class AskingScreen(DecidingScreen):
         self.set_class(panel not in ("none", "palette"), "-panel")
         self.set_class(panel in _WITH_FIELD, "-field")
 
-    def _question(self) -> Line:
+    def _question(self) -> tuple[Line, ...]:
         model, width = self.model, self.size.width
         match model.panel:
             case "stop":
@@ -81,10 +81,10 @@ class AskingScreen(DecidingScreen):
             case _:
                 return chrome.panel_question(self.deny_question(), "", width)
 
-    def _filter_question(self, width: int) -> Line:
+    def _filter_question(self, width: int) -> tuple[Line, ...]:
         model = self.model
         if model.parsed.problems:
-            return line(" ", Piece(model.parsed.problems[0], "attn"))
+            return chrome.panel_question(filters.QUESTION, model.parsed.problems[0], width, "attn")
         told = filters.counted(*model.counts) if model.filtered else ""
         return chrome.panel_question(filters.QUESTION, told, width)
 

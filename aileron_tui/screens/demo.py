@@ -1,12 +1,22 @@
 """One screen on fixtures: `python -m aileron_tui.screens.waiting` and its neighbours."""
 
 from aileron_tui.app import AileronApp
+from aileron_tui.messages import Wanted
 from aileron_tui.presenters.situation import View
 from aileron_tui.screens.fixture_port import FixturePort
 
 __all__ = ["show"]
 
 
-def show(view: View) -> int:
-    """Show *view* on fixtures until the person quits; return the exit code."""
-    return AileronApp(FixturePort(), start_view=view).run_to_end()
+def show(view: View, *, first_key: str = "", lock_seconds: float = 0.0) -> int:
+    """Show *view* on fixtures until the person quits; return the exit code.
+
+    *first_key*: what is asked for at once, as by its key. *lock_seconds*: `AileronApp`'s.
+    """
+
+    def begin() -> None:
+        if first_key:
+            app.post_message(Wanted(first_key))
+
+    app = AileronApp(FixturePort(), start_view=view, lock_seconds=lock_seconds, first_frame=begin)
+    return app.run_to_end()

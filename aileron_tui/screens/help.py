@@ -1,51 +1,145 @@
-"""Help: the keys from the registry, and what the signs mean. The only modal."""
+"""The keys of a page, beside it: from the registry, with what the signs mean.
+
+`python -m aileron_tui.screens.help` shows it on fixtures.
+"""
+
+from collections.abc import Iterator
 
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
 from aileron_tui.actions import Context, Registry
+from aileron_tui.messages import Relaid
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.lines import Line, Piece, line
+from aileron_tui.presenters.blocks import Layout
+from aileron_tui.presenters.lines import Line, Piece, line, spread, wrap
+from aileron_tui.presenters.wording import keys
+from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.linework import Lines
 
 __all__ = ["HelpScreen", "help_lines"]
 
+FACE = 12
+"""Cells of the column of keys."""
+EDGES = 4
+"""Blank cells at both sides, and the track that says how much is in sight."""
 
-SIGNS_FROM = 31
-"""From this height on the signs stand below the keys; a key must never be the one left out."""
 
+def help_lines(
+    registry: Registry, context: Context, width: int, rest: float = 0.4
+) -> tuple[Line, ...]:
+    """Return every key of *context* that has a text, then the signs, in *width* cells.
 
-def help_lines(registry: Registry, context: Context, height: int) -> tuple[Line, ...]:
-    """Return the page: every key of *context* that has a text, then the signs where they fit."""
-    rows: list[Line] = [(Piece(wording.HELP_TITLE, "fact"),)]
-    for each in registry.here(context):
-        if each.help:
-            decides: Line = (Piece("  decides", "attn"),) if each.decides else ()
-            rows.append(line(Piece(f"{registry.faces(each):<11}", "strong"), each.help, *decides))
-    if height >= SIGNS_FROM:
-        rows += [(), (Piece(wording.HELP_SIGNS, "fact"),)]
-        rows += [line(Piece(f"{glyph:<11}", "strong"), text) for glyph, text in wording.HELP_GLYPHS]
-    rows += [(), *((Piece(text, "muted"),) for text in wording.HELP_REST)]
+    *rest*: the seconds that item and hand rest before a key decides.
+    """
+    rows: list[Line] = [(Piece(keys.HELP, "fact"),)]
+    for face, told in _keys(registry, context):
+        rows += _row(face, told, width)
+    rows.append(())
+    for text in keys.help_rest(rest):
+        rows += _row("", (Piece(text, "muted"),), width, indent=0)
+    rows += [(), (Piece(wording.HELP_SIGNS, "fact"),)]
+    for glyph, text in wording.HELP_GLYPHS:
+        rows += _row(glyph, (Piece(text),), width)
     return tuple((Piece(" "), *row) for row in rows)
 
 
-class HelpScreen(ModalScreen[None]):
-    """The keys of the page below it."""
+def _keys(registry: Registry, context: Context) -> Iterator[tuple[str, Line]]:
+    views = [each for each in registry.here(context) if each.id.startswith("view_")]
+    for each in registry.here(context):
+        if each.id.startswith("view_"):
+            if each is views[0]:
+                yield " ".join(registry.face(e.id) for e in views), (Piece(keys.HELP_VIEWS),)
+        elif each.help:
+            decides: Line = (Piece("  decides", "attn"),) if each.decides else ()
+            yield registry.faces(each), line(each.help, *decides)
 
-    def __init__(self, registry: Registry, context: Context) -> None:
+
+def _row(face: str, told: Line, width: int, indent: int = FACE) -> Iterator[Line]:
+    for number, each in enumerate(wrap(told, width - indent - EDGES)):
+        named = f"{face:<{indent}}" if number == 0 else " " * indent
+        yield line(Piece(named, "strong"), *each.pieces)
+
+
+class HelpScreen(ModalScreen[None]):
+    """Stands at the right; the page stays in sight beside it where there is room."""
+
+    AUTO_FOCUS = "#helptext"
+
+    def __init__(self, registry: Registry, context: Context, rest: float) -> None:
         super().__init__()
         self._bindings = registry.bindings_for("help")
         self._keys = registry
         self._page: Context = context
+        self._rest = rest
+        self._lines: tuple[Line, ...] = ()
 
     def compose(self) -> ComposeResult:
         """Show the page."""
-        yield Lines(id="help", grows=True)
+        yield Document(id="helptext")
+        yield Lines(id="helpkeys")
 
-    def on_resize(self) -> None:
-        """Fill in the lines."""
-        self.query_one("#help", Lines).show(*help_lines(self._keys, self._page, self.size.height))
+    def on_relaid(self, message: Relaid) -> None:
+        """Fill in the lines for the width that there is now."""
+        message.stop()
+        self._fill()
+
+    def _fill(self) -> None:
+        text = self.query_one("#helptext", Document)
+        if not text.size.width:
+            return  # its size comes with the next event
+        self._lines = help_lines(self._keys, self._page, text.size.width, self._rest)
+        text.show(Layout(self._lines, (None,) * len(self._lines)), frozenset())
+        parts: list[Piece] = [Piece(" ")]
+        if len(self._lines) > text.size.height:
+            parts += [Piece(self._keys.faces(self._keys.action("next")), "strong")]
+            parts += [Piece(" read on   ", "muted")]
+        parts += [Piece(self._keys.face("close"), "strong"), Piece(" close", "muted")]
+        width = self.query_one("#helpkeys", Lines).size.width
+        self.query_one("#helpkeys", Lines).show(spread(line(*parts), (), width))
+
+    @property
+    def _text(self) -> Document:
+        return self.query_one("#helptext", Document)
+
+    def action_next(self) -> None:
+        """Scroll down by one line."""
+        self._text.read(1)
+
+    def action_previous(self) -> None:
+        """Scroll up by one line."""
+        self._text.read(-1)
+
+    def action_read_on(self) -> None:
+        """Read on by a pane."""
+        self._text.read_panes(1)
+
+    def action_read_back(self) -> None:
+        """Read back by a pane."""
+        self._text.read_panes(-1)
+
+    def action_page_down(self) -> None:
+        """Read on by a pane."""
+        self._text.read_panes(1)
+
+    def action_page_up(self) -> None:
+        """Read back by a pane."""
+        self._text.read_panes(-1)
+
+    def action_first(self) -> None:
+        """Go to the first line."""
+        self._text.start_over()
+
+    def action_last(self) -> None:
+        """Go to the last line."""
+        self._text.read(len(self._lines))
 
     def action_close(self) -> None:
         """Go back to what was below."""
         self.dismiss(None)
+
+
+if __name__ == "__main__":
+    from aileron_tui.screens.demo import show
+
+    raise SystemExit(show("waiting", first_key="help"))

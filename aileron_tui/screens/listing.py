@@ -15,8 +15,8 @@ from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.pages import Form
 from aileron_tui.presenters.situation import View
 from aileron_tui.presenters.table import Table
-from aileron_tui.screens.asking import AskingScreen
 from aileron_tui.screens.base import Submit
+from aileron_tui.screens.carrying import CarryingScreen
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.linework import Lines
 from aileron_tui.widgets.rows import RowList
@@ -27,7 +27,7 @@ __all__ = ["ListScreen"]
 _OF_RECORDS: frozenset[View] = frozenset({"activity", "audit"})
 
 
-class ListScreen(AskingScreen):
+class ListScreen(CarryingScreen):
     """The rows of a `Table`. The cursor belongs to a row's key: new rows do not move it."""
 
     VIEW: ClassVar[View]

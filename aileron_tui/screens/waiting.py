@@ -35,7 +35,7 @@ from aileron_tui.presenters.rows import (
     row_lines,
     undrawable_row,
 )
-from aileron_tui.screens.asking import AskingScreen
+from aileron_tui.screens.carrying import CarryingScreen
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.linework import Lines
 from aileron_tui.widgets.rows import RowList
@@ -43,7 +43,7 @@ from aileron_tui.widgets.rows import RowList
 __all__ = ["WaitingScreen"]
 
 
-class WaitingScreen(AskingScreen):
+class WaitingScreen(CarryingScreen):
     """The list, the item, the voice, the keys; the reason's panel in place of the last two."""
 
     CONTEXTS: ClassVar[tuple[Context, ...]] = ("waiting", "deny", "filter", "stop")

@@ -347,12 +347,7 @@ def runs(op: str) -> str:
 
 
 REASON_PLACEHOLDER: Final = "a reason; empty is fine"
-HELP_TITLE: Final = "KEYS"
 HELP_SIGNS: Final = "SIGNS"
-HELP_REST: Final = (
-    "A filled key decides at once; one with … asks something first.",
-    "It counts once the item and your keys have rested for 0.4 s.",
-)
 HELP_GLYPHS: Final = (
     ("●", "waits, looked at by Aileron"),
     ("◌", "Aileron is still looking"),

@@ -1,0 +1,42 @@
+"""Opening an address of our own in the person's browser, beside the console and never in its terminal."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+__all__ = ["browser_command", "open_beside"]
+
+PATIENCE_SECONDS = 10.0
+
+
+def browser_command(environment: Mapping[str, str], platform: str = sys.platform) -> str | None:
+    """Return the program that opens an address; None where only a browser in this terminal would do."""
+    if platform == "darwin":
+        return "open"
+    if environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
+        return "xdg-open"
+    return None
+
+
+def open_beside(program: str, url: str, done: Callable[[bool], object]) -> None:
+    """Run *program* on *url*, in a session of its own; *done* hears, on a thread, whether it worked."""
+    threading.Thread(target=_open, args=(program, url, done), daemon=True).start()
+
+
+def _open(program: str, url: str, done: Callable[[bool], object]) -> None:
+    try:
+        started = subprocess.Popen(
+            [program, url],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        code = started.wait(PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        done(True)  # it is the browser itself, and stays
+    except OSError:
+        done(False)
+    else:
+        done(code == 0)

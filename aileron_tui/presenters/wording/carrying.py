@@ -1,0 +1,56 @@
+"""What is said when something is copied, read in a pager, or opened in the browser."""
+
+from typing import Final
+
+NOTHING_IN_VIEW: Final = "No field stands in view."
+A_FIELD: Final = "the field"
+COPY_BYTES: Final = 70_000
+"""Many terminals drop a longer copy without a word."""
+
+
+def _size(lines: int, characters: int) -> str:
+    if lines > 1:
+        return f"{lines} lines"
+    return f"{characters:,} {'character' if characters == 1 else 'characters'}"
+
+
+def copied(name: str, lines: int, characters: int, marks: int, then: str) -> str:
+    """Return what was handed to the terminal's clipboard, and in what form. *then* comes behind."""
+    hidden = f", {marks} {'mark' if marks == 1 else 'marks'} in it" if marks else ""
+    told = f"Copied {name or A_FIELD}, as drawn here: {_size(lines, characters)}{hidden}."
+    return f"{told} {then}".rstrip()
+
+
+def copies_next(key: str) -> str:
+    """Return what the copy key does next."""
+    return f"{key} again copies the next."
+
+
+def too_long(size: int) -> str:
+    """Return that the terminal may not take it."""
+    return f"{size // 1000} kB may be more than the terminal takes."
+
+
+def paged(name: str, program: str) -> str:
+    """Return that the pager has ended."""
+    return f"{name or A_FIELD} was shown in {program}, as drawn here."
+
+
+def no_pager(program: str) -> str:
+    """Return that the pager cannot be run."""
+    return f"{program} could not be started. Set PAGER to a program that you have."
+
+
+def cannot_suspend() -> str:
+    """Return that this terminal cannot be lent to another program."""
+    return "This terminal cannot be lent to a pager."
+
+
+def opened(url: str) -> str:
+    """Return that the browser was asked."""
+    return f"Opened {url}"
+
+
+def no_browser(url: str) -> str:
+    """Return that there is no browser, and what to open elsewhere."""
+    return f"{url} (no browser here)"

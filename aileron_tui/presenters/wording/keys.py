@@ -1,0 +1,48 @@
+"""Sentences on the keys that a person gives to actions, and on what can be done with a key."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aileron_core.text import escape
+
+PALETTE: Final = "every command by name"
+PALETTE_NONE: Final = "No command of that name is possible here."
+HELP: Final = "KEYS"
+HELP_VIEWS: Final = "waiting, activity, audit, actions, sessions"
+
+
+def help_rest(seconds: float) -> tuple[str, str]:
+    """Return when a key counts."""
+    return (
+        "A filled key decides at once; one with … asks something first.",
+        f"It counts once the item and your keys have rested for {seconds:g} s.",
+    )
+
+
+def no_action(close: Sequence[str]) -> str:
+    """Return that there is no action of that name, and which is meant perhaps."""
+    return f"is no action; did you mean {close[0]}?" if close else "is no action; ? lists the keys"
+
+
+def fixed(key: str) -> str:
+    """Return that an action keeps its key."""
+    return f"keeps its key, {key}: no other can be given to it"
+
+
+def no_key(text: str) -> str:
+    """Return that something is no key."""
+    return f"{escape(text)} is no key; say one character, or a name as in space, home, f5, ctrl+f"
+
+
+def not_alone(text: str) -> str:
+    """Return that a key cannot decide."""
+    told = f"{escape(text)} cannot decide: a key that decides is one character alone"
+    return f"{told}, without ctrl or alt, and neither esc nor enter"
+
+
+def shared(key: str, other: str, *, both: bool) -> str:
+    """Return that two actions would share a key."""
+    told = f"{key} is the key of {other} already"
+    if both:
+        return f"{told}; two actions that decide cannot share a key"
+    return f"{told}; give that another one as well"

@@ -1,0 +1,47 @@
+"""What a console shows that nobody has touched for long: a count, and nothing else.
+
+`python -m aileron_tui.screens.lock` shows it on fixtures.
+"""
+
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from aileron_tui.presenters.chrome import centred
+from aileron_tui.presenters.lines import Line, Piece
+from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.wording import panels
+from aileron_tui.widgets.linework import Lines
+
+__all__ = ["LockScreen"]
+
+
+class LockScreen(Screen[None]):
+    """Covers everything. The key that ends it is the application's to take."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self._model = model
+
+    def compose(self) -> ComposeResult:
+        """Show one sentence in the middle of nothing."""
+        yield Lines(id="locked")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Keep it in the middle."""
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw the count anew."""
+        rows: list[Line] = [
+            (Piece(panels.locked(self._model.queue.waiting), "strong"),),
+            (),
+            (Piece(panels.LOCKED_KEY, "muted"),),
+        ]
+        self.query_one("#locked", Lines).show(*centred(rows, *self.size))
+
+
+if __name__ == "__main__":
+    from aileron_tui.screens.demo import show
+
+    raise SystemExit(show("waiting", lock_seconds=3.0))

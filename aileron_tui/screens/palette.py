@@ -1,0 +1,120 @@
+"""Every command by name, from the one registry. What decides is not in it: those keys are pressed.
+
+`python -m aileron_tui.screens.palette` shows it on fixtures.
+"""
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from aileron_tui.actions import Action, Context, Registry
+from aileron_tui.presenters import chrome
+from aileron_tui.presenters.lines import Line, Piece, cut, line, spread
+from aileron_tui.presenters.situation import Situation, availability
+from aileron_tui.presenters.wording import keys as wording
+from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.reason import Reason
+from aileron_tui.widgets.rows import RowList
+
+__all__ = ["PaletteScreen", "commands"]
+
+LIMIT = 60
+"""Characters of a name that is looked for."""
+
+
+def commands(registry: Registry, now: Situation, text: str) -> tuple[Action, ...]:
+    """Return what can be done in *now*, decides nothing, and has every word of *text* in its name."""
+    context: Context = now.view
+    words = text.casefold().split()
+    return tuple(
+        each
+        for each in registry.here(context)
+        if each.help
+        and not each.decides
+        and not each.moves
+        and each.id not in ("palette", f"view_{now.view}")
+        and all(word in _name(each).casefold() for word in words)
+        and availability(each.id, now).shown
+    )
+
+
+def _name(each: Action) -> str:
+    return f"{each.label} {each.help} {each.id}"
+
+
+class PaletteScreen(ModalScreen[str]):
+    """A line to type in, and the commands that it means; the page stays in sight above."""
+
+    AUTO_FOCUS = "#command"
+    CONTEXT: ClassVar[Context] = "palette"
+
+    def __init__(self, registry: Registry, now: Situation) -> None:
+        super().__init__()
+        self._bindings = registry.bindings_for(self.CONTEXT)
+        self._keys = registry
+        self._now = now
+        self._found = commands(registry, now, "")
+        self._chosen = 0
+
+    def compose(self) -> ComposeResult:
+        """Lay out the commands above the line."""
+        with Vertical(id="palette"):
+            yield RowList(id="commands", draw=self._row)
+            yield Reason(id="command", placeholder=wording.PALETTE)
+            yield Lines(id="commandkeys")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for the size that there is now."""
+        self._draw()
+
+    def _draw(self) -> None:
+        self.query_one("#commands", RowList).show(len(self._found), 1, self._chosen)
+        now = self._now
+        footer = chrome.footer_line(self.CONTEXT, now, self.size.width)
+        none: Line = (Piece(f" {wording.PALETTE_NONE}", "attn"),)
+        self.query_one("#commandkeys", Lines).show(footer if self._found else none)
+
+    def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
+        if row >= len(self._found):
+            return ()
+        each = self._found[row]
+        edge = Piece("▌", "factbar") if selected else Piece(" ")
+        name = Piece(f"{each.label:<22}", "gist" if selected else "text")
+        told = cut(line(edge, " ", name, Piece(each.help, "muted")), width - 12)
+        return (spread(told, line(Piece(self._keys.faces(each), "strong"), " "), width),)
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Show what the text means now."""
+        message.stop()
+        self._found, self._chosen = commands(self._keys, self._now, message.value), 0
+        self._draw()
+
+    def _move(self, rows: int) -> None:
+        self._chosen = min(max(self._chosen + rows, 0), max(len(self._found) - 1, 0))
+        self._draw()
+
+    def action_palette_down(self) -> None:
+        """Choose the next command."""
+        self._move(1)
+
+    def action_palette_up(self) -> None:
+        """Choose the command above."""
+        self._move(-1)
+
+    def action_palette_enter(self) -> None:
+        """Do what is chosen."""
+        self.dismiss(self._found[self._chosen].id if self._found else "")
+
+    def action_palette_leave(self) -> None:
+        """Go back, nothing done."""
+        self.dismiss("")
+
+
+if __name__ == "__main__":
+    from aileron_tui.screens.demo import show
+
+    raise SystemExit(show("waiting", first_key="palette"))
