@@ -11,6 +11,7 @@ from aileron_core.control_plane.port import ConsolePort
 from aileron_core.settings import Settings
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.output import EXIT
+from aileron_tui.keymap import remapped
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 
@@ -30,6 +31,9 @@ def console_app(
         start_theme=choose_theme(settings.console.theme, os.environ),
         glyphs=_glyphs(settings),
         bell=settings.console.bell,
+        arm_seconds=settings.console.arm_ms / 1000,
+        lock_seconds=settings.console.lock_minutes * 60,
+        registry=remapped(settings.console.keys),
         notify=settings.notify,
         first_frame=first_frame,
     )
