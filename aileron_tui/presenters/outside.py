@@ -7,7 +7,7 @@ from aileron_tui.presenters.lines import Line, Piece, Role
 
 __all__ = ["block", "brief", "outside", "rendered"]
 
-BRIEF = 600
+BRIEF = 400
 """Characters that are read for a line that is cut: more than any terminal has columns."""
 
 
