@@ -127,19 +127,20 @@ def client(console: ThreadConsole) -> Iterator[Line]:
     line.close()
 
 
-def requests_in(frame: bytes) -> Counter[str]:
-    """Return the ids of the requests that a frame makes, one for each answer that is owed."""
+def owed_by(frame: bytes) -> Counter[str]:
+    """Return the ids that a frame names where an answer or an error is owed, one for each."""
     try:
         value = json.loads(frame.decode(), parse_constant=_no_json)
     except (ValueError, RecursionError):
         return Counter()
-    parts = value if isinstance(value, list) else [value]
     found: Counter[str] = Counter()
-    for part in parts:
-        if isinstance(part, dict) and isinstance(part.get("method"), str) and "id" in part:
-            id_ = part["id"]
-            if isinstance(id_, int | str) and not isinstance(id_, bool):
-                found[json.dumps(id_)] += 1
+    for part in value if isinstance(value, list) else [value]:
+        if not isinstance(part, dict) or "id" not in part:
+            continue
+        id_ = part["id"]
+        asks = isinstance(part.get("method"), str) or not {"result", "error"} & set(part)
+        if asks and isinstance(id_, int | str) and not isinstance(id_, bool):
+            found[json.dumps(id_)] += 1
     return found
 
 
@@ -165,7 +166,7 @@ def test_whatever_a_client_sends_each_request_is_answered_once(
     client.write(data)
     owed: Counter[str] = Counter()
     for frame in frames:
-        owed += requests_in(frame)
+        owed += owed_by(frame)
     answered, tools = client.served()
     assert tools["tools"]
     if any(map(may_go_unanswered, frames)):
