@@ -120,4 +120,6 @@ def _report(context: Context, body: dict[str, Any]) -> int:
         context.say(f"{status}: {escape(body['failure']['message'])}")
     else:
         context.say(f"{status}.")
+    if finished := body.get("completed_steps"):
+        context.say(f"Finished so far: {escape(', '.join(finished))}.")
     return code
