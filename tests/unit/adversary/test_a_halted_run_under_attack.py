@@ -396,3 +396,34 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
         run(story(mailbox))
         assert mailbox.state()["sent"] == []
     assert problems(home) == set()
+
+
+def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> None:
+    """DESIGN 2: the second question is on record before it can be answered."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+    cores: list[Core] = []
+    tries = 0
+
+    def fail(name: str) -> None:
+        nonlocal tries
+        if name == "before run.halted" and cores:
+            tries += 1
+            state = "ON" if tries == 1 else "OFF"
+            cores[0].plane.database._connection.execute(f"PRAGMA query_only={state}")
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox, failpoint=fail) as core:
+            first = await asked(core, "chain")
+            cores.append(core)
+            await core.approve(first)
+            await core.view(first.approval_id, lambda v: v.state == "executing")
+            second = await core.back(first)
+            assert tries == 2
+            assert statuses(second) == {"find": "done", "send": "asked"}
+            await core.approve(second)
+            assert (await core.ended(second)).state == "completed"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert len(mailbox.state()["sent"]) == 1
+    assert problems(home) == set()

@@ -1,0 +1,124 @@
+"""For any ids, order and references: a question shows and covers what the step then is given."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from aileron_core.actions.interpolate import op_arguments, template_problems
+from aileron_core.actions.load import load_action
+from aileron_core.actions.model import Action, Step
+from aileron_core.approval.model import Progress, RunRow
+from aileron_core.approval.transitions import State
+from aileron_core.canonical import Json
+from aileron_core.errors import MissingValue
+from aileron_core.gate.held import Held, Look
+from aileron_core.gate.ports import Loaded
+from aileron_core.sessions.model import Session
+
+FILE = Path(__file__).parents[2] / "examples" / "actions" / "send-draft.md"
+ACTION = load_action(FILE.read_bytes(), FILE.name)
+NAMES = ("a", "b", "a.b", "a.b.a", "b.a", "b.b.b", "args.a")
+PATHS = ("a", "b", "a.b", "b.a", "a.b.a", "b.b")
+LEAF = st.one_of(st.integers(0, 9), st.text(alphabet="ab${}.", max_size=6))
+OUTPUT = st.recursive(
+    LEAF, lambda inner: st.dictionaries(st.sampled_from("ab"), inner), max_leaves=6
+)
+PIECE = st.one_of(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(PATHS)).map(lambda p: f"${{{p[0]}.{p[1]}}}"),
+    st.just("${args.draft_id}"),
+    st.text(alphabet="ab.", max_size=3),
+)
+TEXT = st.lists(PIECE, min_size=1, max_size=3).map("".join)
+INPUTS = st.dictionaries(
+    st.sampled_from(("x", "y", "${a.b}")),
+    st.one_of(TEXT, st.lists(TEXT, max_size=2), st.dictionaries(st.just("z"), TEXT)),
+    max_size=3,
+)
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
+    """Draw an action that loads, and what each of its steps returns."""
+    ids = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=2, max_size=5))
+    steps: list[Step] = []
+    for each in ids:
+        inputs = draw(INPUTS)
+        earlier = {step.id for step in steps}
+        declared = ACTION.declared
+        assume(not list(template_problems(inputs, declared=declared, steps=earlier)))
+        steps.append(replace(ACTION.steps[0], id=each, inputs=inputs, idempotent=False))
+    return replace(ACTION, steps=tuple(steps)), {each: draw(OUTPUT) for each in ids}
+
+
+def halted(action: Action, progress: Progress | None) -> Held:
+    """Return a run of *action* that stands at *progress*."""
+    row = RunRow(
+        run_id="run-1",
+        session_id="ses-1",
+        action=action.name,
+        action_sha256=action.sha256,
+        args={"draft_id": "${a.b}"},
+        args_sha256="",
+        gated=True,
+        state=State.PENDING,
+        requested_at=0.0,
+        progress=progress,
+    )
+    loaded = Loaded(action=action, connectors={})
+    return Held(row=row, session=SESSION, loaded=loaded, look=Look(status="none"))
+
+
+SESSION = Session(
+    session_id="ses-1",
+    agent="test",
+    label="",
+    cwd="/",
+    pid=None,
+    executable="",
+    opened_by="launch",
+    token_hash="",
+    gateway_hash="",
+    opened_at=0.0,
+    expires_at=1.0,
+)
+
+
+@given(chains())
+def test_a_question_holds_what_the_step_is_then_given(
+    drawn: tuple[Action, dict[str, Json]],
+) -> None:
+    """Before each step, and for each that is done after any later one, both are the same."""
+    action, returned = drawn
+    args = {"draft_id": "${a.b}"}
+    outputs: dict[str, Json] = {}
+    got: dict[str, object] = {}
+    for step in action.steps:
+        progress = Progress(steps=dict(outputs), asked=step.id, spent=0.0)
+        held = halted(action, progress)
+        for before in action.steps:
+            if before.id in got:
+                assert held.inputs(before, progress) == got[before.id]
+        try:
+            given_ = op_arguments(step, args, outputs, action.declared)
+        except MissingValue:
+            return  # the run ends here, before any question
+        assert held.inputs(step, progress) == given_
+        got[step.id] = given_
+        outputs[step.id] = returned[step.id]
+
+
+@given(chains())
+def test_no_step_that_an_earlier_output_changes_goes_without_a_question(
+    drawn: tuple[Action, dict[str, Json]],
+) -> None:
+    """What the first question shows as it stands is what runs, whatever the steps return."""
+    action, returned = drawn
+    args: dict[str, Json] = {"draft_id": "${a.b}"}
+    held = halted(action, None)
+    for index, step in enumerate(action.steps):
+        outputs = {each.id: returned[each.id] for each in action.steps[:index]}
+        if step.id in held.halts():
+            continue
+        assert held.inputs(step, None) == op_arguments(step, args, outputs, action.declared)
