@@ -39,9 +39,12 @@ def _blob(value: object) -> bytes:
 
 
 def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
+    # A home of an earlier schema is read as it is: its runs had no progress.
+    columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
+    progress_column = "progress" if "progress" in columns else "NULL"
     runs = connection.execute(
-        "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "
-        "digest, progress FROM runs"
+        "SELECT run_id, last_record, state, args_sha256, args, session_id, action, approval_id, "  # noqa: S608 - our own words
+        f"digest, {progress_column} FROM runs"
     )
     for run_id, last, state, content, args, session, action, approval, digest, progress in runs:
         told = {"session": session, "action": action, "approval": approval, "digest": digest}
