@@ -158,7 +158,7 @@ def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
                     (
                         f
                         for f in core.facts
-                        if isinstance(f, SessionsUpdated) and f.sessions[0].waiting
+                        if isinstance(f, SessionsUpdated) and f.sessions[0].waiting == 2
                     ),
                     None,
                 )
