@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from aileron_core.actions.interpolate import op_arguments, template_problems
@@ -19,23 +19,25 @@ from aileron_core.sessions.model import Session
 
 FILE = Path(__file__).parents[2] / "examples" / "actions" / "send-draft.md"
 ACTION = load_action(FILE.read_bytes(), FILE.name)
-NAMES = ("a", "b", "a.b", "a.b.a", "b.a", "b.b.b", "args.a")
-PATHS = ("a", "b", "a.b", "b.a", "a.b.a", "b.b")
+NAMES = ("a", "a.b", "a.b.a", "b", "args.a")
+PATHS = ("a", "b", "a.b", "b.a")
 LEAF = st.one_of(st.integers(0, 9), st.text(alphabet="ab${}.", max_size=6))
-OUTPUT = st.recursive(
-    LEAF, lambda inner: st.dictionaries(st.sampled_from("ab"), inner), max_leaves=6
-)
-PIECE = st.one_of(
-    st.tuples(st.sampled_from(NAMES), st.sampled_from(PATHS)).map(lambda p: f"${{{p[0]}.{p[1]}}}"),
-    st.just("${args.draft_id}"),
-    st.text(alphabet="ab.", max_size=3),
-)
-TEXT = st.lists(PIECE, min_size=1, max_size=3).map("".join)
-INPUTS = st.dictionaries(
-    st.sampled_from(("x", "y", "${a.b}")),
-    st.one_of(TEXT, st.lists(TEXT, max_size=2), st.dictionaries(st.just("z"), TEXT)),
-    max_size=3,
-)
+
+
+def tree(depth: int, leaf: Json) -> Json:
+    """Return an output in which every path of `a` and `b` leads somewhere."""
+    return {name: tree(depth - 1, leaf) for name in "ab"} if depth else leaf
+
+
+def inputs(earlier: tuple[str, ...]) -> st.SearchStrategy[dict[str, Json]]:
+    """Draw templates over what *earlier* steps return."""
+    piece = st.one_of(st.just("${args.draft_id}"), st.text(alphabet="ab.", max_size=3))
+    if earlier:
+        referred = st.tuples(st.sampled_from(earlier), st.sampled_from(PATHS))
+        piece = st.one_of(referred.map(lambda pair: f"${{{pair[0]}.{pair[1]}}}"), piece)
+    text = st.lists(piece, min_size=1, max_size=2).map("".join)
+    value = st.one_of(text, st.lists(text, max_size=2), st.dictionaries(st.just("z"), text))
+    return st.dictionaries(st.sampled_from(("x", "${a.b}")), value, min_size=1)
 
 
 @st.composite
@@ -44,12 +46,11 @@ def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
     ids = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=2, max_size=5))
     steps: list[Step] = []
     for each in ids:
-        inputs = draw(INPUTS)
-        earlier = {step.id for step in steps}
-        declared = ACTION.declared
-        assume(not list(template_problems(inputs, declared=declared, steps=earlier)))
-        steps.append(replace(ACTION.steps[0], id=each, inputs=inputs, idempotent=False))
-    return replace(ACTION, steps=tuple(steps)), {each: draw(OUTPUT) for each in ids}
+        earlier = tuple(step.id for step in steps)
+        given_ = draw(inputs(earlier))
+        assume(not list(template_problems(given_, declared=ACTION.declared, steps=earlier)))
+        steps.append(replace(ACTION.steps[0], id=each, inputs=given_, idempotent=False))
+    return replace(ACTION, steps=tuple(steps)), {each: tree(4, draw(LEAF)) for each in ids}
 
 
 def halted(action: Action, progress: Progress | None) -> Held:
@@ -85,7 +86,18 @@ SESSION = Session(
 )
 
 
+def longer_id_later() -> tuple[Action, dict[str, Json]]:
+    """Return a chain in which a later step's id is the longer reading of a reference."""
+    templates: dict[str, dict[str, Json]] = {"a": {}, "b": {"x": "${a.b.a}"}, "a.b": {}}
+    steps = tuple(
+        replace(ACTION.steps[0], id=each, inputs=given_, idempotent=False)
+        for each, given_ in templates.items()
+    )
+    return replace(ACTION, steps=steps), {each: tree(4, each) for each in templates}
+
+
 @given(chains())
+@example(longer_id_later())
 def test_a_question_holds_what_the_step_is_then_given(
     drawn: tuple[Action, dict[str, Json]],
 ) -> None:
