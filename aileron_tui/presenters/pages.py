@@ -1,8 +1,10 @@
 """The document of the selected item, laid out once for a width and kept."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aileron_tui.actions import DEFAULT, Registry
+from aileron_tui.backroom import Backroom
 from aileron_tui.presenters.around import Section
 from aileron_tui.presenters.blocks import Block, Layout, lay_out
 from aileron_tui.presenters.document import (
@@ -14,6 +16,7 @@ from aileron_tui.presenters.document import (
 )
 from aileron_tui.presenters.findings import Findings, findings_of
 from aileron_tui.presenters.head import warnings
+from aileron_tui.presenters.large import LARGE, Same, start_blocks, weight
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.queue import Item
 
@@ -37,11 +40,33 @@ class Form:
     """`Queue.file_moved` of the item."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """One document, ready to be shown."""
+
+    blocks: tuple[Block, ...]
+    layout: Layout
+    marked: bool
+
+
+def _make(blocks: tuple[Block, ...], form: Form) -> _Made:
+    marked = any(piece.role == "mark" for each in blocks for piece in each.pieces)
+    return _Made(blocks, lay_out(blocks, form.width, form.gutter), marked)
+
+
 class Pages:
     """Keeps what is dear to make: the layout of one item, and what the renderer found in each."""
 
-    def __init__(self, registry: Registry = DEFAULT) -> None:
+    def __init__(
+        self, registry: Registry = DEFAULT, ready: Callable[[], object] | None = None
+    ) -> None:
+        """Lay out large texts on another thread where *ready* is given: it is called there each time."""
         self._registry = registry
+        self._findings_room = Backroom[Findings](ready) if ready is not None else None
+        self._layout_room = Backroom[_Made](ready) if ready is not None else None
+        self._start: tuple[object, Layout] = ((), Layout())
+        self.whole = True
+        """The layout that was asked for last is that of the whole text."""
         self._of: tuple[object, ...] = ()
         """What `_main` was made from."""
         self._blocks: tuple[Block, ...] = ()
@@ -57,11 +82,25 @@ class Pages:
         """Return what the renderer found in the item's fields."""
         known = self._findings.get(item.key)
         if known is None or known[0] is not item.approval:
-            known = (item.approval, findings_of(item.approval))
+            found = self._find(item)
+            if found is None:
+                return Findings()
+            known = (item.approval, found)
             self._findings[item.key] = known
             if len(self._findings) > KEPT:
                 del self._findings[next(iter(self._findings))]
         return known[1]
+
+    def _find(self, item: Item) -> Findings | None:
+        """Return what the renderer found; None while it is at a large text."""
+        view, room = item.approval, self._findings_room
+        if room is None or weight(view) <= LARGE:
+            return findings_of(view)
+        done = room.ask(item.key, Same(view), lambda: findings_of(view))
+        if done is None:
+            return None
+        room.forget(item.key)
+        return done.get()
 
     def warnings(self, item: Item, *, file_moved: bool) -> list[Line]:
         """Return the warnings of the item's head; *file_moved*: `Queue.file_moved`."""
@@ -84,26 +123,59 @@ class Pages:
         if item is None:
             return self.page((), form)
         made_from = (id(item), form.width, form.gutter, form.unfold, form.file_moved)
+        self.whole = True
         if self._of[:-1] != made_from:
-            blocks = self._blocks_of(item, form, now)
-            self._lay_out(blocks, form, (*made_from, item))
+            made = self._made(item, form, now)
+            if made is None:
+                return self._start_of(item, form, now)
+            self._take(made, (*made_from, item))
         elif item.approval is not None:
             self._age(first_heading(item.approval, now), form)
         return self._with_tail(form)
 
     def page(self, blocks: tuple[Block, ...], form: Form) -> Layout:
         """Return the layout of *blocks*, which are no item's; the same object while they are equal."""
+        self.whole = True
         made_from = (blocks, form.width, form.gutter)
         if self._of != made_from:
-            self._lay_out(blocks, form, made_from)
+            self._take(_make(blocks, form), made_from)
         return self._with_tail(form)
 
-    def _lay_out(
-        self, blocks: tuple[Block, ...], form: Form, made_from: tuple[object, ...]
-    ) -> None:
-        self._of, self._blocks = made_from, blocks
-        self.marked = any(piece.role == "mark" for each in blocks for piece in each.pieces)
-        self._main = self._whole = lay_out(blocks, form.width, form.gutter)
+    def _made(self, item: Item, form: Form, now: float) -> "_Made | None":
+        """Return the document of *item*; None while a large one is being made."""
+        view, room = item.approval, self._layout_room
+        if room is None or weight(view) <= LARGE:
+            return _make(self._blocks_of(item, form, now), form)
+        if self._find_known(item) is None:
+            return None  # they are part of it
+        warned = self.warnings(item, file_moved=form.file_moved)
+        key = (Same(view), form.width, form.gutter, form.unfold, form.file_moved)
+        done = room.ask(
+            "layout", key, lambda: _make(self._blocks_of(item, form, now, warned), form)
+        )
+        return done.get() if done is not None else None
+
+    def _find_known(self, item: Item) -> Findings | None:
+        self.findings(item)
+        known = self._findings.get(item.key)
+        return known[1] if known is not None and known[0] is item.approval else None
+
+    def _start_of(self, item: Item, form: Form, now: float) -> Layout:
+        """Return how the document begins; what stands behind it is still being laid out."""
+        assert item.approval is not None
+        self.whole, self.marked = False, False
+        key = (Same(item.approval), form.width, form.gutter)
+        if self._start[0] != key:
+            blocks = start_blocks(item.approval, now)
+            self._start = (key, lay_out(blocks, form.width, form.gutter))
+        self._of, self._blocks, self._tail_blocks = (), (), ()
+        self._main = self._whole = self._start[1]
+        return self._whole
+
+    def _take(self, made: "_Made", made_from: tuple[object, ...]) -> None:
+        self._of, self._blocks = made_from, made.blocks
+        self.marked = made.marked
+        self._main = self._whole = made.layout
         self._around = ((), 0, 0)
         self._tail_blocks = ()
 
@@ -129,12 +201,16 @@ class Pages:
         self._main = self._whole = head.joined(rest, 0)
         self._around = ((), 0, 0)
 
-    def _blocks_of(self, item: Item, form: Form, now: float) -> tuple[Block, ...]:
+    def _blocks_of(
+        self, item: Item, form: Form, now: float, warned: list[Line] | None = None
+    ) -> tuple[Block, ...]:
         if item.approval is not None:
+            if warned is None:
+                warned = self.warnings(item, file_moved=form.file_moved)
             return approval_blocks(
                 item.approval,
                 now,
-                self.warnings(item, file_moved=form.file_moved),
+                warned,
                 unfold=form.unfold,
                 refresh_key=self._registry.face("refresh"),
             )

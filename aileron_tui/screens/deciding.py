@@ -7,7 +7,7 @@ from textual.timer import Timer
 
 from aileron_core.clock import Clock
 from aileron_tui.faults import fault_place
-from aileron_tui.messages import DocumentScrolled, Painted, SettleDue
+from aileron_tui.messages import DocumentScrolled, Painted, Relaid, SettleDue
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, Layout, lay_out
@@ -37,7 +37,7 @@ class DecidingScreen(ConsoleScreen):
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__(model, clock, submit)
-        self._pages = Pages(model.registry)
+        self._pages = Pages(model.registry, ready=lambda: self.post_message(Relaid()))
         self._in_view: tuple[Token, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
         self._shown_content: Token = ()
@@ -55,7 +55,7 @@ class DecidingScreen(ConsoleScreen):
         model.longer = len(layout.lines) > document.size.height
         model.marked = self._pages.marked
         model.reading.lay_out(layout.places)
-        model.laid_out = version
+        model.laid_out = version if self._pages.whole else None
         document.show(layout, model.reading.unseen_rows())
         content = (version, model.unfolded)
         if content != self._shown_content:
