@@ -44,14 +44,14 @@ def weight(view: ApprovalView | None) -> int:
 def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
     """Return how *view*'s document begins, and that there is more; none of it counts as read."""
     told = words.laying_out(weight(view))
-    note = (blank(), value("", (Piece(told, "attn"),), "record"))
+    note = (value("", (Piece(told, "attn"),), "record"), blank())
     if view.drift is not None or view.steps:
         return (first_heading(view, now), *note)
     fetched = tuple(_starts(view.preview.fields))
     begin = replace(view, preview=replace(view.preview, fields=fetched), sent=())
     blocks = approval_blocks(begin, now)
     end = next((at for at, block in enumerate(blocks) if block.kind == "blank"), len(blocks))
-    return (*blocks[:end], *note)
+    return (blocks[0], *note, *blocks[1:end])
 
 
 def _starts(fields: Iterable[FieldView]) -> Iterator[FieldView]:
