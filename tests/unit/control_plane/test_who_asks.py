@@ -164,7 +164,7 @@ def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
                 )
             )
             assert (told.sessions[0].waiting, told.sessions[0].running) == (2, 0)
-            mailbox.control(delay_seconds={"send": 0.2})
+            mailbox.control(delay_seconds={"send": 2.0})
             await core.approve(first)
             await core.view(first.approval_id, lambda v: v.state == "executing")
             assert (view(core).waiting, view(core).running) == (1, 1)
