@@ -114,7 +114,9 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         item = self.current
         if item is None:
             return ()
-        told = outside(item.why, _ROLES[item.state]) if item.why else _since(item)
+        told = line(Piece(views.TAKEN_IN, "muted"), *_since(item))
+        if item.why or item.taken_in_at is None:
+            told = outside(item.why, _ROLES[item.state]) if item.why else _since(item)
         return about_lines(line(*told, Piece(" · ", "muted"), *outside(item.file, "muted")), width)
 
     def head(self, width: int, now: float) -> tuple[Line, ...]:
@@ -203,7 +205,7 @@ def _since(item: LibraryItemView) -> Line:
         return (Piece(views.NOT_TAKEN_IN, "muted"),)
     at = f"{day(item.taken_in_at)} {clock_seconds(item.taken_in_at)}"
     by = wording.ACTORS.get(item.taken_in_by, item.taken_in_by)
-    return line(Piece(views.taken_in_at(at)), Piece(" by ", "muted"), *outside(by))
+    return line(Piece(at), Piece(" by ", "muted"), *outside(by))
 
 
 def _then(item: LibraryItemView) -> Line:

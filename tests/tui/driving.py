@@ -16,6 +16,10 @@ from aileron_tui.screens.fixtures import approval, snapshot
 from aileron_tui.widgets.document import Document
 
 NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
+_TYPED = {
+    " ": "space", ":": "colon", ">": "greater_than_sign", "/": "slash", "<": "less_than_sign",
+    '"': "quotation_mark", "-": "minus",
+}  # fmt: skip
 PATIENCE = 10.0
 
 
@@ -91,9 +95,10 @@ class Console:
         """Wait until what is in view counts as seen and everything was drawn."""
 
         def seen() -> bool:
-            page, model = self.app._pages["waiting"], self.app._model
+            model = self.app._model
             assert model is not None
-            if not page.is_current or model.small:
+            page = self.app._pages[model.view]
+            if not page.is_current or model.small or not model.document_shown:
                 return True
             in_view = range(*page.query_one("#document", Document).in_view)
             return not model.reading.unseen_rows() & frozenset(in_view)
@@ -114,6 +119,24 @@ class Console:
     async def press(self, *keys: str) -> None:
         """Press keys in one breath: the clock stands still between them."""
         await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Type *text* at a person's pace."""
+        for char in text:
+            await self.pilot.press(_TYPED.get(char, char))
+            self.clock.advance(0.1)
+        await self.pilot.pause()
+
+    async def go(self, key: str, text: str) -> None:
+        """Press one key at rest and wait until *text* is shown."""
+        self.clock.advance(0.5)
+        await self.press_alone(key)
+        await self.shows(text)
+
+    @property
+    def row(self) -> str:
+        """The selected row of a list."""
+        return next(line for line in self.lines if line.startswith("▌"))
 
     async def press_alone(self, key: str) -> None:
         """Press one key, and be silent after it."""
@@ -139,9 +162,12 @@ def short(number: int = 1, **changes: object) -> ApprovalView:
 
 
 @asynccontextmanager
-async def console(state: Snapshot, size: tuple[int, int] = (120, 36), **options: Any):
+async def console(
+    state: Snapshot, size: tuple[int, int] = (120, 36), *, answers: bool = False, **options: Any
+):
+    """Run a console. *answers*: what is asked of the core happens. *options*: the App's."""
     clock = OwnedClock()
-    port = RecordingPort(state)
+    port = RecordingPort(state, clock=clock, answers=answers)
     app = AileronApp(port, clock=clock, **options)
     shown = Console(app, port, clock)
     async with app.run_test(size=size) as pilot:

@@ -34,6 +34,7 @@ ASKS: Final = "asks you"
 RUNS_FREE: Final = "▲ runs free"
 NO_HOST: Final = "no host"
 NOT_KNOWN: Final = "not known as long as it is in error"
+TAKEN_IN: Final = "taken in "
 NOT_TAKEN_IN: Final = "nobody took it in"
 TAKE_OPENS: Final = "reads the file first"
 
@@ -110,11 +111,6 @@ def more_problems(count: int) -> str:
 def looked_through(looked: int, total: int) -> str:
     """Return how far a filter has looked."""
     return f"in the newest {looked:,} of {total:,} records; further down it reads on."
-
-
-def taken_in_at(at: str) -> str:
-    """Return when it was taken in."""
-    return f"taken in {at}"
 
 
 def sessions(count: int, connected: int) -> str:
