@@ -90,7 +90,7 @@ def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
         await shown.shows("▲ hidden text")
         assert "approve" in shown.keys
 
-    drive(scenario, start(short(1), large(2)))
+    drive(scenario, start(short(1), large(2, 4_000_000)))
 
 
 def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
