@@ -124,7 +124,7 @@ class AileronApp(LendingApp, inherit_bindings=False):
             environment,
             bell=bell,
             ring=self.bell,
-            write=self._write,
+            write=self.send,
             failed=lambda why: self.post_message(Failed(why)),
         )
         self._attention = Attention(
@@ -287,13 +287,14 @@ class AileronApp(LendingApp, inherit_bindings=False):
             # The first time, the terminal is asked to keep its own; it gets it back at the end.
             keep = "" if self._title_shown else "\x1b[22;2t"
             self._title_shown = title
-            self._write(f"{keep}\x1b]2;{title}\x07")
+            self.send(f"{keep}\x1b]2;{title}\x07")
 
     def on_unmount(self) -> None:
         """Give the terminal its title back, where it keeps one."""
-        self._write("\x1b]2;\x07\x1b[23;2t")
+        self.send("\x1b]2;\x07\x1b[23;2t")
 
-    def _write(self, sequence: str) -> None:
+    def send(self, sequence: str) -> None:
+        """Send *sequence*, which is ours, to the terminal."""
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 

@@ -15,7 +15,7 @@ from aileron_core.ids import APPROVAL_ID
 from aileron_tui.browsing import browser_command, open_beside
 from aileron_tui.messages import CopyWanted, OpenWanted, PageWanted
 from aileron_tui.multiplexer import through
-from aileron_tui.paging import pager_command, pager_environment, run_pager
+from aileron_tui.paging import pager_command, pager_environment, start_pager
 from aileron_tui.presenters.wording import carrying
 
 __all__ = ["LendingApp"]
@@ -33,9 +33,9 @@ class LendingApp(App[int], inherit_bindings=False):
         content = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
         sequence = f"\x1b]52;c;{content}\x07"
         wrapped = through(sequence, self.environment)
-        if wrapped != sequence and self._driver is not None:
+        if wrapped != sequence:
             # A multiplexer takes the first for itself, where it is told to; this one it hands on.
-            self._driver.write(wrapped)
+            self.send(wrapped)
 
     def on_copy_wanted(self, message: CopyWanted) -> None:
         """Copy what a page drew."""
@@ -65,6 +65,10 @@ class LendingApp(App[int], inherit_bindings=False):
 
         open_beside(program, url, done)
 
+    @abstractmethod
+    def send(self, sequence: str) -> None:
+        """Send *sequence*, which is ours, to the terminal."""
+
     @property
     @abstractmethod
     def address(self) -> str:
@@ -86,8 +90,8 @@ class LendingApp(App[int], inherit_bindings=False):
         command = pager_command(self.environment)
         try:
             with self.batch_update(), self.suspend(), _keeps_interrupts():
-                self._pager = await run_pager(command, pager_environment(self.environment), text)
-                await self._pager.wait()
+                self._pager = await start_pager(command, pager_environment(self.environment))
+                await self._pager.communicate(text.encode("utf-8", "replace"))
         except SuspendNotSupported:
             return carrying.cannot_suspend()
         except OSError:

@@ -8,7 +8,7 @@ import asyncio
 import shlex
 from collections.abc import Mapping
 
-__all__ = ["pager_command", "pager_environment", "run_pager"]
+__all__ = ["pager_command", "pager_environment", "start_pager"]
 
 _DEFAULT = "less"
 _WITHOUT = frozenset({"LESSOPEN", "LESSCLOSE", "LESSKEYIN", "LESSKEY"})
@@ -34,18 +34,14 @@ def pager_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "LESSSECURE": "1", "LESSHISTFILE": "-"}
 
 
-async def run_pager(
-    command: list[str], environment: Mapping[str, str], text: str
+async def start_pager(
+    command: list[str], environment: Mapping[str, str]
 ) -> asyncio.subprocess.Process:
-    """Start the pager on *text*, which it reads from its standard input; return it, running.
+    """Start the pager, which reads its text from its standard input; return it, running.
 
     Raises:
         OSError: it cannot be started.
     """
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, env=dict(environment)
     )
-    assert process.stdin is not None
-    process.stdin.write(text.encode("utf-8", "replace"))
-    process.stdin.close()
-    return process

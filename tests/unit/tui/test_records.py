@@ -1,0 +1,143 @@
+"""Reading the audit: only what is near, all of it in the end; gaps are gaps; filters read on."""
+
+from collections.abc import Iterator
+
+from aileron_core.control_plane.port import ReadRecords, RecordsRead, RecordView
+from aileron_tui.presenters.filtering import parse
+from aileron_tui.presenters.records import PAGE, RecordBook
+
+NOW = 1_000_000.0
+TOTAL = 10_482
+HEIGHT = 30
+FIELDS = ("agent", "action", "state", "by")
+
+
+def record(seq: int) -> RecordView:
+    return RecordView(
+        seq=seq,
+        at=NOW - (TOTAL - seq),
+        event="approval.denied" if seq % 1000 == 0 else "run.started",
+        run_id=f"run-{seq}",
+        session_id=None,
+        action="send-draft",
+        actor="person",
+        agent="goose" if seq == 3 else "codex",
+        summary=f"record {seq}",
+    )
+
+
+def core(asked: ReadRecords, missing: frozenset[int] = frozenset()) -> RecordsRead:
+    """Answer as the core does: at most `limit` records before `before_seq`, oldest first."""
+    before = asked.before_seq if asked.before_seq is not None else TOTAL + 1
+    found: list[RecordView] = []
+    seq = before - 1
+    while seq >= 1 and len(found) < asked.limit:
+        if seq not in missing:
+            found.append(record(seq))
+        seq -= 1
+    return RecordsRead(
+        records=tuple(reversed(found)), before_seq=asked.before_seq, total=TOTAL - len(missing)
+    )
+
+
+def started() -> RecordBook:
+    return RecordBook([record(seq) for seq in range(TOTAL - 499, TOTAL + 1)])
+
+
+def read(book: RecordBook, top: int, index: int = 0, **core_is: frozenset[int]) -> Iterator[int]:
+    """Carry out what is wanted around *top* until nothing is; yield each `before_seq`."""
+    while (asked := book.wanted(top, HEIGHT, index)) is not None:
+        assert asked.before_seq is not None
+        yield asked.before_seq
+        book.take(core(asked, **core_is), NOW)
+
+
+def test_what_is_known_from_the_start_is_not_read_again() -> None:
+    """The first screen costs nothing."""
+    assert list(read(started(), 0)) == []
+
+
+def test_older_records_are_read_before_the_cursor_reaches_them() -> None:
+    """Scrolling by a pane at a time never shows a record that is not there yet."""
+    book = started()
+    for top in range(0, TOTAL - HEIGHT, HEIGHT):
+        assert all(book.get(TOTAL - row) for row in range(top, top + HEIGHT)), top
+        list(read(book, top))
+
+
+def test_the_end_is_reached_by_one_jump_that_reads_one_page_or_two() -> None:
+    """`end` in an audit of any length."""
+    book = started()
+    pages = list(read(book, TOTAL - HEIGHT))
+    assert len(pages) <= 2
+    assert [book.get(seq) is not None for seq in range(1, HEIGHT + 1)] == [True] * HEIGHT
+
+
+def test_one_reading_is_under_way_at_a_time_and_a_refused_one_may_be_repeated() -> None:
+    """A storm of keys asks once."""
+    book = started()
+    first = book.wanted(TOTAL - HEIGHT, HEIGHT, 0)
+    assert first is not None
+    assert book.wanted(0, HEIGHT, 0) is None
+    book.refused()
+    assert book.wanted(TOTAL - HEIGHT, HEIGHT, 0) == first
+
+
+def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
+    """Not before: then it is only not read yet. And it is not asked for for ever."""
+    book = started()
+    assert not book.is_missing(40)
+    assert len(list(read(book, TOTAL - HEIGHT, missing=frozenset({40, 41})))) <= 2
+    assert book.is_missing(40)
+    assert book.is_missing(41)
+    assert not book.is_missing(42)
+
+
+def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
+    """Going through an audit of any length keeps a bounded part of it."""
+    book = RecordBook([record(TOTAL)])
+    book.newest = 200 * PAGE
+    seen = 0
+    for page in range(200):
+        asked = ReadRecords(before_seq=(page + 1) * PAGE + 1, limit=PAGE)
+        numbers = range(page * PAGE + 1, (page + 1) * PAGE + 1)
+        told = tuple(record(seq) for seq in numbers)
+        book.take(RecordsRead(records=told, before_seq=asked.before_seq, total=200 * PAGE), NOW)
+        seen += len(told)
+    assert seen == 200 * PAGE
+    kept = sum(book.get(seq) is not None for seq in range(1, 200 * PAGE + 1))
+    assert kept <= 61 * PAGE
+    assert book.wanted(200 * PAGE - HEIGHT, HEIGHT, 0) is not None
+
+
+def test_a_filter_looks_at_what_is_at_hand_and_reads_on_to_the_first_record() -> None:
+    """The one match at the very start of the audit is found; every record is looked at once."""
+    book = started()
+    book.search(parse("agent:goose", FIELDS).query, NOW)
+    assert book.found == []
+    assert book.down_to == TOTAL - 499
+    pages = list(read(book, 0))
+    assert book.found == [3]
+    assert book.down_to == 1
+    assert pages == sorted(pages, reverse=True)
+    assert len(pages) == -(-(TOTAL - 500) // PAGE)
+    assert book.get(3) is not None
+
+
+def test_a_filter_that_finds_enough_stops_reading_until_the_cursor_goes_on() -> None:
+    """Reading the whole audit for a common word would be waste."""
+    book = started()
+    book.search(parse("run.started", FIELDS).query, NOW)
+    assert list(read(book, 0, index=0)) == []
+    assert list(read(book, 0, index=len(book.found) - 1))
+
+
+def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
+    """A record that is committed while one looks stands on top if it matches."""
+    book = started()
+    book.search(parse("state:denied", FIELDS).query, NOW)
+    list(read(book, 0))
+    assert book.found == [n for n in range(10_000, 0, -1000)]
+    book.add(record(11_000), NOW)
+    book.add(record(11_001), NOW)
+    assert book.found[:2] == [11_000, 10_000]
