@@ -208,11 +208,15 @@ def _has_record(connection: sqlite3.Connection, row: RunRow) -> bool:
         prev, digest, text = bytes(found[0]), bytes(found[1]), str(found[2]).encode()
         body: Any = json.loads(text)
         same = row.args is None or args_hash(row.args) == row.args_sha256
-    except (ValueError, TypeError, RecursionError):
-        return False
-    if not isinstance(body, dict):
-        return False
-    return same and link(prev, text) == digest and _says(cast("dict[str, Any]", body), row)
+        for moment in (row.requested_at, row.expires_at, row.decided_at, row.ended_at):
+            _ = (
+                None if moment is None else rfc3339(moment)
+            )  # what reads the row writes it as a time
+        if not isinstance(body, dict) or not same:
+            return False
+        return link(prev, text) == digest and _says(cast("dict[str, Any]", body), row)
+    except (ValueError, TypeError, RecursionError, OverflowError, OSError):
+        return False  # OverflowError, OSError: a time that no calendar has
 
 
 def _says(body: dict[str, Any], row: RunRow) -> bool:

@@ -25,6 +25,10 @@ CHANGES_THEN_SENDS = (
 )
 """Nothing depends on an earlier output; the second step may be tried again."""
 
+_LEVELS = 960
+DEEP = f'{{"steps":[["find",{"[" * _LEVELS}{"]" * _LEVELS}]],"asked":"send","spent":1.0}}'
+"""About as deep as JSON can be read: what read it may not be able to write it."""
+
 
 async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
     """Return the second question of `chain`."""
@@ -141,9 +145,15 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
     [
         "UPDATE runs SET expires_at = NULL",
         "UPDATE runs SET expires_at = expires_at + 86400",
+        "UPDATE runs SET expires_at = 1e300",
+        "UPDATE runs SET expires_at = 9e999",
+        "UPDATE runs SET requested_at = -1e300, expires_at = -1e18",
         "UPDATE runs SET action_sha256 = 'of another file'",
         "UPDATE runs SET progress = NULL",
         "UPDATE runs SET progress = replace(progress, 'find', 'send')",
+        f"UPDATE runs SET progress = '{DEEP}'",
+        'UPDATE runs SET progress = \'{"steps":[[[],1]],"asked":[],"spent":1}\'',
+        "UPDATE runs SET progress = '[]'",
         "UPDATE runs SET state = 'approved'",
         "UPDATE runs SET state = 'executing'",
     ],
@@ -170,6 +180,27 @@ def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, do
     with Mailbox() as mailbox:
         run(story(mailbox))
         assert mailbox.state()["sent"] == []
+
+
+@pytest.mark.parametrize("column", ["requested_at", "decided_at", "expires_at", "ended_at"])
+@pytest.mark.parametrize("moment", ["-1e18", "1e300"])
+def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
+    home: Path, column: str, moment: str
+) -> None:
+    """Such a row of another program's is not shown; the console goes on without it."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            over = await halted(core)
+            await core.plane.desk.deny(over.approval_id, "no")
+            await halted(core, key="another")
+        elsewhere(home, f"UPDATE runs SET {column} = {moment}")
+        async with Core.open(home, mailbox) as core:
+            assert (await core.plane.snapshot()).approvals == ()
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
 
 
 @pytest.mark.parametrize("gone", [False, True])
