@@ -50,10 +50,11 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the voice reports, until *until* (monotonic seconds)."""
+    """What the voice reports, until *until* (monotonic seconds); no key ends it before *held*."""
 
     pieces: Line
     until: float
+    held: float = 0.0
 
 
 class Model:
@@ -338,7 +339,8 @@ class Model:
         move, and in a panel what comes in one burst with the key that opened it.
         """
         self.key_at, self._key_counted = at, False
-        self.said = None
+        if self.said is not None and self.said.held <= at:
+            self.said = None
         if not decides or self.arming.in_burst(at):
             self.take_back()
         if self.panel != "none" and not self._panel_quiet:
@@ -387,10 +389,10 @@ class Model:
             session = self.people.current
             self.ending[intent.session_id] = session.agent if session is not None else ""
 
-    def say(self, pieces: Line | str, at: float) -> None:
-        """Let the voice report *pieces*, our own words or rendered ones."""
+    def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
+        """Let the voice report *pieces*, our own words or rendered ones; *hold*: seconds that no key ends."""
         spoken = (Piece(pieces),) if isinstance(pieces, str) else pieces
-        self.said = Said(spoken, at + SAID_SECONDS)
+        self.said = Said(spoken, at + SAID_SECONDS, at + hold)
 
     # Time
 

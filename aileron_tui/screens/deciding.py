@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 SEEN_SECONDS = 0.1
 """A line counts as seen when it stood on screen this long."""
 SETTLE_AGAIN_SECONDS = 0.005
+DROPPED_SECONDS = 1.0
+"""How long the keys of a burst, of which some come late, do not end the report on it."""
 
 
 class DecidingScreen(ConsoleScreen):
@@ -203,7 +205,7 @@ class DecidingScreen(ConsoleScreen):
         if token is not None and token == self.model.token:
             self._decide(self._pressed)
         if dropped := arming.take_dropped(at):
-            self.model.say(wording.keys_dropped(dropped), at)
+            self.model.say(wording.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
             self.redraw()
         if arming.unsettled:
             self._settle_in(SETTLE_AGAIN_SECONDS)
