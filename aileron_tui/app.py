@@ -246,7 +246,7 @@ class AileronApp(LendingApp, inherit_bindings=False):
         arrived = take_fact(model, message.fact, self._clock.now(), at)
         if isinstance(message.fact, CoreLost):
             model.arming.changed()
-        if arrived and isinstance(message.fact, ApprovalUpdated):
+        if arrived and isinstance(message.fact, ApprovalUpdated) and model.paused_at is None:
             self._attention.arrived(message.fact.view.action)
         if not self._redraw_due:
             # Behind every fact that has come already: a storm of arrivals is drawn once.

@@ -16,6 +16,7 @@ __all__ = [
     "OpenWanted",
     "PageWanted",
     "Painted",
+    "PieceClicked",
     "Relaid",
     "RowClicked",
     "SettleDue",
@@ -44,6 +45,13 @@ class RowClicked(Message):
     """A row of a list was clicked."""
 
     row: int
+
+
+@dataclass
+class PieceClicked(Message):
+    """A piece of a line was clicked that names an action."""
+
+    action: str
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """The lines around an item: top bar, banner, voice, footer, the deny panel, the empty screen."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aileron_core.control_plane.port import ApprovalView, SessionView
 from aileron_tui.actions import DEFAULT, VIEW_CONTEXTS, Action, Context, Registry
@@ -80,9 +81,10 @@ def _views(view: View, waiting: int, registry: Registry, named: int) -> Line:
     parts: list[Piece] = [Piece(" "), Piece(wording.NAME, "strong"), Piece("  ")]
     for number, (name, label) in enumerate(wording.VIEWS.items(), start=1):
         shown = number <= named or name == view
-        parts.append(Piece(f" {registry.face(f'view_{name}')} ", "muted"))
+        action = f"view_{name}"
+        parts.append(Piece(f" {registry.face(action)} ", "muted", action=action))
         if shown:
-            parts.append(Piece(label, "view" if name == view else "muted"))
+            parts.append(Piece(label, "view" if name == view else "muted", action=action))
         if name == "waiting" and waiting:
             parts += [Piece(" "), Piece(f" {waiting} ", "badge")]
         parts.append(Piece(" " if shown else ""))
@@ -143,11 +145,13 @@ def footer_line(context: Context, now: Situation, width: int) -> Line:
     """Return the keys that do something now, the recommended one first; `? help` never drops."""
     tail: Line = ()
     if context in VIEW_CONTEXTS:
-        tail = line(Piece(now.registry.face("help"), "strong"), Piece(" help", "muted"), " ")
+        face = Piece(now.registry.face("help"), "strong", action="help")
+        tail = line(face, Piece(" help", "muted", action="help"), " ")
     room = width - cells(tail) - 1
     parts: Line = (Piece(" "),)
     for number, (each, state) in enumerate(_ordered(context, now)):
-        shown = line("   " if number else "", *_key(each, state, now))
+        named = (replace(piece, action=each.id) for piece in _key(each, state, now))
+        shown = line("   " if number else "", *named)
         if cells(parts) + cells(shown) > room:
             break
         parts = (*parts, *shown)

@@ -86,6 +86,8 @@ class Piece:
     role: Role = "text"
     foreign: bool = False
     """It comes from outside: no sign in it is ours."""
+    action: str = ""
+    """The id of the action that a click on it means."""
 
 
 Line: TypeAlias = tuple[Piece, ...]

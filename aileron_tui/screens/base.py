@@ -10,13 +10,14 @@ from textual.screen import Screen
 from aileron_core.clock import Clock
 from aileron_core.control_plane.port import Intent, Pause
 from aileron_tui.actions import Context
-from aileron_tui.messages import Relaid, Wanted
+from aileron_tui.messages import PieceClicked, Relaid, Wanted
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.lines import Piece, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.times import clock_minutes
 from aileron_tui.presenters.wording import panels
+from aileron_tui.presenters.wording.mouse import press_it
 from aileron_tui.widgets.linework import Lines
 
 __all__ = ["ConsoleScreen", "Submit", "width_class"]
@@ -116,6 +117,18 @@ class ConsoleScreen(Screen[None]):
         self.set_class(name == "wide", "-wide")
         self.model.size = (width, height)
         self.model.small = name == "small"
+        self.redraw()
+
+    async def on_piece_clicked(self, message: PieceClicked) -> None:
+        """Go where a click points. What changes anything wants its key: the mouse decides nothing."""
+        message.stop()
+        clicked = self.model.registry.action(message.action)
+        if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
+            if availability(clicked.id, self.situation).works:
+                await self.run_action(clicked.id)
+            return
+        face = self.model.registry.faces(clicked)
+        self.model.say(press_it(face, clicked.label), self.clock.monotonic())
         self.redraw()
 
     def on_relaid(self, message: Relaid) -> None:

@@ -2,12 +2,15 @@
 
 from typing import cast
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from aileron_tui.messages import PieceClicked
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.presenters.lines import ROLES, Line, Role
 
@@ -106,6 +109,16 @@ class Lines(Widget):
             self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
         else:
             self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Say which action's name was clicked; what becomes of that is not decided here."""
+        column = 0
+        for piece in self._lines[event.y] if event.y < len(self._lines) else ():
+            column += cell_len(piece.text)
+            if event.x < column:
+                if piece.action:
+                    self.post_message(PieceClicked(piece.action))
+                return
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint what was asked for, in the present look."""
