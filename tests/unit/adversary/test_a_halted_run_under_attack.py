@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, writes
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
@@ -457,4 +457,27 @@ def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> 
     with Mailbox() as mailbox:
         run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
+    assert problems(home) == set()
+
+
+def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) -> None:
+    """C4: what was running ends, and nothing of it waits for a yes afterwards."""
+    furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            first = await asked(core, "chain")
+            mailbox.control(hang="list")
+            await core.approve(first)
+            await arrived(mailbox, "GET drafts", 1)
+            await carry_out(core.plane, StopEverything())
+            over = await core.ended(first)
+            assert over.state in ("failed", "denied")
+            assert await core.records("run.halted") == []
+            with pytest.raises(Conflict):
+                await core.plane.desk.approve(over.approval_id, over.digest)
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert mailbox.state()["sent"] == []
     assert problems(home) == set()
