@@ -10,6 +10,7 @@ from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, sp
 from aileron_tui.presenters.outside import brief, outside
 from aileron_tui.presenters.situation import Availability, Situation, View, availability
 from aileron_tui.presenters.times import age, clock_minutes
+from aileron_tui.presenters.wording import letters
 
 __all__ = [
     "banner_lines",
@@ -113,6 +114,7 @@ def banner_lines(
     accepted_installed: bool,
     width: int,
     paused: str = "",
+    lacks_letters: bool = False,
 ) -> tuple[Line, ...]:
     """Return what stands above all: broken things first, then *paused*, then standing warnings."""
     rows: list[Line] = []
@@ -129,6 +131,8 @@ def banner_lines(
         rows.append(line(" ", Piece("▲ ", "attn"), *outside(source, "attn"), *goes, by))
     if accepted_installed:
         rows.append(line(" ", Piece(wording.accepted_installed(), "attn")))
+    if lacks_letters:
+        rows.append(line(" ", Piece(letters.LACKING, "attn")))
     return tuple(cut(each, width - 1) for each in rows)
 
 

@@ -18,7 +18,7 @@ from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.times import clock_minutes
 from aileron_tui.presenters.wording import panels
 from aileron_tui.presenters.wording.mouse import press_it
-from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.linework import Lines, glyphs_of
 
 __all__ = ["ConsoleScreen", "Submit", "width_class"]
 
@@ -167,6 +167,7 @@ class ConsoleScreen(Screen[None]):
             accepted_installed=model.snapshot.accepted_installed,
             width=width,
             paused=self._paused(),
+            lacks_letters=bool(glyphs_of(self).charset),
         )[:BANNER_ROWS]
         banner = self.query_one("#banner", Lines)
         banner.set_class(bool(rows), "-shown")

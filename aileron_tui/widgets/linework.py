@@ -14,10 +14,17 @@ from aileron_tui.messages import PieceClicked
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.presenters.lines import ROLES, Line, Role
 
-__all__ = ["ROLE_CLASSES", "Brush", "Lines"]
+__all__ = ["ROLE_CLASSES", "Brush", "Lines", "glyphs_of"]
 
 ROLE_CLASSES: set[str] = {f"role-{role}" for role in ROLES} | {"role-sel"}
 _ANY_GLYPH = Glyphs()
+
+
+def glyphs_of(node: Widget) -> Glyphs:
+    """Return the signs that the application of *node* draws with."""
+    # Textual does not say what its App is.
+    application = cast("object", node.app)  # pyright: ignore[reportUnknownMemberType]
+    return getattr(application, "glyphs", _ANY_GLYPH)
 
 
 class Brush:
@@ -43,7 +50,7 @@ class Brush:
             self._ground = ground
             self._styles.clear()
             self._blank.clear()
-        self._glyphs = getattr(application, "glyphs", _ANY_GLYPH)
+        self._glyphs = glyphs_of(self._widget)
 
     def paint(self, pieces: Line, width: int, *, selected: bool = False) -> Strip:
         """Return *pieces* as a strip of *width* cells, cut and padded.

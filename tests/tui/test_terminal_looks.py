@@ -139,6 +139,7 @@ def test_in_ascii_nothing_of_ours_is_written_in_other_letters(
         beyond = set(re.findall(rb"[\x80-\xff]+", shown.raw))
         if not config:
             assert beyond == set()
+            assert b"stands for each letter it cannot draw" in SGR.sub(b"", shown.raw)
             assert b"Q3 numbers, final ? 3 people" in SGR.sub(b"", shown.raw)
         else:
             assert {each.decode() for each in beyond} <= {"→", "·"}  # of the gists
