@@ -150,7 +150,8 @@ def short(attack: Attack, limit: int) -> str:
 
 def everything(limit: int) -> str:
     """Return one text with a little of every attack, of at most *limit* characters, on one line each."""
-    parts = [attack.text.replace("\n", "\r")[:60] for attack in ATTACKS]
+    share = limit // len(ATTACKS) - 1
+    parts = [attack.text.replace("\n", "\r")[:share] for attack in ATTACKS]
     return short(Attack("everything", "\n".join(parts)), limit)
 
 

@@ -58,9 +58,10 @@ def test_outside_text_stands_only_where_outside_text_may_stand(
         document = shown.app.screen.query_one("#document")
         left, top = document.region.x, document.region.y
         gutter = 11 if size[0] < 110 else 13
+        width = document.size.width
         for _ in range(60):
             for line in shown.lines[top : top + document.size.height]:
-                assert "Ж" not in allowed(line[left:], gutter), line
+                assert "Ж" not in allowed(line[left : left + width], gutter), line
             before = document.scroll_offset.y
             await shown.press("space")
             await shown.pilot.pause(0.01)

@@ -1,0 +1,144 @@
+"""Values of the port in which everything that may come from outside is an attack."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, get_args, get_type_hints
+
+from aileron_core.control_plane import shown
+from aileron_core.control_plane.port import (
+    FieldView,
+    LibraryItemView,
+    ProcessView,
+    Snapshot,
+    StepView,
+)
+from aileron_core.errors import Problem
+from aileron_tui.screens.fixtures import approval, drifted, snapshot
+
+__all__ = ["hostile", "hostile_snapshot"]
+
+OURS = {
+    "approval_id",
+    "run_id",
+    "session_id",
+    "digest",
+    "version",
+    "state",
+    "status",
+    "kind",
+    "why",
+    "severity",
+    "event",
+    "actor",
+    "host",
+}
+"""Ids and words that Aileron itself makes, and the host of a preview: each is of a fixed form."""
+
+
+Say = Callable[[], str]
+"""What the next text from outside says."""
+
+
+def hostile(value: Any, say: Say) -> Any:
+    """Return *value*, a view, with an attack in place of every text that is not ours, all the way down."""
+    hints = get_type_hints(type(value), vars(shown) | {"FieldView": FieldView})
+    changes: dict[str, Any] = {}
+    for each in dataclasses.fields(value):
+        if not each.init or each.name in OURS:
+            continue
+        changes[each.name] = _hostile(getattr(value, each.name), say, hints[each.name])
+    return dataclasses.replace(value, **changes)
+
+
+def _hostile(value: Any, say: Say, hint: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return hostile(value, say)
+    if isinstance(value, str) or (value is None and hint == (str | None)):
+        return say()
+    if isinstance(value, tuple) and value and isinstance(value[0], int):
+        return (value[0], *(say() for _ in value[1:]))  # a parent: its pid is the kernel's
+    if isinstance(value, tuple) and hint != tuple[str, str, str] | None:
+        if value:
+            return tuple(_hostile(each, say, type(each)) for each in value)
+        inner = get_args(hint)[0] if get_args(hint) else None
+        if inner is str:
+            return (say(), say())
+        if inner is FieldView:
+            return (FieldView(label=say(), value=say()), FieldView(label="x", value=say()))
+    return value
+
+
+def hostile_snapshot(now: float, say: Say) -> Snapshot:
+    """Return a console's state in which every agent, service, file and record says an attack."""
+    state = snapshot(now)
+    process = ProcessView(
+        pid=48112, executable="x", cwd="x", parents=((1, "x"), (2, "x")), started_at=now
+    )
+    step = StepView(
+        step_id="x",
+        connector="x",
+        op="x",
+        hosts=("x",),
+        status="asked",
+        asks_again=True,
+        inputs=(FieldView(label="In", value="x"),),
+    )
+    claims = (FieldView(label="x", value="x"),)
+    gone = next(view for view in state.approvals if view.preview.status == "unavailable")
+    items = [
+        approval(1, now, agent="codex", reason="", note="x", outcome="x", decided_by="x"),
+        approval(2, now, drift=drifted(now), self_opened=True, contained=False),
+        approval(3, now, process=process, claims=claims, steps=(step,), times_asked=3),
+        dataclasses.replace(gone, drift=drifted(now)),
+        approval(5, now, state="awaiting_vault", digest="", words=None, requester_gone=True),
+        approval(6, now, state="checking", decided_at=now),
+        approval(7, now, state="failed", decided_at=now, outcome="x"),
+        approval(8, now, state="denied", decided_at=now, ended_at=now, reason="x"),
+    ]
+    views = [_labels_of_ours(hostile(item, say), item) for item in items]
+    library = LibraryItemView(
+        kind="action",
+        name="x",
+        file="x",
+        digest="5b0e" * 16,
+        state="error",
+        why="new",
+        version="1",
+        gated=True,
+        preview="x",
+        effect="SEND",
+        connector="x",
+        op="x",
+        hosts=("x",),
+        taken_in_at=now,
+        taken_in_by="x",
+    )
+    return dataclasses.replace(
+        state,
+        home=say(),
+        routes=(f"{say()} -> {say()}",),
+        approvals=tuple(views),
+        sessions=tuple(hostile(each, say) for each in state.sessions),
+        held_back=tuple(hostile(each, say) for each in state.held_back),
+        problems=(Problem(file=say(), line=3, key=say(), message=say(), severity="error"),),
+        records=tuple(hostile(each, say) for each in state.records),
+        library=(hostile(library, say),),
+    )
+
+
+def _labels_of_ours(view: Any, before: Any) -> Any:
+    """Give the previews their labels back: those stand in the accepted action file."""
+    fields = tuple(
+        dataclasses.replace(field, label=old.label)
+        for field, old in zip(view.preview.fields, before.preview.fields, strict=False)
+    )
+    drift = view.drift
+    if drift is not None:
+        changed = tuple(
+            dataclasses.replace(change, label=old.label, after=f"{change.after} again")
+            for change, old in zip(drift.changed, before.drift.changed, strict=True)
+        )
+        gone = drift.unavailable if view.preview.status == "unavailable" else ""
+        drift = dataclasses.replace(drift, changed=changed, unavailable=gone)
+    preview = dataclasses.replace(view.preview, fields=fields)
+    return dataclasses.replace(view, preview=preview, drift=drift)

@@ -1,0 +1,350 @@
+"""Keys that cannot misfire, with real bytes at a real pseudo-terminal and in real time (CONSOLE 7)."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from tests.support.terminal import Pty
+
+CHILD = str(Path(__file__).with_name("terminal_child.py"))
+REST = 0.9
+"""Seconds of a hand at rest: 0.4 and what a busy machine adds."""
+SILENCE = 0.6
+"""Seconds after which a press would have decided."""
+KEY_FILLED = ";48;2;95;201;184"
+"""Ink on teal: the very next press decides."""
+NOTHING = "Nothing was decided."
+
+
+class Person:
+    """Sits at a console; `decided` is what the core was asked to do."""
+
+    def __init__(self, folder: Path, items: int = 5, **options: object) -> None:
+        self._intents, self._control = folder / "intents", folder / "control"
+        self._intents.touch()
+        os.mkfifo(self._control)
+        command = [sys.executable, CHILD, str(self._intents), str(self._control), str(items)]
+        self.pty = Pty(command, **options)
+
+    @property
+    def decided(self) -> list[str]:
+        return self._intents.read_text().splitlines()
+
+    @property
+    def cells(self) -> str:
+        return self.pty.cells.text
+
+    @property
+    def voice(self) -> str:
+        return self.pty.cells.lines[-2]
+
+    def type(self, keys: bytes) -> None:
+        self.pty.type(keys)
+
+    def wait(self, seconds: float) -> None:
+        self.pty.settle(seconds)
+
+    def make(self, happen: str) -> None:
+        self._control.write_text(f"{happen}\n")
+
+    @property
+    def armed(self) -> bool:
+        """The approve key is drawn filled."""
+        row, column = len(self.pty.cells.lines) - 1, self.pty.cells.lines[-1].find(" a ")
+        style = self.pty.cells.style(column + 1, row)
+        return column >= 0 and KEY_FILLED in f";{style}"
+
+    def rest(self) -> None:
+        """Let the hand rest until the key is filled, and a little longer."""
+        self.pty.until(lambda: self.armed, "armed")
+        self.wait(0.2)
+
+    def burst(self, keys: bytes, gap: float) -> float:
+        """Send the bytes one by one, *gap* seconds apart; return the longest gap that there was."""
+        longest, last = 0.0, monotonic()
+        for at, byte in enumerate(keys):
+            while at and monotonic() < last + gap:
+                sleep(0)
+            longest = max(longest, monotonic() - last)
+            last = monotonic()
+            self.type(bytes([byte]))
+        return longest
+
+
+@pytest.fixture
+def sit(tmp_path: Path) -> Iterator[Callable[..., Person]]:
+    people: list[Person] = []
+
+    def start(**options: object) -> Person:
+        people.append(Person(tmp_path, **options))
+        return people[-1]
+
+    yield start
+    for person in people:
+        person.pty.close()
+
+
+@pytest.fixture
+def person(sit: Callable[..., Person]) -> Person:
+    return sit()
+
+
+def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(person: Person) -> None:
+    """One press, one decision; a press right after it falls on an item that nobody has looked at."""
+    person.rest()
+    person.type(b"a")
+    person.pty.until(lambda: bool(person.decided), "a decision")
+    person.pty.shows("✓ Approved")
+    person.type(b"a")
+    person.wait(SILENCE)
+    assert len(person.decided) == 1
+    person.rest()
+    person.type(b"a")
+    person.pty.until(lambda: len(person.decided) == 2, "another decision")
+    assert person.decided[0] != person.decided[1]
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.002, 0.010])
+@pytest.mark.parametrize("keys", [b"aa", b"approve it\r", b"aaaaaaaaaa", b"ad\r", b"a\ra\r"])
+def test_a_burst_decides_nothing_and_is_told(person: Person, keys: bytes, gap: float) -> None:
+    """Its first byte came after a rest; what came with it shows that no hand pressed it."""
+    for _ in range(8):
+        person.rest()
+        before = person.decided
+        if person.burst(keys, gap) < 0.018:
+            break
+        person.wait(SILENCE)  # this busy machine let more time pass than a burst has
+    else:
+        pytest.fail("this machine is too busy to send a burst")
+    person.wait(SILENCE)
+    assert person.decided == before
+    person.pty.shows(NOTHING)
+
+
+@pytest.mark.parametrize("gap", [0.019, 0.021, 0.050])
+def test_slower_keys_decide_at_most_the_one_that_was_pressed_at_rest(
+    person: Person, gap: float
+) -> None:
+    """As fast as a held key repeats: the first press may count, none after it does."""
+    person.rest()
+    person.burst(b"a" * 30, gap)
+    person.wait(SILENCE)
+    assert len(person.decided) <= 1
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [b"\x1b", b"\x1b[", b"\x1b[<35;10;10M", b"\x1b[200~", b"\xc3", b"\xff", b"\x1b]2;x", b"\x00"],
+)
+@pytest.mark.parametrize("together", [True, False])
+def test_a_key_that_came_with_anything_else_decides_nothing(
+    person: Person, rest: bytes, together: bool
+) -> None:
+    """Half a sequence, the mouse, the start of a paste, a byte that is no character."""
+    person.rest()
+    person.burst(b"a", 0.0) if not together else None
+    person.type(rest if not together else b"a" + rest)
+    person.wait(SILENCE)
+    assert person.decided == []
+    person.pty.shows(NOTHING)
+
+
+def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None:
+    """Nor does a paste that carries the end of a paste in it."""
+    for paste in (
+        b"\x1b[200~a\x1b[201~",
+        b"\x1b[200~approve\r\x1b[201~a\x1b[201~",
+        b"a\na\na\n",
+        b"d\rwrong list\r",
+    ):
+        person.rest()
+        person.type(paste)
+        person.wait(SILENCE)
+        assert person.decided == []
+        person.type(b"\x1b")
+        person.wait(0.3)
+
+
+def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit: Callable[..., Person]) -> None:
+    """What was typed into the shell while the console started is not an answer."""
+    person = sit()
+    for _ in range(20):
+        person.type(b"a")
+        person.wait(0.15)
+    person.wait(SILENCE)
+    person.type(b"a\r")
+    person.wait(SILENCE)
+    assert len(set(person.decided)) == len(person.decided) <= 1
+
+
+def test_a_held_key_decides_one_item(person: Person) -> None:
+    """Forty repeats, 30 ms apart."""
+    person.rest()
+    person.burst(b"a" * 40, 0.030)
+    person.wait(SILENCE)
+    assert len(person.decided) <= 1  # none, where a busy machine hands two of them over at once
+
+
+def test_a_key_right_after_another_does_nothing(person: Person) -> None:
+    """`j a`, 150 ms apart: the item was not there long enough, and the hand did not rest."""
+    person.rest()
+    person.burst(b"ja", 0.150)
+    person.wait(SILENCE)
+    assert person.decided == []
+    person.rest()
+    person.type(b"a")
+    person.pty.until(lambda: len(person.decided) == 1, "a decision")
+
+
+def test_escape_leaves_the_call_waiting(person: Person) -> None:
+    """`d`, a reason, escape, and an enter afterwards: nobody was denied."""
+    person.rest()
+    person.type(b"d")
+    person.pty.shows("What shall")
+    person.wait(REST)
+    person.burst(b"no", 0.1)
+    person.wait(REST)
+    person.type(b"\x1b")
+    person.pty.until(lambda: "What shall" not in person.cells, "the panel closed")
+    person.wait(REST)
+    person.type(b"\r")
+    person.wait(SILENCE)
+    assert person.decided == []
+
+
+def test_enter_in_the_panel_wants_its_own_rest(person: Person) -> None:
+    """A reason that is pasted with its line end denies nothing; enter after a rest does."""
+    person.rest()
+    person.type(b"d")
+    person.pty.shows("What shall")
+    person.wait(REST)
+    person.type(b"wrong list\r")
+    person.wait(SILENCE)
+    assert person.decided == []
+    person.type(b"\r")
+    person.pty.until(lambda: bool(person.decided), "a denial")
+    assert person.decided[0].startswith("Deny ")
+
+
+@pytest.mark.parametrize("happen", ["drift", "theme", "resize", "blur", "focus"])
+def test_what_changes_under_the_eye_makes_the_key_rest(person: Person, happen: str) -> None:
+    """A press on its way decides nothing; where it can be looked at anew, a later one does."""
+    person.rest()
+    match happen:
+        case "resize":
+            person.pty.resize((100, 40))
+        case "blur":
+            person.type(b"\x1b[O")
+        case "focus":
+            person.type(b"\x1b[I")
+        case _:
+            person.make(happen)
+    person.wait(0.15)
+    person.type(b"a")
+    person.wait(SILENCE)
+    assert person.decided == []
+    if happen == "blur":
+        person.wait(REST)
+        person.type(b"a")
+        person.wait(SILENCE)
+        assert person.decided == []
+        person.type(b"\x1b[I")
+    person.wait(REST)
+    for _ in range(2):  # a drift that is longer than its pane wants a second press
+        person.type(b"a")
+        person.wait(REST)
+    assert len(set(person.decided)) >= 1
+
+
+def test_an_arrival_moves_nothing_and_the_key_decides_what_stood_there(person: Person) -> None:
+    """A storm of arrivals while a hand is on its way: the selected item is the one that is answered."""
+    person.rest()
+    for _ in range(10):
+        person.make("arrive")
+    person.wait(0.1)
+    person.type(b"a")
+    person.wait(SILENCE)
+    assert len(person.decided) <= 1
+    assert all(each.endswith(f"{1:016x}") for each in person.decided)
+
+
+def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
+    sit: Callable[..., Person],
+) -> None:
+    """In a low pane `a` says how many lines are unread; `aa` at once does not even say it."""
+    person = sit(size=(80, 16))
+    person.pty.shows("not seen yet")
+    person.wait(REST)
+    person.type(b"aa")
+    person.wait(SILENCE)
+    assert "Press a again" not in person.voice
+    person.wait(REST)
+    person.type(b"a")
+    person.pty.shows("Press a again to approve without reading them.")
+    assert person.decided == []
+    person.wait(REST)
+    person.type(b"a")
+    person.pty.until(lambda: bool(person.decided), "a decision")
+
+
+def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Callable[..., Person]) -> None:
+    """On a slow line the next item is chosen long before it is seen: the key waits for the terminal."""
+    person = sit(answers=True)
+    person.rest()
+    person.type(b"j")
+    sleep(1.5)  # the line stands still: nothing of what was written arrives
+    person.type(b"a")
+    person.wait(SILENCE)
+    assert person.decided == []
+    person.rest()
+    person.type(b"a")
+    person.pty.until(lambda: bool(person.decided), "a decision")
+    assert person.decided == [f"Approve act-20261008T140152-{2:016x}"]
+
+
+def test_bytes_that_are_no_keys_leave_the_console_alive(person: Person) -> None:
+    """Broken UTF-8, wild sequences, a paste without an end: the keyboard works afterwards."""
+    person.rest()
+    for noise in (
+        b"\xff\xfe\xc3(",
+        b"\x1b[99999999999u",
+        b"\x1b[97:65;2u",
+        b"\x1b[M\x00\x00\x00",
+        b"\x1bP+q\x1b\\",
+        b"\x1b[200~never ends",
+    ):
+        person.type(noise)
+        person.wait(0.3)
+    person.wait(2.5)
+    person.rest()
+    person.type(b"a")
+    person.pty.until(lambda: bool(person.decided), "a decision")
+    assert person.pty.process.poll() is None
+
+
+def test_a_fault_of_the_screen_ends_with_a_sentence_and_restores_the_terminal(
+    person: Person,
+) -> None:
+    """No traceback and none of its values: they would print what agents and services said."""
+    person.rest()
+    person.make("fault")
+    assert person.pty.ended() == 70
+    tail = person.pty.raw.rpartition(b"\x1b[?1049l")[2].decode()
+    assert "What waited still waits; nothing was decided." in " ".join(tail.split())
+    assert "Traceback" not in tail
+    assert b"a secret" not in person.pty.raw
+    assert person.decided == []
+
+
+def test_only_known_sequences_reach_the_terminal(person: Person) -> None:
+    """Colours, places, modes, our title, the question for the cursor."""
+    person.rest()
+    for key in (b"j", b"k", b" ", b"2", b"1", b"?", b"\x1b", b"d", b"\x1b"):
+        person.type(key)
+        person.wait(0.25)
+    assert person.pty.cells.strangers == []
+    assert person.pty.cells.titles
