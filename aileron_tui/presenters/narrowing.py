@@ -5,11 +5,13 @@ from aileron_tui.presenters.lines import Line, Piece, line
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.wording import filters
 
-__all__ = ["filter_told", "none_match"]
+__all__ = ["filter_doubt", "filter_told"]
 
 
-def none_match(parsed: Parsed, matching: int, total: int) -> Line:
-    """Return the sentence for a filter that lets nothing through; nothing where it does."""
+def filter_doubt(parsed: Parsed, matching: int, total: int) -> Line:
+    """Return what is wrong with a filter: not understood, or nothing lets through; else nothing."""
+    if parsed.problems:
+        return line(Piece(parsed.problems[0], "attn"), Piece(filters.SHOW_ALL, "muted"))
     if not parsed.query or matching:
         return ()
     shown = outside(parsed.text, "strong")
@@ -18,11 +20,7 @@ def none_match(parsed: Parsed, matching: int, total: int) -> Line:
 
 def filter_told(parsed: Parsed, matching: int, total: int) -> Line:
     """Return what a filter lets through; nothing without one."""
-    if parsed.problems:
-        return line(Piece(parsed.problems[0], "attn"), Piece(filters.SHOW_ALL, "muted"))
-    if not parsed.query:
+    if not parsed.text.strip():
         return ()
-    if not matching:
-        return none_match(parsed, matching, total)
     counted = Piece(f"{filters.counted(matching, total)} ", "muted")
     return line(counted, *outside(parsed.text, "strong"), Piece(filters.SHOW_ALL, "muted"))

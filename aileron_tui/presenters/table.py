@@ -8,7 +8,7 @@ from aileron_tui.actions import Registry
 from aileron_tui.presenters.blocks import Block
 from aileron_tui.presenters.filtering import Facts, Parsed
 from aileron_tui.presenters.lines import Line
-from aileron_tui.presenters.narrowing import filter_told
+from aileron_tui.presenters.narrowing import filter_doubt, filter_told
 
 __all__ = ["KeyedTable", "Table"]
 
@@ -108,7 +108,8 @@ class Table(ABC):
 
     def filter_voice(self) -> Line:
         """Return what the voice says of the filter; nothing without one."""
-        return filter_told(self.parsed, self.matching, self.total)
+        given = (self.parsed, self.matching, self.total)
+        return filter_doubt(*given) or filter_told(*given)
 
     @property
     def matching(self) -> int:

@@ -7,7 +7,7 @@ from textual.widgets import Input
 from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.document import session_name
 from aileron_tui.presenters.lines import Line
-from aileron_tui.presenters.narrowing import none_match
+from aileron_tui.presenters.narrowing import filter_doubt
 from aileron_tui.presenters.situation import Panel
 from aileron_tui.presenters.voice import voice
 from aileron_tui.presenters.wording import filters, panels
@@ -55,7 +55,7 @@ class AskingScreen(DecidingScreen):
 
     def _of_list(self) -> Line:
         """Return what the voice says of the rows."""
-        return none_match(self.model.parsed, *self.model.counts)
+        return filter_doubt(self.model.parsed, *self.model.counts)
 
     def draw_panel(self) -> None:
         """Show the panel or take it away, by what the model says."""

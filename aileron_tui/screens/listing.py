@@ -96,7 +96,7 @@ class ListScreen(CarryingScreen):
     def _of_list(self) -> Line:
         told = self.table.filter_voice() or self.table.voice(self.model.registry)
         words = self.model.head_words if self.VIEW in _OF_RECORDS else None
-        head = f" {wording.audit_head(words)}" if words is not None else ""
+        head = f"  {wording.audit_head(words)}" if words is not None else ""
         return line(*told, Piece(head, "muted"))
 
     # Moving

@@ -7,6 +7,7 @@ What reads the audit is answered at once from the records of the snapshot, as th
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import (
@@ -18,6 +19,9 @@ from aileron_core.control_plane.port import (
     VerifyAudit,
 )
 from aileron_tui.screens.fixture_port import FixtureCore
+
+TOLD = 500
+"""How many of the newest records a console is told at the start, as by the core."""
 
 
 class RecordingPort:
@@ -32,19 +36,21 @@ class RecordingPort:
         """What only asked to read; it changes nothing."""
         self._core = FixtureCore(snapshot, clock if clock is not None else SystemClock())
         self._answers = answers
+        self.deaf = False
+        """Nothing is answered, not even what only reads."""
         self._facts: queue.SimpleQueue[Fact | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
         reads = isinstance(intent, ReadRecords | ReadRecord | VerifyAudit)
         (self.reads if reads else self.intents).append(intent)
-        if reads or self._answers:
+        if (reads or self._answers) and not self.deaf:
             self.tell(*self._core.answer(intent))
 
     def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
         self._thread = threading.Thread(target=self._work, args=(sink,), daemon=True)
         self._thread.start()
-        return self.snapshot
+        return replace(self.snapshot, records=self.snapshot.records[-TOLD:])
 
     def tell(self, *facts: Fact) -> None:
         for fact in facts:

@@ -31,12 +31,12 @@ def empty_field(name: str) -> str:
 
 def counted(shown: int, total: int) -> str:
     """Return how many rows a filter lets through."""
-    return f"{shown} of {total} match"
+    return f"{shown:,} of {total:,} match"
 
 
 def show_all(total: int) -> str:
     """Return the way back from a filter that lets nothing through."""
-    return f". esc shows all {total}."
+    return f". esc shows all {total:,}."
 
 
 def found(count: int) -> str:
