@@ -83,9 +83,73 @@ def test_a_change_between_press_and_silence_takes_the_press_back() -> None:
     assert arming.settled(1.1) is None
 
 
+def test_every_key_of_one_read_is_in_one_burst() -> None:
+    """The burst is told before its first key: not even that one counts."""
+    arming = rested()
+    arming.burst(1.0)
+    assert not arming.press("item", 1.0)
+    arming.key(1.0)
+    arming.refused()
+    assert arming.settled(1.5) is None
+    assert arming.take_dropped(1.5) == 2
+
+
+def test_a_burst_right_after_a_press_takes_it_back_and_a_later_one_does_not() -> None:
+    """19 ms, and 21 ms: the press had its silence, whenever anybody looks."""
+    for gap, decided in ((0.019, None), (0.021, "item")):
+        arming = rested()
+        assert arming.press("item", 1.0)
+        arming.burst(1.0 + gap)
+        assert arming.settled(1.5) == decided
+
+
+def test_the_mouse_beside_a_press_takes_it_back_and_long_before_it_does_not() -> None:
+    """A hand on the mouse is not at rest; where it rested a moment ago nothing is lost."""
+    for before, after, decided in ((0.019, 1.0, None), (0.021, 1.0, "item"), (1.0, 0.019, None)):
+        arming = rested()
+        arming.stirred(2.0 - before)
+        arming.press("item", 2.0)
+        arming.stirred(2.0 + after)
+        assert arming.settled(3.5) == decided
+
+
+def test_input_that_nobody_has_read_takes_a_press_back_however_late_it_is_read() -> None:
+    """It lay in the terminal when the press was to count: it may have come right after it."""
+    arming = rested()
+    assert arming.press("item", 1.0)
+    arming.unread()
+    arming.key(1.4)
+    assert arming.settled(1.5) is None
+    assert arming.take_dropped(1.5) == 1
+
+
+def test_unread_input_that_turns_out_to_be_none_lets_the_press_count() -> None:
+    """The terminal's own answer lay there; and the next press begins anew."""
+    arming = rested()
+    assert arming.press("item", 1.0)
+    arming.unread()
+    assert arming.settled(1.5) == "item"
+    assert arming.press("item", 2.0)
+    arming.key(2.1)
+    assert arming.settled(2.2) == "item"
+
+
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["draw", "redraw", "change", "key", "press", "paste", "blur", "focus"]),
+        st.sampled_from(
+            [
+                "draw",
+                "redraw",
+                "change",
+                "key",
+                "press",
+                "paste",
+                "blur",
+                "focus",
+                "burst",
+                "stirred",
+            ]
+        ),
         st.floats(min_value=0.0, max_value=0.6),
     ),
     max_size=60,
@@ -124,9 +188,11 @@ def test_no_sequence_without_a_rest_decides(events: list[tuple[str, float]]) -> 
                 assert rest >= REST - 1e-9
                 pressed_after = rest
             quiet_from = at if drawn else None
-        elif kind in ("key", "paste"):
+        elif kind in ("key", "paste", "burst"):
             getattr(arming, kind)(at)
             quiet_from = at if drawn else None
+        elif kind == "stirred":
+            arming.stirred(at)
         else:
             focused = kind == "focus"
             arming.focus(focused, at)
