@@ -149,12 +149,14 @@ def test_a_key_that_came_with_anything_else_decides_nothing(
         person.rest()
         before, at = person.decided, monotonic()
         person.type(b"a" + rest if together else b"a")
-        while monotonic() < at + 0.005:  # two reads of the console
+        while not together and monotonic() < at + 0.005:  # two reads of the console
             sleep(0)
+        person.type(b"" if together else rest)
         if together or monotonic() < at + 0.018:
-            person.type(b"" if together else rest)
             break
-        person.wait(SILENCE)
+        person.wait(3.0)  # too late for a burst; a paste without an end is over by then
+    else:
+        pytest.fail("this machine is too busy to send a burst")
     person.wait(SILENCE)
     assert person.decided == before
     person.pty.shows(NOTHING)
