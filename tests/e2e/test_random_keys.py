@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
@@ -96,18 +97,36 @@ def test_random_bytes_in_bursts_decide_nothing(
     console = sit(answers=seed % 2 == 0)
     ask(console, WAITING)
     before = decided(console)
-    for burst, rest in bursts(seed):
-        console.pty.type(burst)
+    late = 0
+    for number, (burst, rest) in enumerate(bursts(seed)):
+        late += send(console, burst, apart=len(burst) <= 4 and number % 2 == 0)
         console.pty.settle(rest)
         assert console.process.poll() is None, console.pty.raw[-400:]
     console.pty.settle(1.0)
+    assert console.pty.cells.strangers == []
+    if late:
+        # This busy machine made single keys of them, and a key at rest may count.
+        assert console.rows("state").count(("pending",)) >= WAITING - late
+        return
     assert console.rows("state") == [("pending",)] * WAITING
     assert decided(console) == before
     assert mailbox.state()["sent"] == []
-    assert console.pty.cells.strangers == []
     approve_one(console)
     eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent")
     assert console.rows("state").count(("pending",)) == WAITING - 1
+
+
+def send(console: Sat, burst: bytes, *, apart: bool) -> bool:
+    """Send a burst, its first byte 5 ms ahead where *apart*; return whether it took too long for one."""
+    if not apart:
+        console.pty.type(burst)
+        return False
+    at = monotonic()
+    console.pty.type(burst[:1])
+    while monotonic() < at + 0.005:
+        sleep(0)
+    console.pty.type(burst[1:])
+    return monotonic() > at + 0.018
 
 
 def approve_one(console: Sat) -> None:
@@ -116,7 +135,11 @@ def approve_one(console: Sat) -> None:
         console.pty.settle(2.5)  # a paste without an end is over by then
         console.pty.type(b"\x1b")
     console.pty.settle(0.7)
-    for key in (b"\x1b[I", b"1", b"\x1b[H"):  # the last that was said of the focus may be that it is gone
+    for key in (
+        b"\x1b[I",
+        b"1",
+        b"\x1b[H",
+    ):  # the last that was said of the focus may be that it is gone
         console.pty.type(key)
         console.pty.settle(0.7)
     if "All calls are held" in console.pty.cells.text:
