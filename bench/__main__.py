@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import calls, connectors, decisions, load_manifests, relay_start, spinning
+from bench import calls, connectors, console, decisions, load_manifests, relay_start, spinning
 
 ALL = {
     "relay_start": relay_start.main,
@@ -11,6 +11,7 @@ ALL = {
     "load_manifests": load_manifests.main,
     "connectors": connectors.main,
     "spinning": spinning.main,
+    "console": console.main,
 }
 
 if __name__ == "__main__":
