@@ -11,8 +11,9 @@ import select
 from codecs import getincrementaldecoder
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import IO, Any, Literal, cast
 
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
@@ -110,11 +111,34 @@ class _Parser:
         self._tail, self._pasting = "", False
 
 
+class _Output:
+    """The terminal as a file that takes everything, also once it has hung up.
+
+    Textual's writer ends at a write that fails; then whoever writes on, or ends, waits for ever.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):  # EIO: the other end is closed
+            return self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._file.flush()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+
 class ConsoleDriver(LinuxDriver):
     """Textual's driver with a reader that survives any bytes and says what came together."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)  # pyright: ignore[reportUnknownMemberType]
+        self._file = cast("IO[str]", _Output(self._file))
         self._arrivals = 0
         self._tag = 0
         self._asked: deque[tuple[int, float, Callable[[], None] | None]] = deque()

@@ -103,3 +103,12 @@ def test_a_page_that_one_comes_back_to_is_drawn_again(terminal: Terminal) -> Non
         drawn = terminal.shows("Newest first.", since=drawn)
         terminal.type(b"1")
         drawn = terminal.shows("WILL HAPPEN", since=drawn)
+
+
+def test_a_terminal_that_hangs_up_ends_the_console(terminal: Terminal) -> None:
+    """Nothing waits for ever to be written to a terminal that is gone; the home is free again."""
+    terminal.shows("WILL HAPPEN")
+    os.close(terminal.slave)
+    os.close(terminal.master)
+    terminal.master, terminal.slave = os.open(os.devnull, os.O_RDWR), os.open(os.devnull, os.O_RDWR)
+    assert terminal.process.wait(PATIENCE) == 128 + signal.SIGHUP
