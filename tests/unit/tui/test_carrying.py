@@ -1,0 +1,132 @@
+"""What leaves for the clipboard, the pager and the browser: the drawn form, and nothing by accident."""
+
+import asyncio
+import os
+import stat
+import threading
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.control_plane.port import FieldView, PreviewView
+from aileron_tui.browsing import browser_command, open_beside
+from aileron_tui.multiplexer import through
+from aileron_tui.paging import pager_command, pager_environment, start_pager
+from aileron_tui.presenters.blocks import COMPACT_GUTTER, lay_out
+from aileron_tui.presenters.document import approval_blocks
+from aileron_tui.presenters.fields import Field, fields_in_view
+from aileron_tui.screens.fixtures import approval
+
+NOW = 1_791_468_120.0
+
+
+def fields(text: str, first: int = 0, last: int = 10_000, width: int = 60) -> tuple[Field, ...]:
+    preview = PreviewView(
+        status="ready",
+        fields=(FieldView(label="To", value="a@b.example"), FieldView(label="Body", value=text)),
+        host="h.example",
+        since=NOW,
+    )
+    sent = (FieldView(label="WILL HAPPEN", value=text),)
+    blocks = approval_blocks(approval(1, NOW, preview=preview, sent=sent), NOW)
+    return fields_in_view(blocks, lay_out(blocks, width, COMPACT_GUTTER), first, last)
+
+
+def test_a_field_is_copied_whole_unwrapped_and_with_its_marks() -> None:
+    """One line of the text is one line of the copy, however narrow the pane is."""
+    text = "Hi,\x1b[2J " + "word " * 40 + "\nsecond \u202eline"
+    body = next(each for each in fields(text, width=40) if each.name == "Body")
+    assert body.text == "Hi,‹ESC›[2J " + "word " * 40 + "\nsecond ‹RLO›line"
+    assert (body.lines, body.marks) == (2, 2)
+
+
+def test_a_label_of_the_agents_is_no_name_of_ours() -> None:
+    """The voice names fields of the action file; an argument's name is outside text."""
+    names = [each.name for each in fields("x")]
+    assert names[:2] == ["To", "Body"]
+    assert "WILL HAPPEN" not in names
+    assert "" in names
+
+
+def test_only_fields_of_which_a_line_is_in_view_are_offered() -> None:
+    """The pane says what one reads."""
+    whole = fields("one\ntwo\nthree")
+    assert [each.name for each in fields("one\ntwo\nthree", 1, 2)] == ["To"]
+    assert [each.name for each in fields("one\ntwo\nthree", 3, 5)] == ["Body"]
+    assert len(whole) > 5
+
+
+@given(st.text(max_size=40))
+def test_no_copy_holds_a_character_that_a_terminal_would_obey(text: str) -> None:
+    """Whatever an agent or a service wrote."""
+    for each in fields(text):
+        assert all(char == "\n" or char.isprintable() for char in each.text), each.text
+
+
+def test_a_sequence_goes_through_a_multiplexer_only_where_there_is_one() -> None:
+    """tmux wants its escapes doubled, screen takes them as they are."""
+    sequence = "\x1b]52;c;YQ==\x07"
+    assert through(sequence, {}) == sequence
+    assert through(sequence, {"TMUX": "/tmp/x"}) == "\x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\"
+    assert through(sequence, {"STY": "1.x"}) == f"\x1bP{sequence}\x1b\\"
+
+
+def test_the_pager_is_the_persons_own_and_less_without_one() -> None:
+    """Its words are split as a shell would; what cannot be split is not run."""
+    assert pager_command({}) == ["less"]
+    assert pager_command({"PAGER": "  "}) == ["less"]
+    assert pager_command({"PAGER": "less -R 'a b'"}) == ["less", "-R", "a b"]
+    assert pager_command({"PAGER": "less 'open"}) == ["less"]
+
+
+def test_the_pager_gets_nothing_of_ours_and_starts_no_other_program() -> None:
+    """No setting of Aileron's, no input program; `less` as a reader alone."""
+    given_ = {
+        "PATH": "/bin", "AILERON_TOKEN": "secret", "LESSOPEN": "|x %s", "LESSKEY": "/x", "LESS": "-i",
+    }  # fmt: skip
+    assert pager_environment(given_) == {
+        "PATH": "/bin", "LESS": "-i", "LESSSECURE": "1", "LESSHISTFILE": "-",
+    }  # fmt: skip
+
+
+def test_the_pager_reads_the_text_from_a_pipe(tmp_path: Path) -> None:
+    """No file holds it, and its own environment is what it was given."""
+    script = tmp_path / "pager"
+    script.write_text(f'#!/bin/sh\n(cat; echo "$AILERON_X$LESSSECURE") > {tmp_path}/out\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    environment = {**pager_environment(os.environ | {"AILERON_X": "no"})}
+
+    async def page() -> int | None:
+        process = await start_pager([str(script)], environment)
+        await process.communicate("one\n‹ESC›two ".encode())
+        return process.returncode
+
+    assert asyncio.run(page()) == 0
+    assert (tmp_path / "out").read_text() == "one\n‹ESC›two 1\n"
+
+
+def test_a_browser_is_only_one_that_stands_beside_the_terminal() -> None:
+    """A text browser would take the console's place."""
+    assert browser_command({}, "linux") is None
+    assert browser_command({"DISPLAY": ":0"}, "linux") == "xdg-open"
+    assert browser_command({"WAYLAND_DISPLAY": "w"}, "linux") == "xdg-open"
+    assert browser_command({}, "darwin") == "open"
+
+
+def test_the_browser_gets_the_address_as_one_word_and_no_terminal(tmp_path: Path) -> None:
+    """Whether it worked is told."""
+    program = tmp_path / "open"
+    program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/got\ntest ! -t 0\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    told: list[bool] = []
+    done = threading.Event()
+    url = "http://127.0.0.1:8517/review/act-20261008T140152-0000000000000001"
+    open_beside(str(program), url, lambda worked: (told.append(worked), done.set()))
+    assert done.wait(10)
+    assert told == [True]
+    assert (tmp_path / "got").read_text() == f"{url}|"
+    done.clear()
+    open_beside(str(tmp_path / "none"), url, lambda worked: (told.append(worked), done.set()))
+    assert done.wait(10)
+    assert told == [True, False]
