@@ -15,7 +15,7 @@ from driving import Console, OwnedClock, drive, mail, short, start
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.control_plane.port import ApprovalUpdated
+from aileron_core.control_plane.port import ApprovalUpdated, PauseChanged
 from aileron_core.settings import NotifySettings
 from aileron_tui.notifying import (
     QUIET_SECONDS,
@@ -238,6 +238,34 @@ def test_several_actions_are_told_by_their_number_alone() -> None:
     for name in ("send-draft", "merge"):
         notices.arrived(name)
     assert notices.take(2, 0.0) == Notice(2, "")
+
+
+def test_the_bell_can_be_turned_off() -> None:
+    """`[console] bell = false` leaves the other ways as they are."""
+    told = Told()
+    notifier = Notifier(
+        NotifySettings(osc9="always"),
+        {},
+        bell=False,
+        ring=told.ring,
+        write=told.written.append,
+        failed=told.fail,
+    )
+    notifier.tell(Notice(1, ""))
+    assert (told.rung, len(told.written)) == (0, 1)
+
+
+def test_what_comes_while_all_calls_are_held_is_told_to_nobody() -> None:
+    """A person who paused does not want to be called; the count in the title grows all the same."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
+        await shown.until(lambda: shown.app._model.queue.waiting == 2, "arrival")
+        assert shown.app._attention._notices.due_in(shown.clock.monotonic()) is None
+        await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
+
+    drive(scenario, start(short(1)))
 
 
 def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outside(tmp_path: Path) -> None:
