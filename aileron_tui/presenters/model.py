@@ -16,7 +16,7 @@ from aileron_core.control_plane.port import (
 )
 from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.presenters.activity import ActivityTable
-from aileron_tui.presenters.arming import Arming
+from aileron_tui.presenters.arming import AFTER_SECONDS, Arming
 from aileron_tui.presenters.audit import AuditTable
 from aileron_tui.presenters.filtering import Parsed, parse
 from aileron_tui.presenters.item_facts import ITEM_FIELDS
@@ -109,6 +109,7 @@ class Model:
         """When the key that is being handled was pressed."""
         self._key_counted = False
         self._panel_quiet = True
+        self._panel_at = 0.0
         self._confirmed: tuple[str, Token] | None = None
         self.sent = Sending()
         self._readings: dict[tuple[str, bool], tuple[Token, Reading]] = {}
@@ -344,7 +345,9 @@ class Model:
         if not decides or self.arming.in_burst(at):
             self.take_back()
         if self.panel != "none" and not self._panel_quiet:
-            self._panel_quiet = not self.arming.in_burst(at)
+            # By time alone: what is pasted later comes in one read, and is what was asked for.
+            self._panel_quiet = at - self._panel_at >= AFTER_SECONDS
+            self._panel_at = at
             return not self._panel_quiet
         return self.panel == "none" and not moves and self.arming.in_burst(at)
 
@@ -366,6 +369,7 @@ class Model:
     def open_panel(self, panel: Panel, key: str = "") -> None:
         """Ask something first; *key* is what the question is about."""
         self.panel, self.panel_key, self._panel_quiet = panel, key, False
+        self._panel_at = self.key_at
 
     def close_panel(self) -> None:
         """The question is gone."""
