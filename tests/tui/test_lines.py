@@ -85,7 +85,9 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
     assert calls(4000) <= 8.5 * calls(500) + 500
 
 
-@pytest.mark.parametrize("text", ["❤\ufe0f" * 50, "漢" * 45, "1\ufe0f\u20e3 " * 40, "a" + "漢" * 60])
+@pytest.mark.parametrize(
+    "text", ["❤\ufe0f" * 50, "漢" * 45, "1\ufe0f\u20e3 " * 40, "a" + "漢" * 60]
+)
 def test_no_broken_line_is_wider_than_its_room(text: str) -> None:
     """A line that is too wide would be cut where it is drawn, and nothing would say so."""
     lines = wrap(outside(text), 40)
