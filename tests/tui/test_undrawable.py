@@ -21,6 +21,8 @@ SECRET = "what nobody may log"
 class Undrawable(str):
     """Text that every presenter fails on; what it says must not get into a log."""
 
+    __slots__ = ()
+
     def split(self, *_: object, **__: object) -> list[str]:
         raise RuntimeError(SECRET)
 

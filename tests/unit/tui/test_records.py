@@ -137,7 +137,7 @@ def test_matches_are_newest_first_also_with_records_that_come_in() -> None:
     book = started()
     book.search(parse("state:denied", FIELDS).query, NOW)
     list(read(book, 0))
-    assert book.found == [n for n in range(10_000, 0, -1000)]
+    assert book.found == list(range(10_000, 0, -1000))
     book.add(record(11_000), NOW)
     book.add(record(11_001), NOW)
     assert book.found[:2] == [11_000, 10_000]
