@@ -10,7 +10,7 @@ import re
 import select
 from codecs import getincrementaldecoder
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any, Literal, cast
@@ -35,8 +35,8 @@ SILENT_SECONDS = 10.0
 _UNANSWERED = 8
 """After so many questions without any answer no more are asked."""
 
-_REPLY = re.compile(r"\x1b\[(?:\d+;\d+R|\?[\d;]*(?:\$y|c|u)|48;[\d;:]*t)")
-"""Answers of the terminal itself: cursor, modes, attributes, its size."""
+_REPLY = re.compile(r"\x1b\[1;(\d+)R")
+"""The terminal's answer to where its cursor is, in the row in which it is asked."""
 _MOUSE = re.compile(r"(?:\x1b\[<\d+;-?\d+;-?\d+[Mm])+")
 _KEY = re.compile(r"[^\x1b]|\x1b\[[0-9;:?<]*[ -/]*[@-~]|\x1bO[ -~]", re.DOTALL)
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
@@ -44,14 +44,16 @@ _PASTE_SECONDS = 2.0
 """A paste that went silent for so long has no end: what comes now is typed again."""
 
 
-def kind_of(text: str, *, whole: bool = True) -> Kind:
+def kind_of(text: str, *, whole: bool = True, asked: Set[int] = frozenset()) -> Kind:
     """Return what one read gave: answers alone, the mouse alone, one key, or more at once.
 
     Args:
         text: what was read.
         whole: it does not end within a character.
+        asked: the columns in which the terminal was asked and has not answered; it says nothing else
+            unasked, so anything else that looks like an answer was typed.
     """
-    rest = _REPLY.sub("", text)
+    rest = _REPLY.sub(lambda found: "" if int(found[1]) in asked else found[0], text)
     if not rest:
         return "reply" if text and whole else "burst"
     if _MOUSE.fullmatch(rest):
@@ -143,6 +145,8 @@ class ConsoleDriver(LinuxDriver):
         self._tag = 0
         self._asked: deque[tuple[int, float, Callable[[], None] | None]] = deque()
         self._answers = False
+        self._open: frozenset[int] = frozenset()
+        """Columns of questions that are out; replaced whole, for the reader's thread."""
 
     # Input, on the reader's thread
 
@@ -161,7 +165,7 @@ class ConsoleDriver(LinuxDriver):
                     return
                 text = decoder.decode(data)
                 whole = not decoder.getstate()[0]
-                self.send_message(InputCame(kind_of(text, whole=whole)))
+                self.send_message(InputCame(kind_of(text, whole=whole, asked=self._open)))
                 for event in parser.take(text, get_time()) if text else ():
                     self.process_message(event)
             for event in parser.tick(get_time()):
@@ -205,6 +209,7 @@ class ConsoleDriver(LinuxDriver):
                 return
         self._tag = self._tag % _TAGS + 1
         self._asked.append((self._tag, at, then if self._answers else None))
+        self._note_open()
         x, y = cursor
         self.write(f"\x1b[1;{self._tag}H\x1b[6n\x1b[{y + 1};{x + 1}H")
 
@@ -214,6 +219,12 @@ class ConsoleDriver(LinuxDriver):
         if y == 0 and x + 1 in tags:
             self._answers = True
             self._release(tags.index(x + 1) + 1)
+            self._note_open()
+
+    def _note_open(self) -> None:
+        # Before the first answer nobody knows that the terminal answers at all.
+        asked = (tag for tag, _, _ in self._asked) if self._answers else ()
+        self._open = frozenset(asked)
 
     def _release(self, count: int) -> None:
         for _ in range(count):

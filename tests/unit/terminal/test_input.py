@@ -38,11 +38,19 @@ def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
     """An answer does not take a press back; a key beside an answer is still one key."""
     assert kind_of("\x1b[<35;10;10M") == "mouse"
     assert kind_of("\x1b[<0;1;1M\x1b[<0;1;1m") == "mouse"
-    assert kind_of("\x1b[1;7R") == "reply"
-    assert kind_of("\x1b[?2026;2$y\x1b[?2048;0$y") == "reply"
-    assert kind_of("a\x1b[1;7R") == "key"
-    assert kind_of("\x1b[1;7Ra\x1b[1;8R") == "key"
-    assert kind_of("aa\x1b[1;7R") == "burst"
+    asked = {7, 8}
+    assert kind_of("\x1b[1;7R", asked=asked) == "reply"
+    assert kind_of("\x1b[1;7R\x1b[1;8R", asked=asked) == "reply"
+    assert kind_of("a\x1b[1;7R", asked=asked) == "key"
+    assert kind_of("\x1b[1;7Ra\x1b[1;8R", asked=asked) == "key"
+    assert kind_of("aa\x1b[1;7R", asked=asked) == "burst"
+
+
+def test_an_answer_that_nobody_asked_for_was_typed() -> None:
+    """A burst cannot pass for one key by ending like an answer."""
+    for text in ("a\x1b[1;9R", "a\x1b[2;7R", "a\x1b[?2026;2$y", "a\x1b[?62c"):
+        assert kind_of(text, asked={7}) == "burst"
+    assert kind_of("a\x1b[1;7R") == "burst"
 
 
 @given(st.text(alphabet="ad\r\x1b[]?;<>0123456789:~uMmRIO \x00\u0301é", max_size=40))
