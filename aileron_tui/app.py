@@ -37,6 +37,7 @@ from aileron_tui.screens.activity import ActivityScreen
 from aileron_tui.screens.asking import AskingScreen
 from aileron_tui.screens.audit import AuditScreen
 from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.screens.deciding import DecidingScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.library import LibraryScreen
 from aileron_tui.screens.lock import LockScreen
@@ -54,6 +55,10 @@ _log = logging.getLogger(__name__)
 EXIT_CORE_LOST = 70
 FACTS_TOGETHER = 200
 """How many facts are taken in one go."""
+GATHER_SECONDS = 0.015
+"""How long the first of several facts waits for the others."""
+FACTS_SECONDS = 0.1
+"""Facts are taken at most so often: what a person sees of a storm is its end."""
 FACTS_PAUSE_SECONDS = 0.01
 """Between one go and the next."""
 REDRAW_SECONDS = 0.05
@@ -136,6 +141,8 @@ class AileronApp(LendingApp, inherit_bindings=False):
         self._quit_asked = False
         self._ends_on_signal = False
         self._facts: deque[Fact] = deque()
+        self._ui: asyncio.AbstractEventLoop | None = None
+        self._taken_at = float("-inf")
         self._redraw_due = False
         self._drawn_at = float("-inf")
         self._title_shown = ""
@@ -159,6 +166,7 @@ class AileronApp(LendingApp, inherit_bindings=False):
         if self._ends_on_signal:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self._terminated, number)
+        self._ui = asyncio.get_running_loop()
         try:
             snapshot = self._port.subscribe(self._sink)
         except Unavailable as gone:
@@ -192,10 +200,10 @@ class AileronApp(LendingApp, inherit_bindings=False):
         the loop learns of signals as well, and a full pipe loses them.
         """
         self._facts.append(fact)
-        if len(self._facts) > 1:
+        if len(self._facts) > 1 or self._ui is None:
             return
         try:
-            self.post_message(FactsCame())
+            self._ui.call_soon_threadsafe(self._facts_lie_ready, self._ui)
         except RuntimeError:
             return  # `NoActiveAppError` is one as well
 
@@ -227,11 +235,20 @@ class AileronApp(LendingApp, inherit_bindings=False):
 
     # Facts and time
 
+    def _facts_lie_ready(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take them in a moment: a call tells of itself by several, and the one that makes it waits.
+
+        Core and screen share the interpreter: each time that the screen wakes, the core pauses.
+        """
+        wait = max(GATHER_SECONDS, self._taken_at + FACTS_SECONDS - loop.time())
+        loop.call_later(wait, self.post_message, FactsCame())
+
     def on_facts_came(self) -> None:
         """Take some of what has come; keys and drawing get their turn before the rest.
 
         Textual lays out and draws once no message is left; the rest is not one until then.
         """
+        self._taken_at = self._ui.time() if self._ui is not None else 0.0
         for _ in range(min(len(self._facts), FACTS_TOGETHER)):
             self.on_core_fact(CoreFact(self._facts.popleft()))
         if self._facts:
@@ -329,10 +346,14 @@ class AileronApp(LendingApp, inherit_bindings=False):
                 model.arming.refused()
                 self._settle_in(AFTER_SECONDS)
             return
+        before = self.screen.drawings if isinstance(self.screen, ConsoleScreen) else -1
         await super().on_event(event)
         model.key_ends()
-        if isinstance(self.screen, ConsoleScreen):
-            self.screen.redraw()
+        screen = self.screen
+        if isinstance(screen, DecidingScreen) and screen.drawings != before:
+            screen.draw_foot()  # the key is counted only now
+        elif isinstance(screen, ConsoleScreen):
+            screen.redraw()
 
     def on_input_came(self, message: InputCame) -> None:
         """Note what came with a key and makes no event; it stands before the events of its read."""

@@ -52,6 +52,8 @@ class ConsoleScreen(Screen[None]):
         self._bindings = model.registry.bindings_for(*self.CONTEXTS)
         self.clock = clock
         self.submit = submit
+        self.drawings = 0
+        """How often it was drawn whole."""
 
     @property
     def stands(self) -> bool:
@@ -143,6 +145,7 @@ class ConsoleScreen(Screen[None]):
 
     def redraw(self) -> None:
         """Draw everything from the model. Pages say what that is."""
+        self.drawings += 1
         self.set_class(self.model.lost is not None, "-lost")
         self._draw_top()
 

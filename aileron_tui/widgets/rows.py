@@ -37,6 +37,8 @@ class RowList(ScrollView, can_focus=False):
         self._lines: dict[int, tuple[Line, ...]] = {}
         """Of the rows in view, as they were drawn for `_drawn_for`."""
         self._drawn_for: tuple[int, ...] = ()
+        self._showing = False
+        """It scrolls by itself: whoever calls `show` looks at `hidden_rows` afterwards."""
 
     def show(self, count: int, row_height: int, selected: int, key: Hashable = None) -> None:
         """Take the number of rows and which is selected, and draw what is in view.
@@ -49,11 +51,13 @@ class RowList(ScrollView, can_focus=False):
         self._count, self._row_height = count, row_height
         self._selected, self._key = selected, key
         self.virtual_size = Size(self.size.width, count * row_height)
+        self._showing = True
         if moved:
             self._keep_in_view()
         elif shift:
             y = self.scroll_offset.y + shift
             self.scroll_to(y=y, animate=False, force=True, immediate=True)
+        self._showing = False
         self._draw_view()
 
     def _draw_view(self) -> None:
@@ -93,7 +97,7 @@ class RowList(ScrollView, can_focus=False):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Say that other rows are out of sight."""
         super().watch_scroll_y(old_value, new_value)
-        if round(old_value) != round(new_value):
+        if round(old_value) != round(new_value) and not self._showing:
             self.post_message(Relaid())
 
     @property

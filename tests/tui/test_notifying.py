@@ -262,7 +262,7 @@ def test_what_comes_while_all_calls_are_held_is_told_to_nobody() -> None:
         await shown.rest()
         shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
         await shown.until(lambda: shown.app._model.queue.waiting == 2, "arrival")
-        assert shown.app._attention._notices.due_in(shown.clock.monotonic()) is None
+        assert shown.app._attention._notices._told_at == float("-inf")
         await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
 
     drive(scenario, start(short(1)))

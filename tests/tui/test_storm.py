@@ -132,6 +132,7 @@ def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it
         assert shown.selected == "held:action:post-invoice"
         shown.port.tell(ApprovalUpdated(view=short(9)))
         await shown.until(lambda: shown.app._model.queue.waiting == 2)
+        shown.app._redraw()
         await shown.pilot.pause()
         assert shown.selected == "held:action:post-invoice"
         assert not shown.armed
