@@ -19,7 +19,8 @@ class Sat(Console):
         self.home = home
         self.stderr = home.parent / "console.stderr"
         self.stderr.touch()
-        self._terminal = terminal
+        # A pager and a browser that end by themselves, whatever key calls them.
+        self._terminal = {"environment": {"PAGER": "cat", "BROWSER": "true"}, **terminal}
         self._words = [
             *CLI, "console", "--home", str(home), "--accept-installed",
             "--route", f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}",

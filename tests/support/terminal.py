@@ -4,6 +4,7 @@ It obeys only what the console is known to send. Anything else is kept in `stran
 that stands there came from us. Widths are the test's to choose: terminals differ in them.
 """
 
+import base64
 import fcntl
 import os
 import pty
@@ -49,6 +50,8 @@ class Cells:
     width_of: Callable[[str], int] = get_character_cell_size
     strangers: list[str] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
+    copied: list[str] = field(default_factory=list)
+    """What the person's keys put on the clipboard."""
     bells: int = 0
     asked: list[tuple[int, int]] = field(default_factory=list)
     """Where the cursor stood at each question for it: column and row, from 1."""
@@ -98,6 +101,8 @@ class Cells:
     def _title(self, body: str, whole: str) -> None:
         if re.fullmatch(r"2;(?:\(\d+\) )?aileron", body):
             self.titles.append(body[2:])
+        elif copied := re.fullmatch(r"52;c;([A-Za-z0-9+/=]*)", body):
+            self.copied.append(base64.b64decode(copied[1]).decode())
         elif not re.fullmatch(r"22;[a-z-]+", body):  # the mouse pointer's shape, by Textual
             self.strangers.append(whole)
 
