@@ -18,7 +18,7 @@ from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.times import clock_minutes
 from aileron_tui.presenters.wording import panels
 from aileron_tui.presenters.wording.mouse import press_it
-from aileron_tui.widgets.linework import Lines, glyphs_of
+from aileron_tui.widgets.linework import ROLE_CLASSES, Lines, glyphs_of
 
 __all__ = ["ConsoleScreen", "Submit", "width_class"]
 
@@ -42,6 +42,7 @@ def width_class(width: int, height: int) -> str:
 class ConsoleScreen(Screen[None]):
     """A page of the console. `redraw` draws everything from the model; nothing else changes it."""
 
+    COMPONENT_CLASSES = ROLE_CLASSES
     CONTEXTS: ClassVar[tuple[Context, ...]] = ()
     """Where its keys come from."""
 

@@ -15,7 +15,7 @@ from aileron_tui.presenters.blocks import Layout
 from aileron_tui.presenters.lines import Line, Piece, line, spread, wrap
 from aileron_tui.presenters.wording import keys
 from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.linework import ROLE_CLASSES, Lines
 
 __all__ = ["HelpScreen", "help_lines"]
 
@@ -65,6 +65,7 @@ class HelpScreen(ModalScreen[None]):
     """Stands at the right; the page stays in sight beside it where there is room."""
 
     AUTO_FOCUS = "#helptext"
+    COMPONENT_CLASSES = ROLE_CLASSES
 
     def __init__(self, registry: Registry, context: Context, rest: float) -> None:
         super().__init__()

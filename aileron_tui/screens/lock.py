@@ -11,13 +11,15 @@ from aileron_tui.presenters.chrome import centred
 from aileron_tui.presenters.lines import Line, Piece
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.wording import panels
-from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.linework import ROLE_CLASSES, Lines
 
 __all__ = ["LockScreen"]
 
 
 class LockScreen(Screen[None]):
     """Covers everything. The key that ends it is the application's to take."""
+
+    COMPONENT_CLASSES = ROLE_CLASSES
 
     def __init__(self, model: Model) -> None:
         super().__init__()

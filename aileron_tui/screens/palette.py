@@ -16,7 +16,7 @@ from aileron_tui.presenters import chrome
 from aileron_tui.presenters.lines import Line, Piece, cut, line, spread
 from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.wording import keys as wording
-from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.linework import ROLE_CLASSES, Lines
 from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList
 
@@ -50,6 +50,7 @@ class PaletteScreen(ModalScreen[str]):
     """A line to type in, and the commands that it means; the page stays in sight above."""
 
     AUTO_FOCUS = "#command"
+    COMPONENT_CLASSES = ROLE_CLASSES
     CONTEXT: ClassVar[Context] = "palette"
 
     def __init__(self, registry: Registry, now: Situation) -> None:

@@ -7,15 +7,13 @@ from textual.strip import Strip
 from aileron_tui.messages import DocumentScrolled, Relaid
 from aileron_tui.presenters.blocks import Layout
 from aileron_tui.presenters.lines import Line, Piece
-from aileron_tui.widgets.linework import ROLE_CLASSES, Brush
+from aileron_tui.widgets.linework import Brush
 
 __all__ = ["Document"]
 
 
 class Document(ScrollView, can_focus=True):
     """Draws a `Layout`. What counts as read is not its business: it says what is in view."""
-
-    COMPONENT_CLASSES = ROLE_CLASSES
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)

@@ -17,6 +17,7 @@ from aileron_tui.presenters.lines import ROLES, Line, Role
 __all__ = ["ROLE_CLASSES", "Brush", "Lines", "glyphs_of"]
 
 ROLE_CLASSES: set[str] = {f"role-{role}" for role in ROLES} | {"role-sel"}
+"""Every screen with lines on it has these as its `COMPONENT_CLASSES`; its widgets paint with them."""
 _ANY_GLYPH = Glyphs()
 
 
@@ -68,7 +69,7 @@ class Brush:
     def _style(self, role: Role, *, selected: bool) -> Style:
         found = self._styles.get((role, selected))
         if found is None:
-            own = self._widget.get_component_rich_style(f"role-{role}", partial=True)
+            own = self._widget.screen.get_component_rich_style(f"role-{role}", partial=True)
             found = self._styles[role, selected] = self._base(selected=selected) + own
         return found
 
@@ -82,14 +83,12 @@ class Brush:
     def _base(self, *, selected: bool) -> Style:
         base = self._ground[0] if self._ground is not None else Style.null()
         if selected:
-            base += self._widget.get_component_rich_style("role-sel", partial=True)
+            base += self._widget.screen.get_component_rich_style("role-sel", partial=True)
         return base
 
 
 class Lines(Widget):
     """A few lines; `grows` makes it as high as they are many, else the stylesheet says how high."""
-
-    COMPONENT_CLASSES = ROLE_CLASSES
 
     def __init__(self, *, id: str, grows: bool = False) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)

@@ -10,7 +10,7 @@ from textual.strip import Strip
 
 from aileron_tui.messages import Relaid, RowClicked
 from aileron_tui.presenters.lines import Line
-from aileron_tui.widgets.linework import ROLE_CLASSES, Brush
+from aileron_tui.widgets.linework import Brush
 
 __all__ = ["DrawRow", "RowList"]
 
@@ -23,8 +23,6 @@ class RowList(ScrollView, can_focus=False):
 
     Rows that come or go scroll nothing: where they do so above the selected one, it stays at its place.
     """
-
-    COMPONENT_CLASSES = ROLE_CLASSES
 
     def __init__(self, *, id: str, draw: DrawRow) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
