@@ -31,6 +31,7 @@ fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, H
 		tests/unit/connectors/test_target.py tests/unit/mcp/test_relay_parsing.py tests/unit/server/test_requests.py
 
 check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
+	@bash -n .ci/run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --cache-dir .import_linter_cache > .import_linter_cache.txt || { cat .import_linter_cache.txt; exit 1; }
