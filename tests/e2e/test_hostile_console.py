@@ -5,6 +5,7 @@ from the service, files from the home. The terminal obeys nothing but what the c
 send, and sees some glyphs wider than the console does.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -73,6 +74,7 @@ def look(console: Sat) -> None:
     """Check what stands on the terminal now, and all that was ever sent to it."""
     cells = console.pty.cells
     assert cells.strangers == []
+    assert cells.copied == []
     drawn = {char for line in cells.lines for char in line}
     assert [char for char in drawn if not harmless(char) and char not in "\ufe0e\ufe0f"] == []
 
@@ -172,3 +174,30 @@ def test_a_text_without_end_leaves_the_console_at_work(
     told = ("not seen yet", "All seen")
     console.pty.until(lambda: any(each in console.pty.cells.lines[-2] for each in told), "a voice")
     look(console)
+
+
+@pytest.mark.timeout(200)
+def test_what_is_copied_or_handed_to_the_pager_is_the_marked_text(
+    sit: Callable[..., Sat], mailbox: Mailbox
+) -> None:
+    """A clipboard is pasted into shells, a pager draws what it reads: both get what stands on screen."""
+    console = sit(answers=True)
+    spoil(mailbox, sendable(everything(600)))
+    token = console.session(label="copied")["token"]
+    console.run("send-draft", {"draft_id": DRAFT}, token)
+    console.pty.shows("fetched by Aileron")
+    console.pty.settle(0.7)
+    for key in (b"y", b"p", b"y"):
+        console.pty.type(key)
+        console.pty.settle(1.2)
+    cells = console.pty.cells
+    assert cells.strangers == []
+    assert cells.copied, "nothing was copied"
+    for copied in cells.copied:
+        assert all(harmless(char) or char in "\n\ufe0e\ufe0f" for char in copied)
+    # Under the pager the main screen was there; what `cat` printed went by as it is.
+    raw = console.pty.raw.decode()
+    paged = raw.rpartition("\x1b[?1049l")[2].partition("\x1b[?1049h")[0]
+    assert "‹ESC›" in paged
+    bare = re.sub(r"\x1b\[[?>=<0-9;]*[a-z]|\x1b\]2;[^\x07]*\x07", "", paged)
+    assert [c for c in set(bare) if not harmless(c) and c not in "\r\n\ufe0e\ufe0f"] == []

@@ -75,6 +75,13 @@ class Console:
         assert model is not None
         return model.situation(self.clock.now(), self.clock.monotonic()).armed
 
+    @property
+    def drawn(self) -> bool:
+        """Whether rest alone is missing until a key would count."""
+        model = self.app._model
+        assert model is not None
+        return model.arming.arms_in(model.token, self.clock.monotonic()) is not None
+
     async def until(self, holds: Callable[[], bool], what: str = "") -> None:
         deadline = monotonic() + PATIENCE
         while not holds():

@@ -147,6 +147,7 @@ def test_a_call_that_was_answered_stays_for_a_moment_dimmed(snap_compare: Snap) 
         view = replace(short(1), state="completed", decided_at=NOW, ended_at=NOW)
         shown.port.tell(ApprovalUpdated(view=replace(view, decided_by="person")))
         await shown.shows("✓ done")
+        await shown.until(lambda: shown.drawn, "drawn")
         shown.clock.advance(0.6)
         await shown.until(lambda: shown.armed, "armed")
 
