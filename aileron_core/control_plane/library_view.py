@@ -47,7 +47,7 @@ def held_back_views(shelf: Shelf) -> tuple[HeldBackView, ...]:
         HeldBackView(
             kind="connector",
             name=each.identity.ref,
-            file="",
+            file=_place(each),
             digest=each.identity.hash,
             why="changed" if ("connector", each.identity.ref) in shelf.pins else "new",
             gated=None,
@@ -116,7 +116,7 @@ def _connector_item(shelf: Shelf, connector: Connector) -> LibraryItemView:
     return LibraryItemView(
         kind="connector",
         name=identity.ref,
-        file="",
+        file=_place(connector),
         digest=identity.hash,
         state=state,
         why=_why(shelf, key, identity.hash),
@@ -158,6 +158,11 @@ def _broken_connectors(shelf: Shelf) -> tuple[LibraryItemView, ...]:
         )
         for place, problems in sorted(by_place.items())
     )
+
+
+def _place(connector: Connector) -> str:
+    """Return the folder below the home in which a person finds the connector's manifest."""
+    return f"store/connectors/{connector.identity.hash.replace(':', '/', 1)}"
 
 
 def _counts(shelf: Shelf, connector: Connector) -> bool:

@@ -106,6 +106,8 @@ def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
             assert seen(core) == []
             shown = await library(core)
             assert item(shown, CONNECTOR).state == "held_back"
+            (held,) = (await core.plane.snapshot()).held_back
+            assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
             broken = item(shown, "get-draft")
             assert broken.state == "error"
             assert f"{CONNECTOR} is held back" in broken.why
@@ -218,6 +220,9 @@ def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(home
         "SEND",
         "send_draft",
     )
+    place = f"store/connectors/{said[CONNECTOR].digest.replace(':', '/')}"
+    assert said[CONNECTOR].file == place
+    assert (home / place / "manifest.toml").is_file()
     assert (send.connector, send.hosts) == (
         "local://aileron/mail-drafts",
         ("gmail.googleapis.com:443",),
