@@ -180,7 +180,7 @@ def _ordered(context: Context, now: Situation) -> list[tuple[Action, Availabilit
 def _key(each: Action, state: Availability, now: Situation) -> Line:
     label, face = each.label, now.registry.faces(each)
     if each.id == now.confirmed and now.unseen:
-        label = f"{label}, {now.unseen} lines unread"
+        label = f"{label}, {wording.unread(now.unseen)}"
     if state.filled:
         role: Role = "keydanger" if each.id in _ENDING else "key"
         return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))

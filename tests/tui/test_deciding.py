@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from driving import NOW, Console, drive, mail, short, start
 from textual import events
 
@@ -17,6 +18,8 @@ from aileron_core.control_plane.port import (
     StorageHealth,
     TakeIn,
 )
+from aileron_tui.presenters.chrome import footer_line
+from aileron_tui.presenters.situation import Situation
 
 HELD = HeldBackView(
     kind="action",
@@ -140,6 +143,17 @@ def test_unread_lines_want_a_second_press_and_are_counted() -> None:
         assert intent.unseen_lines > 0
 
     drive(scenario, start(mail()), size=(80, 24))
+
+
+@pytest.mark.parametrize(("unseen", "told"), [(1, "1 line unread"), (2, "2 lines unread")])
+def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, told: str) -> None:
+    """The filled key names what it leaves unread."""
+    situation = Situation(
+        approval=short(), block="none", armed=True, unseen=unseen, total=9, confirmed="approve"
+    )
+    assert f"approve, {told} " in "".join(
+        piece.text for piece in footer_line("waiting", situation, 120)
+    )
 
 
 def test_another_key_takes_the_first_press_back() -> None:
@@ -319,8 +333,18 @@ def test_a_deadline_within_a_second_takes_no_approval() -> None:
         await shown.pilot.pause(0.3)
         await shown.press_alone("a")
         assert shown.port.intents == []
+        await shown.shows("it expires now, and nothing of it runs")
 
     drive(scenario, start(short(expires_at=NOW + 3)))
+
+
+def test_a_near_deadline_is_told_as_what_it_is() -> None:
+    """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("Ends in 30 s; then it expires.")
+
+    drive(scenario, start(short(expires_at=NOW + 30)))
 
 
 def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:

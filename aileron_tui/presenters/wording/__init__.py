@@ -123,7 +123,7 @@ SCREEN_FAILED: Final = (
 )
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
 VAULT: Final = "The vault is locked. This stays waiting until it is open."
-DEADLINE_OVER: Final = "Its time is over; it is denied now."
+DEADLINE_OVER: Final = "Its time is over; it expires now, and nothing of it runs."
 UNKNOWN_OUTCOME: Final = (
     "? It may or may not have run. Look at the service itself; it is not repeated."
 )
@@ -187,6 +187,11 @@ def unseen_pressed(count: int, total: int, key: str, verb: str) -> str:
     return f"▼ {count} of {total} lines not seen. Press {key} again to {verb} without reading them."
 
 
+def unread(count: int) -> str:
+    """Return how many lines the key that was pressed once leaves unread."""
+    return f"{count} {'line' if count == 1 else 'lines'} unread"
+
+
 def blind_pressed(key: str) -> str:
     """Return what the second press would do, where there is no preview."""
     return f"○ No preview. Press {key} again to approve without one."
@@ -220,7 +225,7 @@ def lost(key: str) -> str:
 
 def ends_soon(seconds: int) -> str:
     """Return the warning of a near deadline."""
-    return f"Ends in {seconds} s; then it is denied."
+    return f"Ends in {seconds} s; then it expires."
 
 
 def keys_dropped(count: int) -> str:
