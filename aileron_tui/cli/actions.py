@@ -18,7 +18,7 @@ from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.binding import bind
-from aileron_tui.cli.output import EXIT, Context, Fault
+from aileron_tui.cli.output import EXIT, Context
 
 __all__ = ["add_actions", "add_file", "list_actions", "remove_action"]
 
@@ -179,4 +179,4 @@ def remove_action(context: Context, name: str) -> int:
             else:
                 context.say(f"removed {escape(file.file)}")
             return EXIT.DONE
-    raise Fault(EXIT.FAILED, f"There is no action {name} in {home.actions}.")
+    raise NotFound(f"There is no action {name} in {home.actions}.")

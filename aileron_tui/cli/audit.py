@@ -4,10 +4,11 @@ import json
 
 from aileron_core.audit.read import list_records, run_records, verify_home
 from aileron_core.canonical import Json
+from aileron_core.errors import NotFound
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, Context, Fault
+from aileron_tui.cli.output import EXIT, Context
 
 __all__ = ["list_audit", "show_audit", "verify_audit"]
 
@@ -39,7 +40,7 @@ def show_audit(context: Context, run: str) -> int:
     finally:
         connection.close()
     if not records:
-        raise Fault(EXIT.FAILED, f"No record names {run}.")
+        raise NotFound(f"No record names {run}.")
     if context.json:
         context.show({"items": records})
         return EXIT.DONE

@@ -13,13 +13,13 @@ from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.trial import try_op
-from aileron_core.errors import HomeError
+from aileron_core.errors import Conflict, HomeError, NotFound
 from aileron_core.pins import rows as pins
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.given import json_argument, route_argument
-from aileron_tui.cli.output import EXIT, Context, Fault, safe_json
+from aileron_tui.cli.output import EXIT, Context, safe_json
 
 __all__ = ["check", "install_connector", "list_connectors", "remove_connector", "run_op"]
 
@@ -103,13 +103,11 @@ def remove_connector(context: Context, name: str) -> int:
         hashes = [fitting[0].hash] if store.remove(fitting[0].hash) else []
     elif fitting:
         listed = "\n".join(f"    {each.fqn}@{each.version}  {each.hash}" for each in fitting)
-        raise Fault(
-            EXIT.FAILED, f"{len(fitting)} connectors are called {name}. Give a hash:\n{listed}"
-        )
+        raise Conflict(f"{len(fitting)} connectors are called {name}. Give a hash:\n{listed}")
     else:
         hashes = []
     if not hashes:
-        raise Fault(EXIT.FAILED, f"No connector {name} is installed in {home.path}.")
+        raise NotFound(f"No connector {name} is installed in {home.path}.")
     orphans = [
         each.action.name
         for each in scan(home.actions).files

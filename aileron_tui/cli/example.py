@@ -1,5 +1,6 @@
 """`aileron example`: the example mail service, so that a first approval needs nothing else."""
 
+import os
 import signal
 import sys
 import threading
@@ -32,8 +33,8 @@ def run_example(context: Context, port: int) -> int:
     except OSError as error:
         raise Fault(
             EXIT.FAILED,
-            f"Port {port} of 127.0.0.1 cannot be had ({error.strerror}). Take another with --port, "
-            "here and in the console's --route.",
+            f"Port {port} of 127.0.0.1 cannot be had ({os.strerror(error.errno or 0)}). Take another "
+            "with --port, here and in the console's --route.",
         ) from error
     with mailbox:
         route = f"{EXAMPLE_HOST}=127.0.0.1:{mailbox.port}"

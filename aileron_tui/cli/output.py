@@ -41,6 +41,9 @@ class EXIT:
     INTERRUPTED = 130
 
 
+_CLASSES = {EXIT.USAGE: "invalid_request", EXIT.OUR_BUG: "internal_error"}
+
+
 class Refused(AileronError):
     """The console answered with an error; `failure` is what it said."""
 
@@ -50,12 +53,13 @@ class Refused(AileronError):
 
 
 class Fault(AileronError):
-    """A command that ends with an exit code of its own."""
+    """A command that ends with an exit code of its own; the code says of what class it is."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.class_ = "invalid_request" if code == EXIT.USAGE else "unavailable"  # type: ignore[misc]
+        self.class_ = _CLASSES.get(code, "unavailable")  # type: ignore[misc]
+        self.retriable = self.class_ == "unavailable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,20 @@ def test_home_comes_from_option_or_environment(console: Console) -> None:
             assert json.loads(done.stdout)["running"] is True
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("action", "add", "nope.md"), ("action", "remove", "nope"), ("connector", "remove", "nope"),
+     ("audit", "show", "run-nope"), ("action", "run", "nope")],
+)  # fmt: skip
+def test_what_there_is_not_is_said_to_be_not_found(
+    console: Console, arguments: tuple[str, ...]
+) -> None:
+    """One class for it in every command: another try does not help."""
+    error = aileron_json(*arguments, home=console.home, code=1)["error"]
+    assert (error["class"], error["retriable"]) == ("not_found", False)
+    assert "nope" in error["message"]
+
+
 # Actions
 
 

@@ -52,3 +52,19 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
 def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:
     """WIRE.md, Command line."""
     assert exit_code(error) == code
+
+
+@pytest.mark.parametrize(
+    ("code", "named", "retriable"),
+    [
+        (EXIT.USAGE, "invalid_request", False),
+        (EXIT.FAILED, "unavailable", True),
+        (EXIT.OUR_BUG, "internal_error", False),
+    ],
+)
+def test_a_command_that_ends_by_itself_says_of_what_class_that_is(
+    code: int, named: str, retriable: bool
+) -> None:
+    """A program that reads the one error body learns whether another try may help (WIRE.md)."""
+    failure = Fault(code, "x").to_failure()
+    assert (failure.class_, failure.retriable) == (named, retriable)
