@@ -157,7 +157,8 @@ def _deciding(action: str, now: Situation) -> Availability | None:
     """Return how a key that decides stands; None for one that does not."""
     match action:
         case "approve":
-            possible = now.approval is not None and now.view == "waiting"
+            # While all calls are held the core takes no yes: it would run something later.
+            possible = _has_call(now) and now.paused_at is None
             return _decide(action, now) if possible else _ABSENT
         case "take_in":
             return _file(action, now) if now.takes_in is not None else _ABSENT

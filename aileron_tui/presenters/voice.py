@@ -6,7 +6,7 @@ from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import session_name
 from aileron_tui.presenters.lines import Line, Piece, line
 from aileron_tui.presenters.model import Said
-from aileron_tui.presenters.situation import Situation
+from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.steps import asked_step
 from aileron_tui.presenters.wording import panels, views
 
@@ -24,7 +24,7 @@ def voice(now: Situation, said: Said | None, epoch: float, of_list: Line = ()) -
         return (Piece(wording.lost(now.registry.face("quit")), "danger"),)
     if now.block == "storage":
         return (Piece(wording.STORAGE_STOPS, "danger"),)
-    if now.confirmed and now.block == "none":
+    if now.confirmed and availability(now.confirmed, now).shown:
         return _confirmed(now)
     if now.view != "waiting" and not now.opened:
         return said.pieces if said is not None else of_list
@@ -116,14 +116,13 @@ def _about_a_file(now: Situation, kind: str, name: str) -> Line:
 
 def _about_a_call(now: Situation, view: ApprovalView) -> Line:
     key = now.registry.face("approve")
+    if now.paused_at is not None:
+        return (Piece(panels.paused_first(now.registry.face("go_on"), key), "attn"),)
     step = asked_step(view)
     asked = (step.connector, step.op) if step is not None else (view.connector, view.op)
     verb = wording.runs(escape(".".join(asked)))
-    held = now.paused_at is not None
-    later = f" {panels.paused_first(now.registry.face('go_on'))}" if held else ""
     if view.preview.status == "unavailable":
-        return (Piece(wording.blind(key, verb) + later, "attn"),)
+        return (Piece(wording.blind(key, verb), "attn"),)
     if view.drift is not None:
-        return (Piece(wording.changed(key, verb) + later, "attn"),)
-    ready = wording.ready(key, verb) + later
-    return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(ready, "strong"))
+        return (Piece(wording.changed(key, verb), "attn"),)
+    return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(wording.ready(key, verb), "strong"))

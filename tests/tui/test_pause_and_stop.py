@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from driving import NOW, Console, drive, short, start
+from driving import NOW, Console, drive, mail, short, start
 
 from aileron_core.control_plane.port import (
     CoreLost,
@@ -57,14 +57,38 @@ def test_going_on_obeys_the_arming() -> None:
     drive(scenario, replace(STATE, paused_at=NOW), answers=True)
 
 
-def test_an_approval_during_a_pause_says_when_it_starts() -> None:
-    """The yes is taken; nothing starts."""
+def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
+    """The core takes no yes then, for it would run something later: the key is not offered."""
 
     async def scenario(shown: Console) -> None:
         await shown.rest()
-        assert "a runs gmail.send_draft. It starts once P lets calls go on." in shown.voice
+        assert shown.voice.strip().startswith("Nothing is approved while calls are held. P lets")
+        assert "approve" not in shown.keys
+        assert "d deny" in shown.keys
+        await shown.press_alone("a")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert shown.port.intents == []
+        shown.port.tell(PauseChanged(paused_at=None))
+        await shown.shows("a runs gmail.send_draft.")
+        await shown.rest()
+        assert " a  approve" in shown.keys
 
     drive(scenario, replace(STATE, paused_at=NOW))
+
+
+def test_a_pause_takes_back_the_first_of_two_presses() -> None:
+    """The voice promises no second press that would do nothing."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again to approve without reading them.")
+        shown.port.tell(PauseChanged(paused_at=NOW))
+        await shown.shows("All calls are held.")
+        assert "again" not in shown.voice
+
+    drive(scenario, start(mail()), size=(80, 24))
 
 
 def test_a_pause_that_comes_makes_every_key_rest_anew() -> None:

@@ -12,9 +12,11 @@ def paused(key: str, since: str) -> str:
     return f"{PAUSED} {key} lets them go on. Held since {since}."
 
 
-def paused_first(key: str) -> str:
-    """Return when an approved call starts while all are held."""
-    return f"It starts once {key} lets calls go on."
+def paused_first(key: str, approve: str) -> str:
+    """Return why nothing can be approved while all calls are held."""
+    return (
+        f"Nothing is approved while calls are held. {key} lets them go on; then {approve} counts."
+    )
 
 
 def _counted(count: int, noun: str) -> str:
