@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
+from urllib.parse import urlsplit
 
 from aileron_core.errors import FileProblems, Problem
 
 __all__ = [
     "AGENT_NAMES",
     "ConsoleSettings",
+    "GatewaySettings",
     "Glyphs",
     "LaunchSettings",
     "LogSettings",
@@ -82,6 +84,18 @@ class LaunchSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """`[gateway]`: where model traffic goes. Empty: the provider's own address."""
+
+    anthropic: str = ""
+    """Base URLs, http or https, a path allowed; without user, query and fragment."""
+    openai: str = ""
+    gemini: str = ""
+    ca_file: str = ""
+    """PEM file with certificates to trust besides the usual ones; an absolute path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What `config.toml` may say in this version."""
 
@@ -97,6 +111,7 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     launch: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
     """By the agent's name."""
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
 
 
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -107,6 +122,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "log": frozenset({"level", "max_mib", "keep"}),
     "notify": frozenset({"osc9", "command"}),
     "launch": frozenset(AGENT_NAMES),
+    "gateway": frozenset({"anthropic", "openai", "gemini", "ca_file"}),
 }
 _LEVELS: tuple[LogLevel, ...] = ("debug", "info", "warning", "error")
 _GLYPHS: tuple[Glyphs, ...] = ("auto", "unicode", "ascii")
@@ -216,6 +232,7 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         log=_logging(_Table(path, "log", content, problems)),
         notify=_notify(_Table(path, "notify", content, problems)),
         launch=_launch(path, content.get("launch", {}), problems),
+        gateway=_gateway(_Table(path, "gateway", content, problems)),
     )
 
 
@@ -303,6 +320,35 @@ def _notify(table: _Table) -> NotifySettings:
 
 def _is_word(found: object) -> bool:
     return isinstance(found, str) and "\0" not in found
+
+
+def _gateway(table: _Table) -> GatewaySettings:
+    urls = {key: table.value(key, "") for key in ("anthropic", "openai", "gemini")}
+    for key, url in urls.items():
+        if not _is_base_url(url):
+            table.refuse(key, 'must be a base URL, as in "https://models.example.com/v1"')
+            urls[key] = ""
+    file = table.value("ca_file", "")
+    if not isinstance(file, str) or (file and not _is_own_file(file)):
+        table.refuse("ca_file", "must be the absolute path of a file with certificates (PEM)")
+        file = ""
+    return GatewaySettings(**urls, ca_file=file)
+
+
+def _is_own_file(name: str) -> bool:
+    return "\0" not in name and Path(name).is_absolute() and Path(name).is_file()
+
+
+def _is_base_url(found: object) -> bool:
+    if not isinstance(found, str) or not re.fullmatch(r"[!-~]*", found):
+        return False
+    try:
+        parts = urlsplit(found)
+        port = parts.port
+    except ValueError:
+        return False
+    named = parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+    return not found or (named and not {"@", "?", "#"} & set(found))
 
 
 def _console(table: _Table) -> ConsoleSettings:

@@ -1,7 +1,7 @@
 """What front ends are told while the core lives: every change as a fact, in order."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from aileron_core.clock import Clock
@@ -15,6 +15,7 @@ from aileron_core.control_plane.port import (
     SessionsUpdated,
     SessionView,
     StorageHealth,
+    TrafficView,
 )
 from aileron_core.control_plane.tally import Tally
 from aileron_core.control_plane.views import approval_view, record_view, session_view
@@ -43,6 +44,7 @@ class News:
         sessions: the sessions.
         clock: the time.
         preview_seconds: how long a preview may take, for the screen.
+        traffic: what of a session has passed the gateway.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class News:
         clock: Clock,
         *,
         preview_seconds: float,
+        traffic: Callable[[str], TrafficView | None],
     ) -> None:
         self._facts = facts
         self._book = book
@@ -62,6 +65,7 @@ class News:
         self._tally = Tally()
         self._counts_due = False
         self._preview_seconds = preview_seconds
+        self._traffic = traffic
         self._loop = asyncio.get_running_loop()
         self.health = StorageHealth(writable=True)
 
@@ -79,6 +83,7 @@ class News:
                 self._sessions,
                 waiting=self._tally.waiting(session.session_id),
                 running=self._tally.running(session.session_id),
+                traffic=self._traffic(session.session_id),
             )
             for session in self._sessions.all()
         )

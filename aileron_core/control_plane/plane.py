@@ -34,6 +34,7 @@ from aileron_core.control_plane.port import Fact, Snapshot
 from aileron_core.control_plane.projects import Projects
 from aileron_core.control_plane.session_desk import SessionDesk, nobody
 from aileron_core.control_plane.stopping import EverythingStop, Stops
+from aileron_core.control_plane.traffic import Traffic
 from aileron_core.control_plane.views import records_from
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
@@ -109,14 +110,16 @@ class ControlPlane:
 
     async def _open(self) -> None:
         settings = GateSettings(expires_seconds=self.options.settings.expires_seconds)
+        self.database = Database(self.home.database, seal)
+        self.traffic = Traffic(self.sessions, self.database, self.clock, self._traffic_moved)
         self.news = News(
             self.facts,
             self._book,
             self.sessions,
             self.clock,
             preview_seconds=settings.preview_seconds,
+            traffic=self.traffic.view,
         )
-        self.database = Database(self.home.database, seal)
         # Before the first record of this life overwrites what the last one left.
         found = await self.database.read(lambda c: head_contradiction(c, self.home.path))
         self._head_file = HeadFile(self.home.audit_head)
@@ -252,6 +255,7 @@ class ControlPlane:
         self.audit.close()
         await self._settle()
         with suppress(AileronError):
+            await self.traffic.sweep(all_of_it=True)
             await self.database.write(
                 lambda tx: tx.record(
                     self._record("console.stopped", "aileron", "The console stopped", {})
@@ -284,6 +288,7 @@ class ControlPlane:
                 await self.library.poll()
                 await self.desk.sweep()
                 await self.session_desk.sweep()
+                await self.traffic.sweep()
                 self.news.waiters.sweep(self._is_open)
                 await self._forgetting.sweep()
                 if not self.news.health.writable:
@@ -310,6 +315,9 @@ class ControlPlane:
         record = self._record("storage.mended", "aileron", "The audit can be written again", {})
         await self.database.write(lambda tx: tx.record(record))
         self.news.mended()
+
+    def _traffic_moved(self) -> None:
+        self.news.sessions_changed()
 
     def _requester_gone(self, session_id: str) -> None:
         """Its approvals stay; what is shown of them differs."""

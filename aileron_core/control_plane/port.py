@@ -24,6 +24,7 @@ from aileron_core.control_plane.shown import (
     RunState,
     SessionView,
     StepView,
+    TrafficView,
     Waiting,
 )
 from aileron_core.errors import Problem
@@ -67,6 +68,7 @@ __all__ = [
     "StopEverything",
     "StorageHealth",
     "TakeIn",
+    "TrafficView",
     "VerifyAudit",
     "Waiting",
 ]

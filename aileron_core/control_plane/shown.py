@@ -19,6 +19,7 @@ __all__ = [
     "RunState",
     "SessionView",
     "StepView",
+    "TrafficView",
     "Waiting",
 ]
 
@@ -191,6 +192,24 @@ class ApprovalView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficView:
+    """What of a session's model traffic passed the gateway: numbers, nothing of the contents."""
+
+    requests: int
+    in_flight: int
+    bytes_up: int
+    """Of requests' bodies."""
+    bytes_down: int
+    """Of answers' bodies."""
+    last_status: int | None
+    """Of the request that ended last; None where none has, or its client was given no answer."""
+    last_route: str
+    """Method and path, without the query: hostile text."""
+    faults: int
+    """How many were answered with an error of Aileron's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
     """A launched agent, as far as known."""
 
@@ -211,6 +230,8 @@ class SessionView:
     waiting: int = 0
     """How many of its calls wait for a person."""
     running: int = 0
+    traffic: TrafficView | None = None
+    """None: nothing of it has passed the gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from aileron_core.control_plane.port import (
     RunState,
     SessionView,
     StepView,
+    TrafficView,
 )
 from aileron_core.control_plane.waiters import Waiters
 from aileron_core.gate import Held, Look
@@ -256,7 +257,12 @@ def _claims(claims: tuple[tuple[str, str], ...]) -> tuple[FieldView, ...]:
 
 
 def session_view(
-    session: Session, sessions: SessionBook, *, waiting: int, running: int
+    session: Session,
+    sessions: SessionBook,
+    *,
+    waiting: int,
+    running: int,
+    traffic: TrafficView | None,
 ) -> SessionView:
     """Return how the console shows *session*."""
     return SessionView(
@@ -274,6 +280,7 @@ def session_view(
         claims=_claims(sessions.claims(session.session_id)),
         waiting=waiting,
         running=running,
+        traffic=traffic,
     )
 
 

@@ -23,11 +23,14 @@ from aileron_core.errors import (
     Unauthorized,
 )
 from aileron_core.server.auth import Guard, principal_of
+from aileron_core.server.gateway.app import Gateway
+from aileron_core.server.gateway.dial import Dialer
+from aileron_core.server.gateway.wire import WIRE
 from aileron_core.server.openapi import document
 from aileron_core.server.problems import error_response, failure_response
 from aileron_core.server.routes import ROUTES
 
-__all__ = ["State", "create_app"]
+__all__ = ["Front", "State", "create_app"]
 
 
 class State(TypedDict):
@@ -37,18 +40,26 @@ class State(TypedDict):
     draining: asyncio.Event
 
 
-def create_app(plane: ControlPlane, mounts: Mapping[str, ASGIApp] | None = None) -> Starlette:
+def create_app(
+    plane: ControlPlane,
+    mounts: Mapping[str, ASGIApp] | None = None,
+    *,
+    dialer: Dialer | None = None,
+) -> Starlette:
     """Return the ASGI application over *plane*.
 
     Args:
         plane: the core.
         mounts: exact path -> application that needs a session's token (`/mcp`).
+        dialer: how the gateway reaches upstreams; another one is for tests, in process only.
     """
     draining = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncGenerator[State, None]:
-        yield {"plane": plane, "draining": draining}
+    async def lifespan(app: Starlette) -> AsyncGenerator[State, None]:
+        with contextlib.closing(Gateway(plane, dialer)) as gateway:
+            app.state.gateway = gateway
+            yield {"plane": plane, "draining": draining}
 
     routes: list[BaseRoute] = [
         Route(spec.path, spec.endpoint, methods=[spec.method]) for spec in ROUTES
@@ -70,6 +81,22 @@ def create_app(plane: ControlPlane, mounts: Mapping[str, ASGIApp] | None = None)
     starlette.state.openapi = document()
     starlette.state.draining = draining
     return starlette
+
+
+class Front:
+    """What the server calls: the gateway for what is its own, before anything else looks at it."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        extensions = scope.get("extensions")
+        if extensions and WIRE in extensions:
+            gateway: Gateway = self._app.state.gateway
+            await gateway(scope, receive)
+        else:
+            await self._app(scope, receive, send)
 
 
 class _NeedsSession:

@@ -7,7 +7,7 @@ principal may do stands with the routes.
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +24,17 @@ from aileron_core.server.problems import error_response
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
 
-__all__ = ["OWN_SOCKET", "Guard", "Peer", "Principal", "bearer_of", "principal_of", "proof"]
+__all__ = [
+    "OWN_SOCKET",
+    "Guard",
+    "Peer",
+    "Principal",
+    "bearer_of",
+    "check_address",
+    "own_socket_of",
+    "principal_of",
+    "proof",
+]
 
 MAX_BODY = 1024 * 1024
 OWN_SOCKET = "aileron.own_socket"
@@ -83,6 +93,24 @@ def _check_length(stated: bytes) -> None:
         raise PayloadTooLarge(f"The body is over {MAX_BODY} bytes.")
 
 
+def check_address(scope: Scope, hosts: Collection[str]) -> None:
+    """Check that a request over TCP names this console, and that none comes from a web page.
+
+    Raises:
+        Forbidden: it must not be answered.
+    """
+    # Made in this process, it has no address: every request that came over a socket has one.
+    over_tcp = _peer(scope) is None and own_socket_of(scope) is None
+    if over_tcp and scope.get("server") is not None:
+        named = [value.strip(b" \t") for name, value in scope["headers"] if name == b"host"]
+        if len(named) != 1 or named[0].decode("latin-1") not in hosts:
+            raise Forbidden(
+                "This Host is not answered here; use the address that the console shows."
+            )
+    if any(name == b"origin" for name, _ in scope["headers"]):
+        raise Forbidden("Requests from a web page are not answered.")
+
+
 class Guard:
     """Middleware: refuses what no route should see, and names the principal."""
 
@@ -105,12 +133,9 @@ class Guard:
         scope["headers"] = [(name.lower(), value.strip(b" \t")) for name, value in scope["headers"]]
         headers: dict[bytes, bytes] = dict(scope["headers"])
         peer = _peer(scope)
-        own = _own(scope)
+        own = own_socket_of(scope)
         try:
-            if peer is None and own is None:
-                self._check_address(scope, headers)
-            if b"origin" in headers:
-                raise Forbidden("Requests from a web page are not answered.")
+            check_address(scope, self._hosts())
             _check_length(headers.get(b"content-length", b"0"))
         except AileronError as error:
             await error_response(error)(scope, receive, send)
@@ -139,16 +164,6 @@ class Guard:
             if not self._open[key]:
                 del self._open[key]
 
-    def _check_address(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        if scope.get("server") is None:
-            return  # made in this process: every request that came over a socket has an address
-        host = headers.get(b"host", b"").decode("latin-1")
-        named = sum(name.lower() == b"host" for name, _ in scope["headers"])
-        if named != 1 or host not in self._hosts():
-            raise Forbidden(
-                "This Host is not answered here; use the address that the console shows."
-            )
-
     def _owner(self, session_id: str) -> Principal:
         """Return whose socket it is; a token that comes over it counts for nothing."""
         session = self._sessions.get(session_id)
@@ -170,7 +185,8 @@ def _peer(scope: Scope) -> Peer | None:
     return peer if isinstance(peer, Peer) else None
 
 
-def _own(scope: Scope) -> str | None:
+def own_socket_of(scope: Scope) -> str | None:
+    """Return the id of the session whose own socket the request came over, if it did."""
     extensions: dict[str, Any] = scope.get("extensions") or {}
     own = extensions.get(OWN_SOCKET)
     return own if isinstance(own, str) else None

@@ -13,11 +13,14 @@ from typing import Any, Self, cast
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from aileron_core import tasks
 from aileron_core.errors import ServerStartError
+from aileron_core.server.asgi import Front
 from aileron_core.server.auth import OWN_SOCKET, Peer
+from aileron_core.server.gateway.wire import PREFIX, WIRE, Listener, Wire
 from aileron_core.server.listen import peer_of
 
 __all__ = ["EmbeddedServer"]
@@ -38,7 +41,99 @@ def _most_connections() -> int:
     return _MOST_CONNECTIONS if soft < 0 else min(_MOST_CONNECTIONS, soft // 2)
 
 
-class _Protocol(HttpToolsProtocol):
+class _Wired(HttpToolsProtocol):
+    """HTTP that gives the gateway's requests what ASGI has no room for (`gateway.wire`)."""
+
+    listener: Listener | None = None
+    early: bytearray | None = None
+    _fields: list[tuple[bytes, bytes]]
+
+    @property
+    def client_transport(self) -> asyncio.Transport:
+        """The connection's transport."""
+        return self.transport
+
+    @property
+    def client_is_full(self) -> bool:
+        """Whether the client takes no more for now."""
+        return self.flow.write_paused
+
+    def on_message_begin(self) -> None:
+        """Begin with no header."""
+        self._fields = []
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the name as it was sent too."""
+        self._fields.append((name, value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Put the request as it came where the gateway finds it."""
+        if not self.url.startswith(PREFIX):
+            super().on_headers_complete()
+            return
+        parser = self.parser
+        assert parser is not None
+        upgrade = parser.should_upgrade()
+        wire = Wire(
+            self,
+            method=parser.get_method(),
+            target=self.url,
+            version=parser.get_http_version(),
+            headers=self._fields.copy(),
+            upgrade=upgrade,
+        )
+        scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
+        scope["extensions"] = {**scope.get("extensions", {}), WIRE: wire}
+        super().on_headers_complete()
+        wire.cycle = self.cycle
+        if upgrade:
+            # The parser stops here: whatever is answered, no other request can follow.
+            self.early = bytearray()
+            wire.close_after()
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what follows an Upgrade until it is known who speaks."""
+        if self.early is None:
+            super().data_received(data)
+        elif len(self.early) > HIGH_WATER_LIMIT:
+            self.transport.abort()
+        else:
+            self.early += data
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the gateway passes an Upgrade on, and the rest answers as if there were none."""
+
+    def pause_writing(self) -> None:
+        """Have whoever writes wait."""
+        super().pause_writing()
+        if self.listener is not None:
+            self.listener.client_full()
+
+    def resume_writing(self) -> None:
+        """Have it go on."""
+        super().resume_writing()
+        if self.listener is not None:
+            self.listener.client_ready()
+
+    def eof_received(self) -> None:
+        """Take a client that sends no more for one that hung up."""
+        self._gone()
+        super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever answers."""
+        self._gone()
+        super().connection_lost(exc)
+
+    def _gone(self) -> None:
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            listener.client_gone()
+
+
+class _Protocol(_Wired):
     """HTTP with the kernel's word on who is at the other end of a Unix socket, and bounded heads.
 
     Whoever reaches the port may open connections and say nothing: they may not use up the files
@@ -176,7 +271,7 @@ class EmbeddedServer:
         self._draining: asyncio.Event = app.state.draining
         self._before_drain = before_drain
         config = uvicorn.Config(
-            app,
+            Front(app),
             http=_Protocol,
             ws="none",
             log_config=None,

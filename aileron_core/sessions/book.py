@@ -22,6 +22,7 @@ class SessionBook:
         self._clock = clock
         self._by_id: dict[str, Session] = {}
         self._by_token: dict[str, str] = {}
+        self._by_gateway: dict[str, str] = {}
         self._by_key_id: dict[str, str] = {}
         self._holds: dict[str, int] = {}
         self._lost_at: dict[str, float] = {}
@@ -68,6 +69,7 @@ class SessionBook:
         """Put a session whose opening is durable into the book."""
         self._by_id[session.session_id] = session
         self._by_token[session.token_hash] = session.session_id
+        self._by_gateway[session.gateway_hash] = session.session_id
         self._by_key_id[_key_id(session)] = session.session_id
 
     def remove(self, session_id: str) -> None:
@@ -75,6 +77,7 @@ class SessionBook:
         session = self._by_id.pop(session_id, None)
         if session is not None:
             del self._by_token[session.token_hash]
+            self._by_gateway.pop(session.gateway_hash, None)
             self._by_key_id.pop(_key_id(session), None)
         self._lost_at.pop(session_id, None)
         self._holds.pop(session_id, None)
@@ -87,10 +90,17 @@ class SessionBook:
     def authenticate(self, token: str) -> Session | None:
         """Return the session that *token* belongs to, if it is open."""
         offered = token_hash(token)
-        session_id = self._by_token.get(offered)
-        session = self._by_id.get(session_id) if session_id else None
+        session = self._by_id.get(self._by_token.get(offered, ""))
         # The look-up is over hashes of 256 random bits; the comparison is constant-time besides.
         if session is None or not hmac.compare_digest(session.token_hash, offered):
+            return None
+        return session if session.expires_at > self._clock.now() else None
+
+    def authenticate_gateway(self, token: str) -> Session | None:
+        """Return the session whose gateway token this is, if it is open; no other token counts."""
+        offered = token_hash(token)
+        session = self._by_id.get(self._by_gateway.get(offered, ""))
+        if session is None or not hmac.compare_digest(session.gateway_hash, offered):
             return None
         return session if session.expires_at > self._clock.now() else None
 

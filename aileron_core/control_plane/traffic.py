@@ -1,0 +1,207 @@
+"""What passes the gateway, in numbers: how much of each session's model traffic, nothing of its contents."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.control_plane.shown import TrafficView
+from aileron_core.sessions.book import SessionBook
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["Passing", "Traffic"]
+
+_NEWS_SECONDS = 0.5
+_RECORD_SECONDS = 5.0
+_BATCH = 256
+"""Requests in one record."""
+_MOST_UNRECORDED = 4096
+"""Of one session. After that nothing of it passes until they are on record."""
+_MAX_PATH = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class _Totals:
+    """What passed for one session so far."""
+
+    requests: int = 0
+    in_flight: int = 0
+    up: int = 0
+    down: int = 0
+    faults: int = 0
+    status: int | None = None
+    route: str = ""
+    unrecorded: deque[list[Json]] = field(default_factory=deque[list[Json]])
+    since: float = 0.0
+    """Monotonic time of the oldest one that is not on record."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Passing:
+    """One request under way. Whoever passes it counts here; `Traffic.ended` closes the count."""
+
+    session_id: str
+    provider: str
+    method: str
+    path: str
+    """Hostile text, bounded, without the query."""
+    at: float
+    status: int | None = None
+    """Of the answer that the client was given; None where it was given none."""
+    up: int = 0
+    """Bytes of the request's body."""
+    down: int = 0
+    """Bytes of the answer's body."""
+    ours: bool = False
+    """The answer was an error of our own."""
+    totals: _Totals
+
+
+class Traffic:
+    """Counts per session, told as news now and then, and put on record in batches.
+
+    Args:
+        sessions: who is there.
+        database: where the records go.
+        clock: the time.
+        changed: called when the numbers differ, at most twice a second.
+    """
+
+    def __init__(
+        self, sessions: SessionBook, database: Database, clock: Clock, changed: Callable[[], None]
+    ) -> None:
+        self._sessions = sessions
+        self._database = database
+        self._clock = clock
+        self._changed = changed
+        self._totals: dict[str, _Totals] = {}
+        self._told_soon = False
+        self._writing = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+
+    def is_full(self, session_id: str) -> bool:
+        """Whether so much of the session could not be put on record that no more may pass."""
+        totals = self._totals.get(session_id)
+        return totals is not None and len(totals.unrecorded) >= _MOST_UNRECORDED
+
+    def began(self, session_id: str, provider: str, method: str, path: str) -> Passing:
+        """Count a request that begins to pass."""
+        totals = self._totals.get(session_id)
+        if totals is None:
+            totals = self._totals[session_id] = _Totals()
+        totals.requests += 1
+        totals.in_flight += 1
+        passing = Passing(
+            session_id=session_id,
+            provider=provider,
+            method=method,
+            path=path[:_MAX_PATH],
+            at=self._clock.now(),
+            totals=totals,
+        )
+        totals.route = f"{method} {passing.path}"
+        self._tell_soon()
+        return passing
+
+    def sent(self, passing: Passing, count: int) -> None:
+        """Count bytes of a request's body."""
+        passing.up += count
+        passing.totals.up += count
+        self._tell_soon()
+
+    def came(self, passing: Passing, count: int) -> None:
+        """Count bytes of an answer's body."""
+        passing.down += count
+        passing.totals.down += count
+        self._tell_soon()
+
+    def ended(self, passing: Passing) -> None:
+        """Count the request as over, however it ended."""
+        totals = passing.totals
+        totals.in_flight -= 1
+        totals.status = passing.status
+        totals.route = f"{passing.method} {passing.path}"
+        totals.faults += passing.ours
+        if not totals.unrecorded:
+            totals.since = self._clock.monotonic()
+        totals.unrecorded.append(
+            [
+                rfc3339(passing.at),
+                passing.provider,
+                passing.method,
+                passing.path,
+                passing.status,
+                passing.up,
+                passing.down,
+            ]
+        )
+        self._tell_soon()
+
+    def view(self, session_id: str) -> TrafficView | None:
+        """Return the session's numbers; None where nothing of it has passed."""
+        totals = self._totals.get(session_id)
+        if totals is None:
+            return None
+        return TrafficView(
+            requests=totals.requests,
+            in_flight=totals.in_flight,
+            bytes_up=totals.up,
+            bytes_down=totals.down,
+            last_status=totals.status,
+            last_route=totals.route,
+            faults=totals.faults,
+        )
+
+    def _tell_soon(self) -> None:
+        if not self._told_soon:
+            self._told_soon = True
+            self._loop.call_later(_NEWS_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._told_soon = False
+        self._changed()
+
+    # The record
+
+    async def sweep(self, *, all_of_it: bool = False) -> None:
+        """Put on record what is due; every half second, and with *all_of_it* at the end.
+
+        Raises:
+            StorageUnavailable: it could not be written, and stays due.
+        """
+        async with self._writing:
+            for session_id, totals in tuple(self._totals.items()):
+                gone = self._sessions.get(session_id) is None
+                while totals.unrecorded and (all_of_it or gone or self._is_due(totals)):
+                    await self._record(session_id, totals)
+                if gone and not totals.in_flight and not totals.unrecorded:
+                    del self._totals[session_id]
+
+    def _is_due(self, totals: _Totals) -> bool:
+        waited = self._clock.monotonic() - totals.since
+        return len(totals.unrecorded) >= _BATCH or waited >= _RECORD_SECONDS
+
+    async def _record(self, session_id: str, totals: _Totals) -> None:
+        batch: list[Json] = [
+            totals.unrecorded[i] for i in range(min(_BATCH, len(totals.unrecorded)))
+        ]
+        count = len(batch)
+        record = AuditRecord(
+            at=rfc3339(self._clock.now()),
+            event="gateway.passed",
+            actor="agent",
+            summary=f"{count} model request{'' if count == 1 else 's'} passed the gateway",
+            session=session_id,
+            extra={"requests": batch},
+        )
+
+        def unit(tx: Tx) -> None:
+            tx.record(record)
+
+        await self._database.write(unit)
+        for _ in range(count):
+            totals.unrecorded.popleft()
+        totals.since = self._clock.monotonic()

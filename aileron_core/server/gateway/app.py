@@ -1,0 +1,258 @@
+"""The gateway: who may pass, to which upstream, and how a request of ours ends in its own shape."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol, TypeAlias
+
+from aileron_core.control_plane.plane import ControlPlane
+from aileron_core.control_plane.port import Fact, SessionsUpdated
+from aileron_core.control_plane.traffic import Passing
+from aileron_core.errors import AileronError
+from aileron_core.server.auth import check_address, own_socket_of
+from aileron_core.server.gateway.client import Connection, Pool
+from aileron_core.server.gateway.dial import Dialer
+from aileron_core.server.gateway.exchange import Exchange, request_head
+from aileron_core.server.gateway.providers import Fault, Provider, provider_of, worded
+from aileron_core.server.gateway.tunnel import Tunnel
+from aileron_core.server.gateway.upstreams import Upstream, upstreams
+from aileron_core.server.gateway.wire import PREFIX, WIRE, Wire
+from aileron_core.sessions.model import Session
+
+__all__ = ["Gateway"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+_MOST_OPEN = 256
+"""Requests of one session at once."""
+_log = logging.getLogger(__name__)
+
+
+class _Open(Protocol):
+    def cut(self) -> None: ...
+
+
+class Gateway:
+    """Passes requests below `/gw/<gateway token>/` on, byte for byte.
+
+    Args:
+        plane: its sessions, its settings, its counts.
+        dialer: another one is for tests, in process only.
+    """
+
+    def __init__(self, plane: ControlPlane, dialer: Dialer | None = None) -> None:
+        self._plane = plane
+        settings = plane.options.settings.gateway
+        self._upstreams = upstreams(settings)
+        self._dialer = dialer or Dialer(
+            own_port=lambda: int(plane.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
+        )
+        self._pool = Pool(self._dialer)
+        self._open: dict[str, set[_Open]] = {}
+        self._forget = plane.facts.subscribe(self._told)
+
+    def close(self) -> None:
+        """End what is open and kept."""
+        self._forget()
+        for session_id in tuple(self._open):
+            self._cut(session_id)
+        self._pool.close()
+        self._dialer.close()
+
+    def _told(self, fact: Fact) -> None:
+        if isinstance(fact, SessionsUpdated):
+            for session_id in [each for each in self._open if not self._plane.sessions.get(each)]:
+                self._cut(session_id)
+
+    def _cut(self, session_id: str) -> None:
+        for each in tuple(self._open.get(session_id, ())):
+            each.cut()
+
+    async def __call__(self, scope: Scope, receive: Receive) -> None:
+        """Answer one request."""
+        wire: Wire = scope["extensions"][WIRE]
+        token, target = _split(wire.target)
+        path = target.partition(b"?")[0]
+        provider = provider_of(wire.method, path, wire.headers)
+        try:
+            session = self._admitted(scope, wire, token)
+        except Fault as fault:
+            _answer(wire, provider, fault)
+            return
+        passing = self._plane.traffic.began(
+            session.session_id, provider, wire.method.decode("latin-1"), path.decode("latin-1")
+        )
+        try:
+            await self._counted(wire, receive, target, self._upstreams[provider], passing)
+        except Fault as fault:
+            passing.status, passing.ours = _answer(wire, provider, fault), True
+        finally:
+            self._plane.traffic.ended(passing)
+
+    def _admitted(self, scope: Scope, wire: Wire, token: bytes) -> Session:
+        """Return the session whose request this is.
+
+        Raises:
+            Fault: it is nobody's, or may not pass now.
+        """
+        try:
+            check_address(scope, self._plane.hosts)
+        except AileronError as error:
+            raise Fault("forbidden", error.message) from None
+        session = self._plane.sessions.authenticate_gateway(token.decode("latin-1"))
+        own = own_socket_of(scope)
+        if session is None or (own is not None and own != session.session_id):
+            raise Fault("unauthorized", "No open session of Aileron's has this gateway address.")
+        if wire.method == b"CONNECT":
+            raise Fault("invalid", "CONNECT is not passed.")
+        if len(self._open.get(session.session_id, ())) >= _MOST_OPEN:
+            message = f"{_MOST_OPEN} requests of this session are open already. Let some end first."
+            raise Fault("too_many", message)
+        if self._plane.traffic.is_full(session.session_id):
+            raise Fault("unavailable", "Aileron cannot write its record, so nothing passes now.")
+        return session
+
+    async def _counted(
+        self, wire: Wire, receive: Receive, target: bytes, upstream: Upstream, passing: Passing
+    ) -> None:
+        exchange = Exchange(wire, passing, self._plane.traffic)
+        opened = self._open.setdefault(passing.session_id, set())
+        opened.add(exchange)
+        try:
+            await self._passed(wire, receive, target, upstream, exchange)
+        except Fault:
+            if not exchange.gone:
+                raise
+        except asyncio.CancelledError:
+            exchange.cut()
+            raise
+        except Exception as error:  # noqa: BLE001 - the HTTP edge
+            # Type only: the message may quote what passed.
+            _log.error("a model request ended with %s", type(error).__name__)
+            exchange.cut()
+        finally:
+            opened.discard(exchange)
+            if not opened:
+                self._open.pop(passing.session_id, None)
+
+    async def _passed(
+        self,
+        wire: Wire,
+        receive: Receive,
+        target: bytes,
+        upstream: Upstream,
+        exchange: Exchange,
+    ) -> None:
+        wire.listen(exchange)
+        head = request_head(wire, upstream, target)
+        has_body, chunked = _body_of(wire)
+        connection = self._pool.kept(upstream)
+        while True:
+            if connection is None:
+                connection = await self._opened(upstream, exchange)
+            if connection is None:
+                return
+            exchange.carry(connection)
+            if has_body:
+                await exchange.send_with_body(head, receive, chunked=chunked)
+            else:
+                exchange.send(head)
+            outcome = await exchange.done
+            if outcome != "stale" or has_body or wire.method not in (b"GET", b"HEAD"):
+                break
+            # It had been kept, and died before it could carry this: nothing was answered.
+            connection = None
+        if outcome == "whole":
+            if exchange.reusable:
+                self._pool.keep(upstream, connection)
+            else:
+                connection.close()
+        elif outcome == "switched":
+            await self._tunnelled(wire, connection, exchange)
+        elif outcome in ("stale", "unanswered"):
+            raise Fault("unreachable", f"{upstream.place} hung up without an answer.")
+
+    async def _opened(self, upstream: Upstream, exchange: Exchange) -> Connection | None:
+        """Return a new connection; None where the client did not wait for it."""
+        loop = asyncio.get_running_loop()
+        dialling = loop.create_task(self._pool.opened(upstream), name="gateway dial")
+        try:
+            await asyncio.wait((dialling, exchange.done), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not dialling.done():
+                dialling.cancel()
+        if not exchange.done.done():
+            return dialling.result()
+        if not dialling.cancelled() and dialling.done() and dialling.exception() is None:
+            dialling.result().close()
+        return None
+
+    async def _tunnelled(self, wire: Wire, connection: Connection, exchange: Exchange) -> None:
+        passing, traffic = exchange.passing, self._plane.traffic
+        tunnel = Tunnel(
+            wire.side,
+            connection,
+            sent=lambda count: traffic.sent(passing, count),
+            came=lambda count: traffic.came(passing, count),
+        )
+        opened = self._open[passing.session_id]
+        opened.add(tunnel)
+        try:
+            tunnel.begin(exchange.rest)
+            await tunnel.ended.wait()
+        finally:
+            tunnel.cut()
+            opened.discard(tunnel)
+
+
+def _split(target: bytes) -> tuple[bytes, bytes]:
+    """Return the token and what stands behind it: the target that goes up."""
+    rest = target[len(PREFIX) :]
+    for place, character in enumerate(rest):
+        if character in b"/?":
+            token, behind = rest[:place], rest[place:]
+            return token, behind if behind.startswith(b"/") else b"/" + behind
+    return rest, b"/"
+
+
+def _body_of(wire: Wire) -> tuple[bool, bool]:
+    """Return whether the request has a body, and whether that comes in chunks."""
+    has_body = False
+    for name, value in wire.headers:
+        lower = name.lower()
+        if lower == b"transfer-encoding":
+            return True, True
+        if lower == b"content-length" and value.strip() != b"0":
+            has_body = True
+    return has_body, False
+
+
+def _answer(wire: Wire, provider: Provider, fault: Fault) -> int:
+    """Answer with an error of our own; return its status."""
+    status, body = worded(provider, fault)
+    lines = [
+        b"HTTP/1.1 %d %b\r\n" % (status, _REASONS[status]),
+        b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body),
+    ]
+    if not wire.keeps_alive:
+        lines.append(b"Connection: close\r\n")
+    lines.append(b"\r\n")
+    if wire.method != b"HEAD":
+        lines.append(body)
+    wire.start()
+    wire.write(lines)
+    wire.finish()
+    return status
+
+
+_REASONS = {
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    403: b"Forbidden",
+    429: b"Too Many Requests",
+    500: b"Internal Server Error",
+    502: b"Bad Gateway",
+    503: b"Service Unavailable",
+    504: b"Gateway Timeout",
+}

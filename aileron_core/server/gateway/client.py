@@ -1,0 +1,346 @@
+"""HTTP/1.1 to an upstream, and the connections that are kept for the next request.
+
+On asyncio's protocols and httptools' parser: PERFORMANCE 2 tells what the ready-made clients cost,
+and each of them changes what it passes on (names of headers, the sizes of chunks).
+"""
+
+import asyncio
+import logging
+import select
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias
+
+import httptools
+
+from aileron_core.server.gateway.dial import Dialer
+from aileron_core.server.gateway.providers import Header
+from aileron_core.server.gateway.upstreams import Upstream
+
+__all__ = ["Connection", "Framing", "Pool", "Sink"]
+
+Framing: TypeAlias = Literal["none", "length", "chunked", "close"]
+"""How an answer's end is told: there is no body, by Content-Length, by chunks, by hanging up."""
+
+_IDLE_SECONDS = 30.0
+_MOST_IDLE = 64
+"""Kept for one upstream."""
+_MAX_HEAD = 256 * 1024
+_log = logging.getLogger(__name__)
+
+
+class Sink(Protocol):
+    """Who a connection tells of the answer. Nothing is awaited; `flush` ends what one read brought."""
+
+    def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
+        """Take the head; nothing interim."""
+        ...
+
+    def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
+        """Take a 101: from here on the connection speaks another protocol, beginning with *rest*."""
+        ...
+
+    def body(self, data: bytes) -> None:
+        """Take a piece of the body, as it came: a chunk, or what there is of it."""
+        ...
+
+    def flush(self) -> None:
+        """Hand on what came so far."""
+        ...
+
+    def end(self, trailers: list[Header], *, reusable: bool) -> None:
+        """Take note that the answer is whole."""
+        ...
+
+    def broken(self, *, began: bool) -> None:
+        """Take note that no answer, or no more of it, will come."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """One connection to an upstream; it carries one request at a time."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._sink: Sink | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._bodiless = False
+        self._clear()
+        self.used = False
+        """Whether a request went over it before the present one."""
+        self.idle_until: asyncio.TimerHandle | None = None
+        self.on_idle_end: Callable[[], None] | None = None
+        """Called when it ends, or must, while it is kept."""
+
+    def _clear(self) -> None:
+        self._status = 0
+        self._reason = b""
+        self._headers: list[Header] = []
+        self._trailers: list[Header] = []
+        self._in_body = False
+        self._complete = False
+        self._began = False
+        self._spoilt = False
+        self._reusable = False
+        self._framing: Framing = "none"
+        self._head_bytes = 0
+
+    # One request
+
+    def begin(self, sink: Sink, *, bodiless: bool) -> None:
+        """Tell *sink* of the answer to the request that is written next.
+
+        Args:
+            sink: hears of it until its end, or until `drop`.
+            bodiless: the request is a HEAD, so that its answer has no body whatever it says.
+        """
+        self._clear()
+        self._parser = httptools.HttpResponseParser(self)
+        self._sink = sink
+        self._bodiless = bodiless
+
+    def write(self, data: bytes) -> None:
+        """Send *data*."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    async def drain(self) -> None:
+        """Return once there is room for more, or the connection has ended."""
+        await self._writable.wait()
+
+    def pause_reading(self) -> None:
+        """Let the upstream wait."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take more of the answer."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def drop(self) -> None:
+        """End the connection at once; the sink hears nothing more."""
+        self._sink = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._sink = None
+        if self._transport is not None:
+            self._transport.close()
+
+    def hand_over(self) -> asyncio.Transport:
+        """Return the transport, for whoever speaks another protocol on it from now on."""
+        assert self._transport is not None
+        self._sink = None
+        return self._transport
+
+    @property
+    def alive(self) -> bool:
+        """Whether a request may be sent: it is open, and the upstream has not just hung up."""
+        if self._transport is None or self._transport.is_closing():
+            return False
+        raw: socket.socket = self._transport.get_extra_info("socket")
+        poll = select.poll()
+        poll.register(raw.fileno(), select.POLLIN)
+        return not poll.poll(0)
+
+    # From the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def pause_writing(self) -> None:
+        """Let the request's body wait."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let it go on."""
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of the answer."""
+        sink = self._sink
+        if sink is None:
+            self._unasked()
+            return
+        self._began = True
+        if not self._in_body:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._status == 101:
+                sink.switched(self._reason, self._headers, data[upgrade.args[0] :])
+            else:
+                self._broken()
+            return
+        except httptools.HttpParserError as error:
+            if isinstance(error, httptools.HttpParserCallbackError):
+                _log.error("the gateway failed with %s", type(error.__context__).__name__)
+            if not self._complete:
+                self._broken()
+                return
+            self._spoilt = True
+        if not self._in_body and self._head_bytes > _MAX_HEAD:
+            self._broken()
+            return
+        sink.flush()
+        if self._complete:
+            self._whole()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Take note of the end: of the answer too, where that is how its end is told."""
+        self._writable.set()
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            if self._framing == "close" and exc is None:
+                sink.end(self._trailers, reusable=False)
+            else:
+                sink.broken(began=self._began)
+        elif self.on_idle_end is not None:
+            self.on_idle_end()
+        self._transport = None
+
+    def _unasked(self) -> None:
+        # Nothing may come while nothing is asked: it would be taken for the next answer.
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _broken(self) -> None:
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.flush()
+            sink.broken(began=True)
+        self._unasked()
+
+    def _whole(self) -> None:
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            sink.end(self._trailers, reusable=self._reusable and not self._spoilt)
+
+    # From the parser
+
+    def on_message_begin(self) -> None:
+        """Take note of what comes behind an answer that was whole already."""
+        self._spoilt = self._complete
+
+    def on_status(self, status: bytes) -> None:
+        """Take the reason phrase."""
+        self._reason += status
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or a trailer."""
+        if self._complete:
+            return  # of an answer that nobody asked for
+        (self._trailers if self._in_body else self._headers).append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Tell of the head, unless it is interim."""
+        if self._complete or self._sink is None:
+            return
+        self._status = self._parser.get_status_code()
+        if 100 <= self._status < 200:
+            return
+        self._in_body = True
+        self._framing = self._framed()
+        self._sink.head(self._status, self._reason, self._headers, self._framing)
+        if self._framing == "none":
+            self._complete = True
+            self._reusable = self._parser.should_keep_alive()
+
+    def on_body(self, body: bytes) -> None:
+        """Tell of a part of the body."""
+        if self._complete:
+            self._spoilt = True
+        elif self._sink is not None:
+            self._sink.body(body)
+
+    def on_message_complete(self) -> None:
+        """Take note that the answer is whole; an interim one gives way to the next."""
+        if 100 <= self._status < 200:
+            if self._status != 101:
+                self._status, self._reason, self._headers = 0, b"", []
+        elif not self._complete:
+            self._complete = True
+            self._reusable = self._framing != "close" and self._parser.should_keep_alive()
+
+    def _framed(self) -> Framing:
+        if self._bodiless or self._status in (204, 304):
+            return "none"
+        named = {name.lower(): value.lower() for name, value in self._headers}
+        coding = named.get(b"transfer-encoding")
+        if coding is not None:
+            return "chunked" if coding.rpartition(b",")[2].strip() == b"chunked" else "close"
+        return "length" if b"content-length" in named else "close"
+
+
+class Pool:
+    """Connections to upstreams: those that are free, and new ones.
+
+    Args:
+        dialer: opens them.
+    """
+
+    def __init__(self, dialer: Dialer) -> None:
+        self._dialer = dialer
+        self._free: dict[Upstream, deque[Connection]] = {}
+
+    def kept(self, upstream: Upstream) -> Connection | None:
+        """Return a free connection, the one used last first; None if there is none."""
+        free = self._free.get(upstream)
+        while free:
+            connection = free.pop()
+            _wake(connection)
+            if connection.alive:
+                return connection
+            connection.drop()
+        return None
+
+    async def opened(self, upstream: Upstream) -> Connection:
+        """Return a new connection.
+
+        Raises:
+            Fault: there is none to be had.
+        """
+        return await self._dialer.dial(upstream, Connection)
+
+    def keep(self, upstream: Upstream, connection: Connection) -> None:
+        """Keep *connection* for another request, for a while."""
+        free = self._free.setdefault(upstream, deque())
+        if len(free) >= _MOST_IDLE:
+            connection.drop()
+            return
+        connection.used = True
+
+        def forget() -> None:
+            _wake(connection)
+            if connection in free:
+                free.remove(connection)
+            connection.drop()
+
+        connection.on_idle_end = forget
+        loop = asyncio.get_running_loop()
+        connection.idle_until = loop.call_later(_IDLE_SECONDS, forget)
+        free.append(connection)
+
+    def close(self) -> None:
+        """End every free connection."""
+        for free in self._free.values():
+            while free:
+                connection = free.pop()
+                _wake(connection)
+                connection.drop()
+
+
+def _wake(connection: Connection) -> None:
+    connection.on_idle_end = None
+    if connection.idle_until is not None:
+        connection.idle_until.cancel()
+        connection.idle_until = None

@@ -1,0 +1,98 @@
+"""What follows a 101 (a WebSocket): bytes in both directions, as they come."""
+
+import asyncio
+from collections.abc import Callable
+
+from aileron_core.server.gateway.client import Connection
+from aileron_core.server.gateway.wire import ClientSide
+
+__all__ = ["Tunnel"]
+
+
+class _End(asyncio.Protocol):
+    """One end; what it hears goes to the other one.
+
+    Args:
+        transport: its connection.
+        count: called with the number of bytes that came.
+        ended: called once when the connection is gone.
+    """
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        count: Callable[[int], None],
+        ended: Callable[[Exception | None], None],
+    ) -> None:
+        self.transport = transport
+        self.other: _End = self
+        self._count = count
+        self._ended = ended
+
+    def data_received(self, data: bytes) -> None:
+        self._count(len(data))
+        if not self.other.transport.is_closing():
+            self.other.transport.write(data)
+
+    def pause_writing(self) -> None:
+        if not self.other.transport.is_closing():
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if not self.other.transport.is_closing():
+            self.other.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # What came before a clean end is still written; a break is passed on as one.
+        if exc is None:
+            self.other.transport.close()
+        else:
+            self.other.transport.abort()
+        self._ended(exc)
+
+
+class Tunnel:
+    """A client's and an upstream's connection, joined.
+
+    Args:
+        side: the client's, where a 101 was just written.
+        connection: the upstream's, which sent it.
+        sent, came: called with the number of bytes that went up, and came down.
+    """
+
+    def __init__(
+        self,
+        side: ClientSide,
+        connection: Connection,
+        *,
+        sent: Callable[[int], None],
+        came: Callable[[int], None],
+    ) -> None:
+        self._side = side
+        self.ended = asyncio.Event()
+        self._client = _End(side.client_transport, sent, self._client_lost)
+        self._upstream = _End(connection.hand_over(), came, self._upstream_lost)
+        self._client.other, self._upstream.other = self._upstream, self._client
+
+    def begin(self, rest: bytes) -> None:
+        """Let bytes pass, beginning with what each side has sent already."""
+        early = bytes(self._side.early or b"")
+        self._side.early = None
+        for end in (self._client, self._upstream):
+            end.transport.set_protocol(end)
+        if early:
+            self._client.data_received(early)
+        if rest:
+            self._upstream.data_received(rest)
+
+    def cut(self) -> None:
+        """End both sides at once."""
+        self._client.transport.abort()
+        self._upstream.transport.abort()
+
+    def _client_lost(self, exc: Exception | None) -> None:
+        self._side.connection_lost(exc)
+        self.ended.set()
+
+    def _upstream_lost(self, _exc: Exception | None) -> None:
+        self.ended.set()

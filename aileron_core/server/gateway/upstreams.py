@@ -1,0 +1,69 @@
+"""Where each provider's traffic goes: its own address, or what config.toml names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from aileron_core.server.gateway.providers import Provider
+from aileron_core.settings import GatewaySettings
+
+__all__ = ["Upstream", "upstreams"]
+
+_DEFAULT: Mapping[Provider, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """One service that model traffic is passed to."""
+
+    scheme: Literal["http", "https"]
+    host: str
+    """Without brackets, where it is an IPv6 address."""
+    port: int
+    base: bytes
+    """Path in front of every request's own; empty, or with a slash first and none last."""
+    configured: bool
+    """A person named it in config.toml, so it may be of this machine or its network."""
+
+    @property
+    def authority(self) -> str:
+        """`host`, with the port where it is not the scheme's own: what Host says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = {"http": 80, "https": 443}[self.scheme]
+        return host if self.port == usual else f"{host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """`host:port`, for a sentence."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def upstreams(settings: GatewaySettings) -> Mapping[Provider, Upstream]:
+    """Return where each provider's traffic goes."""
+    named: Mapping[Provider, str] = {
+        "anthropic": settings.anthropic,
+        "openai": settings.openai,
+        "gemini": settings.gemini,
+    }
+    return {
+        provider: _upstream(named[provider] or own, configured=bool(named[provider]))
+        for provider, own in _DEFAULT.items()
+    }
+
+
+def _upstream(url: str, *, configured: bool) -> Upstream:
+    # The settings have checked its form.
+    parts = urlsplit(url)
+    scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
+    return Upstream(
+        scheme=scheme,
+        host=parts.hostname or "",
+        port=parts.port or {"http": 80, "https": 443}[scheme],
+        base=parts.path.rstrip("/").encode("ascii"),
+        configured=configured,
+    )
