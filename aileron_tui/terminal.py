@@ -148,6 +148,14 @@ class ConsoleDriver(LinuxDriver):
         self._open: frozenset[int] = frozenset()
         """Columns of questions that are out; replaced whole, for the reader's thread."""
 
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Return what the terminal says: COLUMNS and LINES may be those of an outer one."""
+        try:
+            columns, rows = os.get_terminal_size(self.fileno)
+        except OSError:
+            return super()._get_terminal_size()
+        return (columns, rows) if columns and rows else super()._get_terminal_size()
+
     # Input, on the reader's thread
 
     def run_input_thread(self) -> None:
