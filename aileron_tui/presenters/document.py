@@ -32,6 +32,9 @@ IDENTITY = frozenset(
 )
 """Labels whose values say whom or what it hits; they are drawn bold."""
 
+_OVER = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
+"""States in which nothing more will happen, and nothing can be decided."""
+
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
 
 
@@ -79,6 +82,8 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     if _has_outcome(view):
         role: Role = "danger" if view.state == "failed" else "attn"
         return heading(wording.OUTCOME, _remark(wording.OUTCOMES[view.state]), role)
+    if view.state in _OVER:
+        return _was_shown(view)
     if view.drift is not None:
         gone = bool(view.drift.unavailable)
         remark = wording.GONE_REMARK if gone else wording.CHANGED_REMARK
@@ -92,6 +97,14 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     else:
         text = wording.NO_PREVIEW_DECLARED
     return heading(wording.WILL_HAPPEN, _remark(text))
+
+
+def _was_shown(view: ApprovalView) -> Block:
+    """Return the heading over what a call that is over had shown: nothing of it will happen now."""
+    preview = view.preview
+    read = preview.status in ("ready", "unavailable") and preview.since
+    at = wording.shown_at(clock_seconds(preview.since)) if read else ""
+    return heading(wording.WAS_SHOWN, _remark(at) if at else ())
 
 
 def _has_outcome(view: ApprovalView) -> bool:
@@ -163,14 +176,14 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
     if _has_outcome(view):
         yield value("", outside(view.outcome, "danger" if view.state == "failed" else "attn"))
         yield blank()
-        at = wording.shown_at(clock_seconds(preview.since)) if preview.since else ""
-        yield heading(wording.WAS_SHOWN, _remark(at) if at else ())
+        yield _was_shown(view)
     if preview.status == "unavailable":
         reason = wording.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *outside(preview.reason)))
-        again = wording.ask_again_at(clock_seconds(preview.since), refresh_key)
-        yield value("", _remark(again))
-    if view.drift is not None:
+        if view.state not in _OVER:
+            again = wording.ask_again_at(clock_seconds(preview.since), refresh_key)
+            yield value("", _remark(again))
+    if view.drift is not None and view.state not in _OVER:
         if preview.status == "unavailable":
             yield blank()
         told = preview.status == "unavailable"

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from driving import NOW, Console, drive, mail, short, start
 
 from aileron_core.control_plane.port import ApprovalUpdated, DriftView, FieldChange, PreviewView
 from aileron_tui.presenters.document import approval_blocks
 from aileron_tui.presenters.lines import plain
+from aileron_tui.screens.fixtures import drifted
 
 NOTHING_RAN = "Nothing ran: the action file changed after you looked."
 
@@ -71,6 +73,25 @@ def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
     assert plain(second.pieces) == NOTHING_RAN
     headings = [plain(each.label) for each in rest if each.kind == "heading"]
     assert headings == ["WHAT WAS SHOWN", "CODEX SENT", "RECORD"]
+
+
+@pytest.mark.parametrize("state", ["completed", "denied", "expired", "withdrawn"])
+def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str) -> None:
+    """What stood there was shown, at a time; also where it had changed before, or was not to be had."""
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
+    for view in (
+        mail(1),
+        mail(1, drift=drifted(NOW)),
+        mail(1, preview=gone),
+        mail(1, drift=vanished()),
+    ):
+        blocks = approval_blocks(replace(view, state=state, ended_at=NOW), NOW)
+        headings = [plain(each.label) for each in blocks if each.kind == "heading"]
+        assert headings[0] == "WHAT WAS SHOWN"
+        assert not {"WILL HAPPEN", "CHANGED"} & {*headings}
+        told = " ".join(plain(each.pieces) for each in blocks)
+        assert "as it was read at " in told
+        assert "asks again" not in told
 
 
 def test_a_failed_call_that_came_last_says_why_when_nothing_waits() -> None:
