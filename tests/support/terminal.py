@@ -96,7 +96,7 @@ class Cells:
             elif token[0] == "\x07":
                 self.bells += 1
             else:
-                self.strangers.append(token[0])
+                self.strangers.append(text[token.start() : token.end() + 12])  # and what it began
 
     def _title(self, body: str, whole: str) -> None:
         if re.fullmatch(r"2;(?:\(\d+\) )?aileron", body):
