@@ -46,6 +46,7 @@ class _Wired(HttpToolsProtocol):
 
     listener: Listener | None = None
     early: bytearray | None = None
+    _upgrades = False
     _fields: list[tuple[bytes, bytes]]
 
     @property
@@ -89,9 +90,15 @@ class _Wired(HttpToolsProtocol):
         super().on_headers_complete()
         wire.cycle = self.cycle
         if upgrade:
-            # The parser stops here: whatever is answered, no other request can follow.
-            self.early = bytearray()
+            # The parser stops behind it: whatever is answered, no other request can follow.
             wire.close_after()
+            self._upgrades = True
+
+    def on_message_complete(self) -> None:
+        """Read no further behind an Upgrade."""
+        super().on_message_complete()
+        if self._upgrades:
+            self.early = bytearray()
 
     def data_received(self, data: bytes) -> None:
         """Keep what follows an Upgrade until it is known who speaks."""

@@ -161,8 +161,8 @@ class Gateway:
             outcome = await exchange.done
             if outcome != "stale" or has_body or wire.method not in (b"GET", b"HEAD"):
                 break
-            # It had been kept, and died before it could carry this: nothing was answered.
             connection = None
+            exchange.again()
         if outcome == "whole":
             if exchange.reusable:
                 self._pool.keep(upstream, connection)

@@ -10,7 +10,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, cast
 
 import httptools
 
@@ -84,6 +84,7 @@ class Connection(asyncio.Protocol):
         self._complete = False
         self._began = False
         self._spoilt = False
+        self._senseless = False
         self._reusable = False
         self._framing: Framing = "none"
         self._head_bytes = 0
@@ -153,8 +154,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # Not asyncio's own class where the loop is uvloop's.
+        self._transport = cast("asyncio.Transport", transport)
 
     def pause_writing(self) -> None:
         """Let the request's body wait."""
@@ -188,7 +189,7 @@ class Connection(asyncio.Protocol):
                 self._broken()
                 return
             self._spoilt = True
-        if not self._in_body and self._head_bytes > _MAX_HEAD:
+        if self._senseless or (not self._in_body and self._head_bytes > _MAX_HEAD):
             self._broken()
             return
         sink.flush()
@@ -222,6 +223,7 @@ class Connection(asyncio.Protocol):
 
     def _whole(self) -> None:
         sink, self._sink = self._sink, None
+        self.resume_reading()  # its client may have been slow; the next one is another
         if sink is not None:
             sink.end(self._trailers, reusable=self._reusable and not self._spoilt)
 
@@ -247,6 +249,8 @@ class Connection(asyncio.Protocol):
             return
         self._status = self._parser.get_status_code()
         if 100 <= self._status < 200:
+            # Nobody could tell what follows a switch to a protocol that is not named.
+            self._senseless = self._status == 101 and not self._parser.should_upgrade()
             return
         self._in_body = True
         self._framing = self._framed()

@@ -270,7 +270,14 @@ async def _first_of(addresses: list[str], port: int, host: str) -> socket.socket
         raise Fault("unreachable", f"{host} cannot be reached on port {port}.")
     finally:
         for task in waiting:
+            task.add_done_callback(_forget)
             task.cancel()
+
+
+def _forget(task: asyncio.Task[socket.socket]) -> None:
+    """Close what a connection that nobody waits for any more may have become."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
 
 
 async def _connected(loop: asyncio.AbstractEventLoop, address: str, port: int) -> socket.socket:

@@ -99,8 +99,6 @@ class Exchange:
     def carry(self, connection: Connection) -> None:
         """Take the answer of the request that is written to *connection* next."""
         self._connection = connection
-        if self.done.done():
-            self.done = asyncio.get_running_loop().create_future()
         self._sent_whole = False
         connection.begin(self, bodiless=self._wire.method == b"HEAD")
         if self._wire.side.client_is_full:
@@ -150,6 +148,11 @@ class Exchange:
     def gone(self) -> bool:
         """Whether the client is."""
         return self.done.done() and self.done.result() == "gone"
+
+    def again(self) -> None:
+        """Begin anew: a kept connection had died before the request reached anybody."""
+        self._connection = None
+        self.done = asyncio.get_running_loop().create_future()
 
     def cut(self) -> None:
         """End both sides at once."""
@@ -244,6 +247,8 @@ class Exchange:
             self._settle("stale")
         else:
             self._settle("unanswered")
+        # A request whose body is still awaited would not hear of it before the next piece.
+        self._wire.wake()
 
     def _ends_by_closing(self) -> bool:
         return self._wire.version == "1.0"

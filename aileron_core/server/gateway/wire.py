@@ -135,6 +135,10 @@ class Wire:
         cycle.response_started = True
         cycle.waiting_for_100_continue = False
 
+    def wake(self) -> None:
+        """Have whoever waits for more of the request's body look up."""
+        self._own.message_event.set()
+
     def write(self, pieces: list[bytes]) -> None:
         """Send *pieces* to the client, framed already."""
         transport = self._side.client_transport

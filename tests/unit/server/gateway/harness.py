@@ -1,0 +1,289 @@
+"""A gateway on a real socket, an upstream that keeps every byte, and clients that write their own.
+
+async with passing() as gateway:
+    client = await gateway.client()
+    await client.send(b"GET", b"/v1/models")
+    head, body = await client.answer()
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
+from aileron_core.control_plane.shown import TrafficView
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.gateway.dial import Dialer
+from aileron_core.server.listen import bind_tcp
+from aileron_core.sessions.model import OpenedSession
+from aileron_core.settings import GatewaySettings, Settings
+from aileron_core.storage.home import Home
+
+PATIENCE = 20.0
+LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
+"""The core runs on the second where there is one."""
+_T = TypeVar("_T")
+
+
+def run(
+    test: Coroutine[Any, Any, _T],
+    loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+) -> _T:
+    """Run one test's coroutine on a loop of its own, bounded."""
+
+    async def bounded() -> _T:
+        async with asyncio.timeout(60):
+            return await test
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        return runner.run(bounded())
+
+
+@dataclass(kw_only=True)
+class Seen:
+    """One request as the upstream got it."""
+
+    head: bytes
+    body: bytes
+    connection: int
+    """Which of the upstream's connections it came over."""
+
+    @property
+    def line(self) -> bytes:
+        return self.head.partition(b"\r\n")[0]
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The header lines, as they stood there."""
+        return self.head.removesuffix(b"\r\n\r\n").split(b"\r\n")[1:]
+
+
+Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def fine(_seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer with two bytes."""
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+
+async def read_head(reader: asyncio.StreamReader) -> bytes:
+    """Return a head, with the empty line."""
+    return await reader.readuntil(b"\r\n\r\n")
+
+
+async def read_chunk(reader: asyncio.StreamReader) -> bytes:
+    """Return the next chunk's data; empty at the end (trailers are left)."""
+    size = int((await reader.readline()).strip(), 16)
+    if size == 0:
+        return b""
+    data = await reader.readexactly(size)
+    assert await reader.readexactly(2) == b"\r\n"
+    return data
+
+
+async def read_chunks(reader: asyncio.StreamReader) -> list[bytes]:
+    """Return all chunks of a body without trailers."""
+    chunks: list[bytes] = []
+    while chunk := await read_chunk(reader):
+        chunks.append(chunk)
+    assert await reader.readline() == b"\r\n"
+    return chunks
+
+
+async def read_body(head: bytes, reader: asyncio.StreamReader) -> bytes:
+    """Return the body that *head* announces."""
+    if re.search(rb"(?im)^transfer-encoding:.*chunked", head):
+        return b"".join(await read_chunks(reader))
+    length = re.search(rb"(?im)^content-length: *(\d+)", head)
+    return await reader.readexactly(int(length[1])) if length else b""
+
+
+class Upstream:
+    """A service that keeps every byte, and answers as it is told."""
+
+    def __init__(self, answering: Answering = fine, **server: Any) -> None:
+        self.answering = answering
+        self.seen: list[Seen] = []
+        self.raw = bytearray()
+        """Every byte that was ever sent to it."""
+        self.connections = 0
+        self.lost: asyncio.Queue[float] = asyncio.Queue()
+        """When a connection to it ended, on the loop's clock."""
+        self._server_options = server
+
+    @contextlib.asynccontextmanager
+    async def listening(self, host: str = "127.0.0.1") -> AsyncGenerator["Upstream", None]:
+        self._writers: set[asyncio.StreamWriter] = set()
+        server = await asyncio.start_server(self._serve, host, 0, **self._server_options)
+        self.port: int = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            for writer in tuple(self._writers):
+                writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        number = self.connections
+        self._writers.add(writer)
+        feed = reader.feed_data
+
+        def recording(data: bytes) -> None:
+            self.raw += data
+            feed(data)
+
+        reader.feed_data = recording  # type: ignore[method-assign]
+        try:
+            while not reader.at_eof():
+                head = await read_head(reader)
+                seen = Seen(head=head, body=b"", connection=number)
+                seen.body = await read_body(head, reader)
+                self.seen.append(seen)
+                await self.answering(seen, reader, writer)
+                await writer.drain()
+                if writer.is_closing():
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self.lost.put_nowait(asyncio.get_running_loop().time())
+            self._writers.discard(writer)
+            writer.close()
+
+
+class Client:
+    """A connection to the gateway, on which a test writes what it likes."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: bytes, token: bytes
+    ) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.host = host
+        self.token = token
+
+    async def send(
+        self, method: bytes, target: bytes, *lines: bytes, body: bytes | None = None
+    ) -> None:
+        """Send a request below the session's prefix; *lines* are header lines as they stand."""
+        head = [
+            b"%b /gw/%b%b HTTP/1.1" % (method, self.token, target),
+            b"Host: " + self.host,
+            *lines,
+        ]
+        if body is not None:
+            head.append(b"Content-Length: %d" % len(body))
+        self.writer.write(b"\r\n".join(head) + b"\r\n\r\n" + (body or b""))
+        await self.writer.drain()
+
+    async def answer(self, *, bodiless: bool = False) -> tuple[bytes, bytes]:
+        """Return the next answer's head and body."""
+        head = await read_head(self.reader)
+        return head, b"" if bodiless else await read_body(head, self.reader)
+
+    async def ask(
+        self, method: bytes, target: bytes, *lines: bytes, body: bytes | None = None
+    ) -> tuple[bytes, bytes]:
+        """Send a request and return its answer."""
+        await self.send(method, target, *lines, body=body)
+        return await self.answer(bodiless=method == b"HEAD")
+
+    def hang_up(self) -> None:
+        """End the connection at once."""
+        self.writer.transport.abort()
+
+
+@dataclass(kw_only=True)
+class Gateway:
+    """A running gateway with one session, and the upstream that all three providers lead to."""
+
+    plane: ControlPlane
+    upstream: Upstream
+    session: OpenedSession
+    port: int
+    server: EmbeddedServer
+    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def client(self, token: str | None = None) -> Client:
+        """Return a new connection to it."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
+        self._writers.append(writer)
+        gateway_token = self.session.gateway_token if token is None else token
+        return Client(reader, writer, b"127.0.0.1:%d" % self.port, gateway_token.encode())
+
+    async def another_session(self) -> OpenedSession:
+        """Open one more."""
+        return await open_session(self.plane)
+
+    @property
+    def traffic(self) -> TrafficView:
+        """The session's numbers."""
+        found = self.plane.traffic.view(self.session.session.session_id)
+        assert found is not None
+        return found
+
+    async def until(self, ready: Callable[[TrafficView], bool]) -> TrafficView:
+        """Return the session's numbers once they are *ready*; every turn of the loop looks again."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                found = self.plane.traffic.view(self.session.session.session_id)
+                if found is not None and ready(found):
+                    return found
+                await asyncio.sleep(0)
+
+
+async def open_session(plane: ControlPlane) -> OpenedSession:
+    """Open a session as the launcher does, for this very process."""
+    return await plane.session_desk.open(
+        agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=86400.0
+    )
+
+
+@contextlib.asynccontextmanager
+async def passing(
+    answering: Answering = fine,
+    *,
+    settings: GatewaySettings | None = None,
+    dialer: Callable[[ControlPlane], Dialer] | None = None,
+    base: str = "",
+) -> AsyncGenerator[Gateway, None]:
+    """Run a gateway over an upstream of the test's own.
+
+    Args:
+        answering: what the upstream does.
+        settings: other ones than those that lead to it.
+        dialer: another one than the gateway's own.
+        base: path of the upstream's base URL.
+    """
+    async with Upstream(answering).listening() as upstream:
+        url = f"http://127.0.0.1:{upstream.port}{base}"
+        given = settings or GatewaySettings(anthropic=url, openai=url, gemini=url)
+        with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+            home = Path(folder) / "home"
+            home.mkdir(mode=0o700)
+            options = PlaneOptions(settings=Settings(gateway=given))
+            async with ControlPlane(Home(home), options) as plane:
+                tcp = bind_tcp("127.0.0.1", 0)
+                port: int = tcp.getsockname()[1]
+                plane.url = f"http://127.0.0.1:{port}"
+                session = await open_session(plane)
+                app = create_app(plane, dialer=dialer(plane) if dialer else None)
+                async with EmbeddedServer(app, [tcp]) as server:
+                    gateway = Gateway(
+                        plane=plane, upstream=upstream, session=session, port=port, server=server
+                    )
+                    try:
+                        yield gateway
+                    finally:
+                        for writer in gateway._writers:
+                            writer.transport.abort()
