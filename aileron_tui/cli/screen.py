@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable
 
 from aileron_core.control_plane.port import ConsolePort
+from aileron_core.errors import FileProblems
 from aileron_core.settings import Settings
+from aileron_tui.actions import Registry
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.output import EXIT
 from aileron_tui.keymap import remapped
@@ -26,17 +28,32 @@ def console_app(
     Raises:
         FileProblems: the settings name something that there is not.
     """
+    theme, keys = _looks_and_keys(settings)
     return AileronApp(
         port,
-        start_theme=choose_theme(settings.console.theme, os.environ),
+        start_theme=theme,
         glyphs=_glyphs(settings),
         bell=settings.console.bell,
         arm_seconds=settings.console.arm_ms / 1000,
         lock_seconds=settings.console.lock_minutes * 60,
-        registry=remapped(settings.console.keys),
+        registry=keys,
         notify=settings.notify,
         first_frame=first_frame,
     )
+
+
+def _looks_and_keys(settings: Settings) -> tuple[str, Registry]:
+    """Return the theme and the keys; what is wrong with either is told together."""
+    try:
+        theme = choose_theme(settings.console.theme, os.environ)
+    except FileProblems as of_looks:
+        problems = list(of_looks.problems)
+        try:
+            remapped(settings.console.keys)
+        except FileProblems as of_keys:
+            problems += of_keys.problems
+        raise FileProblems(problems) from of_looks
+    return theme, remapped(settings.console.keys)
 
 
 def _glyphs(settings: Settings) -> Glyphs:

@@ -17,7 +17,10 @@ from time import monotonic
 import pytest
 
 from aileron_core.errors import FileProblems
+from aileron_core.settings import ConsoleSettings, Settings
+from aileron_tui.cli.screen import console_app
 from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.screens.fixture_port import FixturePort
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 
@@ -188,6 +191,19 @@ def test_a_theme_that_there_is_not_is_refused_with_those_that_there_are() -> Non
     problem = caught.value.problems[0]
     assert (problem.file, problem.key) == ("config.toml", "console.theme")
     assert "dark, light, plain" in problem.message
+
+
+def test_all_that_is_wrong_with_the_consoles_settings_is_told_at_once() -> None:
+    """Nobody has to start it again for the next sentence."""
+    keys = (("frob", "y"), ("approve", "ctrl+a"))
+    settings = Settings(console=ConsoleSettings(theme="solarised", keys=keys))
+    with pytest.raises(FileProblems) as caught:
+        console_app(FixturePort(), settings, lambda: None)
+    assert [problem.key for problem in caught.value.problems] == [
+        "console.theme",
+        "console.keys.frob",
+        "console.keys.approve",
+    ]
 
 
 @pytest.mark.parametrize(
