@@ -5,6 +5,10 @@ messages costs a turn of the loop. So the server's protocol hands the gateway th
 """
 
 import asyncio
+import contextlib
+import os
+import socket
+import struct
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -167,7 +171,19 @@ class Wire:
         self._side.listener = None
         cycle.disconnected = True
         cycle.message_event.set()
+        transport = self._side.client_transport
         if at_once:
-            self._side.client_transport.abort()
+            _reset_at_close(transport)
+            transport.abort()
         else:
-            self._side.client_transport.close()
+            transport.close()
+
+
+def _reset_at_close(transport: asyncio.Transport) -> None:
+    """Have the kernel reset the connection: a plain close would tell of a clean end."""
+    raw: socket.socket | None = transport.get_extra_info("socket")
+    if raw is None or raw.family not in (socket.AF_INET, socket.AF_INET6) or raw.fileno() < 0:
+        return
+    # uvloop hands out a stand-in; the descriptor is the socket's own.
+    with socket.socket(fileno=os.dup(raw.fileno())) as own, contextlib.suppress(OSError):
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

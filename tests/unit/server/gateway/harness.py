@@ -67,6 +67,7 @@ class Seen:
         return self.head.removesuffix(b"\r\n\r\n").split(b"\r\n")[1:]
 
 
+Serving = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -110,8 +111,11 @@ async def read_body(head: bytes, reader: asyncio.StreamReader) -> bytes:
 class Upstream:
     """A service that keeps every byte, and answers as it is told."""
 
-    def __init__(self, answering: Answering = fine, **server: Any) -> None:
+    def __init__(
+        self, answering: Answering = fine, serving: Serving | None = None, **server: Any
+    ) -> None:
         self.answering = answering
+        self.serving = serving
         self.seen: list[Seen] = []
         self.raw = bytearray()
         """Every byte that was ever sent to it."""
@@ -144,6 +148,8 @@ class Upstream:
 
         reader.feed_data = recording  # type: ignore[method-assign]
         try:
+            if self.serving is not None:
+                await self.serving(reader, writer)
             while not reader.at_eof():
                 head = await read_head(reader)
                 seen = Seen(head=head, body=b"", connection=number)
@@ -256,6 +262,7 @@ async def passing(
     settings: GatewaySettings | None = None,
     dialer: Callable[[ControlPlane], Dialer] | None = None,
     base: str = "",
+    serving: Serving | None = None,
 ) -> AsyncGenerator[Gateway, None]:
     """Run a gateway over an upstream of the test's own.
 
@@ -264,8 +271,9 @@ async def passing(
         settings: other ones than those that lead to it.
         dialer: another one than the gateway's own.
         base: path of the upstream's base URL.
+        serving: what the upstream does with a connection before it reads requests.
     """
-    async with Upstream(answering).listening() as upstream:
+    async with Upstream(answering, serving).listening() as upstream:
         url = f"http://127.0.0.1:{upstream.port}{base}"
         given = settings or GatewaySettings(anthropic=url, openai=url, gemini=url)
         with tempfile.TemporaryDirectory(prefix="ail-") as folder:
