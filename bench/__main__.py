@@ -2,7 +2,16 @@
 
 import sys
 
-from bench import calls, connectors, console, decisions, load_manifests, relay_start, spinning
+from bench import (
+    calls,
+    connectors,
+    console,
+    decisions,
+    gateway,
+    load_manifests,
+    relay_start,
+    spinning,
+)
 
 ALL = {
     "relay_start": relay_start.main,
@@ -12,6 +21,7 @@ ALL = {
     "connectors": connectors.main,
     "spinning": spinning.main,
     "console": console.main,
+    "gateway": gateway.main,
 }
 
 if __name__ == "__main__":
