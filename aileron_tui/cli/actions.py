@@ -52,6 +52,8 @@ def list_actions(context: Context) -> int:
     else:
         for entry in catalog.entries:
             _print(context, entry)
+        if any(entry.state == "held_back" for entry in catalog.entries):
+            context.say("t in the console takes in what is held back.")
         if not catalog.entries:
             context.say(
                 f"No action files in {home.actions}. `aileron action add PATH` copies some."
@@ -80,11 +82,10 @@ def _print(context: Context, entry: Entry) -> None:
     kind = "" if action is None else "asks a person" if action.gated else "runs at once"
     state = {
         "ready": "",
-        "held_back": "held back until it is taken in, in the console",
+        "held_back": "held back until taken in",
         "error": "error",
     }
-    tail = "  ".join(part for part in (kind, state[entry.state]) if part)
-    context.say(f"{_MARKS[entry.state]} {name:<32} {tail}".rstrip())
+    context.say(f"{_MARKS[entry.state]} {name:<32} {kind:<13}  {state[entry.state]}".rstrip())
     for problem in entry.problems:
         context.say(
             f"    {escape(str(problem))}", fg="red" if problem.severity == "error" else None

@@ -91,8 +91,6 @@ def verify_audit(context: Context) -> int:
         context.say(f"✗ {problem.seq:>7}  {problem.kind:<9}  {escape(problem.message)}", fg="red")
     if report.ok:
         context.say(f"✓ {report.records} records, no gap. Head {report.head[:16]}…", fg="green")
-        context.say(
-            "  Until a vault holds a key, this finds accidents and carelessness, not a program"
-        )
-        context.say("  of your own account that rewrites everything.")
+        context.say("  Until a vault holds a key, this finds accidents and carelessness, not a")
+        context.say("  program of your own account that rewrites everything.")
     return EXIT.DONE if report.ok else EXIT.FAILED

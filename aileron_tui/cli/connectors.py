@@ -54,11 +54,7 @@ def list_connectors(context: Context) -> int:
         context.show({"items": items, "problems": [problem.to_json() for problem in problems]})
         return EXIT.FAILED if problems else EXIT.DONE
     for each in found:
-        held = (
-            ""
-            if each.identity.hash in taken_in
-            else "  held back until it is taken in, in the console"
-        )
+        held = "" if each.identity.hash in taken_in else "  held back until taken in"
         context.say(f"{escape(each.identity.fqn)}@{each.identity.version}{held}")
         context.say(f"    {each.identity.hash}")
         context.say(f"    reaches {escape(', '.join(each.manifest.hosts) or 'no host')}")

@@ -70,9 +70,9 @@ _EXAMPLE = (
     "    {0}",
     "    {1}",
     "    {2}",
-    "The console shows what lies in the home. t takes in what is selected: the connector first, then",
-    "the actions; nothing counts before. Then make the call. The console shows the draft as the mail",
-    "service has it; a sends it, d says no.",
+    "The console shows what lies in the home. t takes in what is selected: the",
+    "connector first, then the actions; nothing counts before. Then make the call.",
+    "The console shows the draft as the mail service has it; a sends it, d says no.",
 )
 
 

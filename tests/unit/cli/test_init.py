@@ -44,6 +44,16 @@ def test_a_home_is_made_with_settings_and_nothing_that_counts(tmp_path: Path) ->
     assert not (home / "aileron.db").exists()
 
 
+def test_what_a_first_run_prints_fits_80_columns(tmp_path: Path) -> None:
+    """A pane of 80 columns breaks no sentence of ours; paths are as long as they are."""
+    home = tmp_path / "home"
+    said = run("init", "--example", "--home", str(home)).splitlines()
+    said += run("action", "list", "--home", str(home)).splitlines()
+    assert "○ send-draft                       asks a person  held back until taken in" in said
+    assert "t in the console takes in what is held back." in said
+    assert [line for line in said if len(line) >= 80 and str(home) not in line] == []
+
+
 def test_the_settings_that_are_made_change_nothing(tmp_path: Path) -> None:
     """As they are written, the defaults hold."""
     made(tmp_path / "home")
