@@ -8,6 +8,13 @@ from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.plan import Agent, Context
 
 PRIVATE = PurePosixPath("/run/aileron/private")
+GATEWAY = "http://127.0.0.1:PORT/gw/TOKEN"
+EXAMPLE_KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "...")
+EXAMPLE_SETTINGS = {
+    "gemini": {
+        "~/.gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
+    }
+}
 
 
 def agent_pages() -> dict[str, str]:
@@ -35,6 +42,7 @@ def _page(agent: Agent) -> Iterator[str]:
     yield from (f"* {sentence}" for sentence in agent.outside)
     yield ""
     yield from _wiring(agent)
+    yield from _traffic(agent)
     yield from _folders(agent)
     yield from _project(agent)
     yield from _undo(agent)
@@ -42,7 +50,16 @@ def _page(agent: Agent) -> Iterator[str]:
 
 def _wiring(agent: Agent) -> Iterator[str]:
     relay = str(PRIVATE / "bin" / "aileron-mcp")
-    plan = agent.plan(Context(relay=relay, private=PRIVATE, env={}, contained=True))
+    plan = agent.plan(
+        Context(
+            relay=relay,
+            private=PRIVATE,
+            env=EXAMPLE_KEYS,
+            settings=EXAMPLE_SETTINGS.get(agent.name, {}),
+            gateway=GATEWAY,
+            contained=True,
+        )
+    )
     yield "## What is set, exactly"
     yield ""
     yield f"For this one run; `aileron launch {agent.name} --dry-run` prints it for your machine. `{PRIVATE}` is a folder of the launch alone."
@@ -60,6 +77,18 @@ def _wiring(agent: Agent) -> Iterator[str]:
         yield "|---|---|"
         yield from rows
         yield ""
+
+
+def _traffic(agent: Agent) -> Iterator[str]:
+    names = ", ".join(
+        f"`{path}`" if path.is_absolute() else f"`~/{path}`" for path in agent.settings_paths({})
+    )
+    yield "## Model traffic"
+    yield ""
+    yield f"Its base URL for this run begins with `{GATEWAY}`, the console's gateway: that passes what the agent sends, and what its model answers, byte for byte ([launch.md](../launch.md#model-traffic))."
+    yield f"Before that is set, Aileron looks for another address, provider or login of yours: in your environment, in the arguments, in the project's settings, in {names}."
+    yield "What it finds there is left alone, and a sentence says what goes past Aileron and why. `--no-gateway` leaves all of it alone."
+    yield ""
 
 
 def _folders(agent: Agent) -> Iterator[str]:

@@ -3,14 +3,16 @@
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
+from urllib.parse import urlsplit
 
 from aileron_core.errors import Forbidden
 from aileron_core.launch.foreground import run_foreground
-from aileron_core.launch.plan import Agent, Context, Plan
+from aileron_core.launch.model_traffic import OwnSettings, model_traffic, sentences
+from aileron_core.launch.plan import Agent, Context, ModelTraffic, Plan
 from aileron_core.launch.private import (
     Additions,
     PrivateFolder,
@@ -31,9 +33,11 @@ from aileron_core.launch.sandbox.programs import find_program, own_interpreter, 
 from aileron_core.launch.sessions import Launched, SessionPort
 from aileron_core.launch.wish import Wish, own_settings, wish_of
 from aileron_core.settings import LaunchSettings
+from aileron_core.text import escape
 
-__all__ = ["Person", "Request", "Wired", "launch", "wire"]
+__all__ = ["Person", "Request", "Wired", "launch", "through_gateway", "wire"]
 
+_PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -52,6 +56,8 @@ class Request:
     """The relay's one file."""
     sandbox: Literal["on", "offline", "off"] = "on"
     allow_abstract: bool = False
+    gateway: bool = True
+    """Whether its model traffic passes the console's gateway, where the agent allows it."""
     settings: Mapping[str, LaunchSettings] = field(default_factory=dict[str, LaunchSettings])
     """`[launch.<agent>]` of the person's `config.toml`, by agent."""
     label: str = ""
@@ -84,6 +90,10 @@ class Wired:
 
     program: Path
     plan: Plan
+    context: Context = field(repr=False)
+    """What the plan is made from."""
+    traffic: ModelTraffic | None
+    """What of its model traffic can pass the gateway; None where the person wants none of it to."""
     walls: Walls | None
     env: Mapping[str, str]
     programs: tuple[Path, ...]
@@ -123,24 +133,54 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
         else {name: value for name, value in request.env.items() if not name.startswith("AILERON_")}
     )
     given = {**given, **dict(own.env), **dict(asked.env)}
-    plan = agent.plan(
-        Context(
-            relay=str(seen / "bin" / "aileron-mcp"),
-            private=seen,
-            env=given,
-            args=request.args,
-            standing=(*own.args, *asked.args),
-            contained=request.contained,
-        )
+    read = OwnSettings.read(agent, given, request.home, request.project)
+    context = Context(
+        relay=str(seen / "bin" / "aileron-mcp"),
+        private=seen,
+        env=given,
+        args=request.args,
+        standing=(*own.args, *asked.args),
+        settings=read.texts,
+        contained=request.contained,
     )
+    plan = agent.plan(context)
     return Wired(
         program=program,
         plan=plan,
+        context=context,
+        traffic=model_traffic(agent, context, read) if request.gateway else None,
         walls=walls,
         env={**given, **plan.env},
         programs=_programs(request, program) if walls else (),
         wish=wish,
     )
+
+
+def through_gateway(wired: Wired, agent: Agent, gateway: str) -> Wired:
+    """Return the same launch with its model traffic through *gateway*, as far as that can pass.
+
+    Args:
+        wired: a launch that leaves the agent its own way.
+        agent: whose.
+        gateway: `<url>/gw/<gateway token>`, no trailing slash.
+    """
+    if wired.traffic is None or not wired.traffic.through:
+        return wired
+    given = wired.context.env
+    plan = agent.plan(replace(wired.context, gateway=gateway))
+    host = urlsplit(gateway).hostname or ""
+    return replace(wired, plan=plan, env={**given, **_past_proxies(given, host), **plan.env})
+
+
+def _past_proxies(env: Mapping[str, str], host: str) -> dict[str, str]:
+    """Return what keeps requests to *host* from a proxy that the agent uses for the rest."""
+    if not any(env.get(name) for name in _PROXIES):
+        return {}
+    told = env.get("no_proxy") or env.get("NO_PROXY") or ""
+    listed = [each.strip() for each in told.split(",") if each.strip()]
+    if host not in listed:
+        listed.append(host)
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(listed))
 
 
 def _settle_wish(wish: Wish | None, console: SessionPort, person: Person) -> None:
@@ -177,6 +217,8 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
             contained=request.contained,
         )
         stack.callback(console.end, session.session_id)
+        wired = through_gateway(wired, request.agent, f"{session.url}/gw/{session.gateway_token}")
+        _say_traffic(wired, request, person)
         _write_wiring(folder, request, session, wired.plan)
         doors = Doors.of(request.project)
         stack.callback(_close_doors, doors, request, session, person.say)
@@ -191,13 +233,28 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         stack.callback(copy_back, credentials)
         Additions(own_home, wired.plan.additions).__enter__()
         box = _box(request, wired, wired.walls, session, folder.path, own_home)
-        start = [str(own_interpreter()), "-I", f"{INSIDE_PRIVATE}/start.py"]
+        port = urlsplit(session.url).port if _forwards(wired, request) else None
+        start = [str(own_interpreter()), "-I", f"{INSIDE_PRIVATE}/start.py", str(port or 0)]
         agent = [str(wired.program.resolve()), *wired.plan.argv[1:]]
         argv = bwrap_argv(box, [*start, *agent])
         env = _inner_env(request, wired)
         return run_foreground(
             argv, env=env, cwd="/", prepare=wired.walls.prepare, started=hold.start
         )
+
+
+def _say_traffic(wired: Wired, request: Request, person: Person) -> None:
+    """Tell what of the agent's model traffic goes past the gateway, and why."""
+    if wired.traffic is not None:
+        offline = request.sandbox == "offline"
+        for sentence in sentences(request.agent, wired.traffic, offline=offline):
+            person.say(escape(sentence))
+
+
+def _forwards(wired: Wired, request: Request) -> bool:
+    """Tell whether the sandbox needs a way to the gateway of its own: it has no network in common."""
+    passes = wired.traffic is not None and bool(wired.traffic.through)
+    return passes and request.sandbox == "offline"
 
 
 def _write_wiring(folder: PrivateFolder, request: Request, session: Launched, plan: Plan) -> None:

@@ -7,12 +7,24 @@ recipe was tried with the real agent (AGENT-CLIS.md tells how and with which ver
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Protocol
+from typing import Literal, Protocol
 
-__all__ = ["SERVER", "Addition", "Agent", "AgentFolder", "Context", "Plan"]
+__all__ = [
+    "SERVER",
+    "Addition",
+    "Agent",
+    "AgentFolder",
+    "Context",
+    "ModelTraffic",
+    "Plan",
+    "Provider",
+]
 
 SERVER = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
+
+Provider = Literal["anthropic", "openai", "gemini"]
+"""A provider of models whose wire the gateway passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +71,12 @@ class Context:
     standing: tuple[str, ...] = ()
     """Options that settings add to every launch."""
     gateway: str | None = None
-    """`<url>/gw/<gateway token>`, once the console has a gateway; no trailing slash."""
+    """`<url>/gw/<gateway token>`, no trailing slash; None leaves the agent its own way."""
+    settings: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Texts of what `Agent.settings_paths` names and of the project's own settings, where they are there.
+
+    The first by that name, the others relative to the project. Credentials may be among them.
+    """
     call_seconds: int = 600
     """How long one tool call may take; set where the agent has a setting."""
     contained: bool = False
@@ -71,8 +88,28 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTraffic:
+    """Which of an agent's providers can be sent through the gateway, and what goes past it."""
+
+    through: frozenset[Provider]
+    past: tuple[str, ...] = ()
+    """Why something does not, a clause each: what is set, and where."""
+
+    @classmethod
+    def of(cls, provider: Provider, reason: str | None) -> "ModelTraffic":
+        """Return that of an agent with one provider; *reason* is why it goes elsewhere, if it does."""
+        if reason is None:
+            return cls(through=frozenset((provider,)))
+        return cls(through=frozenset(), past=(reason,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What will be started. No secret is in it: it may be shown (`--dry-run`) and seen in a process list."""
+    """What will be started.
+
+    No secret is in its `argv`, which others see in a process list: at most the gateway token, where
+    the agent takes its base URL no other way (WIRE.md).
+    """
 
     argv: tuple[str, ...]
     """The first is a program's name; the launcher finds it outside the project."""
@@ -120,6 +157,21 @@ class Agent(Protocol):
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of environment variables that it needs from the person, its API keys for one."""
+        ...
+
+    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+        """Return the files in which it may be told where its model's traffic goes, and its login.
+
+        Absolute, or relative to the person's home; *env* may move them.
+        """
+        ...
+
+    def traffic(self, context: Context) -> ModelTraffic:
+        """Return which providers a plan may give the gateway's base URL, and why not the others.
+
+        Whatever already names a base URL, another provider or another login is left alone: an agent
+        that works goes on working (DESIGN 8).
+        """
         ...
 
     @property

@@ -102,9 +102,10 @@ def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> 
     type=click.Choice(["on", "offline"]),
     default="on",
     show_default=True,
-    help="offline: no network but Aileron.",
+    help="offline: no network but Aileron, and its models through it.",
 )
 @click.option("--no-sandbox", is_flag=True, help="Do not contain it: it reaches all that you can.")
+@click.option("--no-gateway", is_flag=True, help="Leave its model traffic its own way.")
 @click.option(
     "--allow-abstract-sockets",
     is_flag=True,
@@ -127,6 +128,7 @@ def launch(
     dry_run: bool,
     sandbox: str,
     no_sandbox: bool,
+    no_gateway: bool,
     allow_abstract_sockets: bool,
     accept_project: bool,
     console: bool,
@@ -143,6 +145,7 @@ def launch(
         agent,
         args,
         sandbox="off" if no_sandbox else sandbox,
+        gateway=not no_gateway,
         allow_abstract=allow_abstract_sockets,
         accept_project=accept_project,
         console=console,

@@ -2,17 +2,23 @@
 
 import importlib.util
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from aileron_core.clock import SystemClock
+from aileron_core.errors import FileProblems
 from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.doctor.agents import AgentReport, look_at
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.launch.doctor.machine import look_at_machine, look_at_terminal
 from aileron_core.launch.doctor.neighbours import running_agents, uncontained_sessions
 from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
+from aileron_core.launch.model_traffic import sentences, traffic_here
+from aileron_core.launch.plan import Agent, ModelTraffic
+from aileron_core.launch.sandbox.box import environment
+from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.storage.home import Home
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, Context
@@ -38,13 +44,17 @@ def show_doctor(context: Context, name: str | None) -> int:
         context.show(
             {
                 "ok": not broken,
-                "agents": [_report_json(report) for report in reports],
+                "agents": [
+                    _report_json(report, _traffic(context, report.agent)) for report in reports
+                ],
                 "findings": [each.to_json() for each in findings],
             }
         )
     else:
         for report in reports:
             _say_agent(context, report, whole=name is not None)
+            if name is not None:
+                _say_traffic(context, report.agent)
         _say_findings(context, findings)
     return EXIT.FAILED if broken else EXIT.DONE
 
@@ -59,6 +69,17 @@ def _findings(context: Context, env: dict[str, str]) -> Iterable[Finding]:
     yield from look_at_home(home, uid=uid)
 
 
+def _traffic(context: Context, agent: Agent) -> ModelTraffic:
+    """Return what of the agent's model traffic would pass the gateway, launched here and now."""
+    try:
+        own = load_settings(Home(context.home).config).launch.get(agent.name, LaunchSettings())
+    except FileProblems:  # a launch says what is wrong with it
+        own = LaunchSettings()
+    given = dict(os.environ)
+    env = environment(given, agent.needs) if sys.platform == "linux" else given
+    return traffic_here(agent, {**env, **dict(own.env)}, Path.home(), Path.cwd(), own.args)
+
+
 def _packages() -> list[Path]:
     found: list[Path] = []
     for name in _PACKAGES:
@@ -68,7 +89,7 @@ def _packages() -> list[Path]:
     return found
 
 
-def _report_json(report: AgentReport) -> dict[str, Any]:
+def _report_json(report: AgentReport, traffic: ModelTraffic) -> dict[str, Any]:
     return {
         "name": report.agent.name,
         "program": str(report.program) if report.program else None,
@@ -77,6 +98,7 @@ def _report_json(report: AgentReport) -> dict[str, Any]:
         "trouble": report.trouble,
         "controls": list(report.agent.controls),
         "outside": list(report.agent.outside),
+        "gateway": {"providers": sorted(traffic.through), "past": list(traffic.past)},
     }
 
 
@@ -93,6 +115,15 @@ def _say_agent(context: Context, report: AgentReport, *, whole: bool) -> None:
             context.say(f"  ✓ {sentence}")
         for sentence in agent.outside:
             context.say(f"  ▲ outside Aileron: {sentence}")
+
+
+def _say_traffic(context: Context, agent: Agent) -> None:
+    traffic = _traffic(context, agent)
+    if traffic.through:
+        passing = ", ".join(sorted(traffic.through))
+        context.say(f"  ✓ Launched here, its model traffic passes Aileron's gateway: {passing}.")
+    for sentence in sentences(agent, traffic):
+        context.say(f"  ▲ {escape(sentence)}")
 
 
 def _say_findings(context: Context, findings: Iterable[Finding]) -> None:

@@ -14,11 +14,12 @@ import click
 
 from aileron_core.errors import AileronError, Forbidden, NotFound
 from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.launcher import Request, launch, wire
+from aileron_core.launch.launcher import Request, launch, through_gateway, wire
+from aileron_core.launch.model_traffic import sentences
 from aileron_core.launch.sessions import Hold, Launched
 from aileron_core.launch.wish import Wish
 from aileron_core.settings import load_settings
-from aileron_core.storage.home import Home
+from aileron_core.storage.home import Home, daemon_file
 from aileron_core.text import escape
 from aileron_tui.cli.client import Console, HomeConnection
 from aileron_tui.cli.output import EXIT, Context
@@ -27,7 +28,8 @@ from aileron_tui.cli.pane import open_console
 __all__ = ["launch_agent"]
 
 _AGAIN_SECONDS = 1.0
-_BACK_SECONDS = 3600.0
+_HIDDEN = "HIDDEN"
+"""What stands for the gateway token where nothing is started."""
 
 
 class _Hold:
@@ -163,6 +165,7 @@ def launch_agent(
     args: tuple[str, ...],
     *,
     sandbox: str,
+    gateway: bool,
     allow_abstract: bool,
     accept_project: bool,
     console: bool,
@@ -189,6 +192,7 @@ def launch_agent(
         relay=_relay(),
         sandbox="off" if sandbox == "off" else "offline" if sandbox == "offline" else "on",
         allow_abstract=allow_abstract,
+        gateway=gateway,
         settings=settings.launch,
         label=label,
     )
@@ -207,9 +211,19 @@ def _relay() -> Path:
     return Path(spec.origin)
 
 
+def _address(home: Path) -> str:
+    """Return where the console's gateway is, or would be; a URL is no secret."""
+    url: object = daemon_file(Home(home)).get("url")
+    return url if isinstance(url, str) and url else "http://127.0.0.1:PORT"
+
+
 def _show(context: Context, request: Request) -> int:
     """Print what would be set. Nothing is opened, written or started."""
     wired = wire(request, PurePosixPath("<private>"))
+    gateway = f"{_address(context.home)}/gw/{_HIDDEN}"
+    wired = through_gateway(wired, request.agent, gateway)
+    through = sorted(wired.traffic.through) if wired.traffic else []
+    past = sentences(request.agent, wired.traffic) if wired.traffic else ()
     plan, given = wired.plan, request.env
     ours = {
         # What was yours before may hold a secret of yours; only what is ours alone is shown.
@@ -227,6 +241,11 @@ def _show(context: Context, request: Request) -> int:
                 "files": dict(plan.files),
                 "additions": {str(each.path): each.content for each in plan.additions},
                 "sandbox": request.sandbox,
+                "gateway": {
+                    "url": gateway if through else None,
+                    "providers": through,
+                    "past": list(wired.traffic.past) if wired.traffic else [],
+                },
                 "project": list(wired.wish.lines()) if wired.wish else [],
             }
         )
@@ -236,12 +255,16 @@ def _show(context: Context, request: Request) -> int:
     )
     context.say(f"  sandbox   {request.sandbox}")
     context.say(f"  command   {escape(shlex.join(plan.argv))}")
+    if through:
+        context.say(f"  gateway   {escape(gateway)}  ({', '.join(through)})")
     for name, value in sorted(ours.items()):
         context.say(f"  sets      {name}={escape(value)}")
     for name in plan.files:
         context.say(f"  writes    <private>/{name}, gone at the end")
     for each in plan.additions:
         context.say(f"  adds      ~/{each.path}, removed at the end")
+    for sentence in past:
+        context.say(f"  ▲ {escape(sentence)}")
     for line in wired.wish.lines() if wired.wish else ():
         context.say(f"  project   {line}   (once you accept it)")
     for sentence in request.agent.controls:

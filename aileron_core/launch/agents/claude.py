@@ -6,9 +6,24 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from aileron_core.launch.plan import SERVER, AgentFolder, Context, Plan
+from aileron_core.launch.agents.reading import (
+    home_path,
+    json_table,
+    option,
+    set_names,
+    table_at,
+)
+from aileron_core.launch.plan import SERVER, AgentFolder, Context, ModelTraffic, Plan
 
 __all__ = ["CLAUDE"]
+
+_ELSEWHERE = (
+    "ANTHROPIC_BASE_URL", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_GATEWAY", "CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_VERTEX",
+)  # fmt: skip
+"""Variables that send its model's traffic to another place, as its program names them."""
+_MANAGED = PurePosixPath("/etc/claude-code/managed-settings.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +46,7 @@ class _Claude:
         "ANTHROPIC_AUTH_TOKEN",
         "CLAUDE_CODE_OAUTH_TOKEN",
         "CLAUDE_CODE_MAX_RETRIES",
+        "ANTHROPIC_BASE_URL",
     )
     project_files: tuple[str, ...] = (
         ".mcp.json",
@@ -48,11 +64,13 @@ class _Claude:
         "Aileron's actions are plain tools from the start; Claude Code asks nothing before them.",
         "One call may take 600 s.",
         "Telemetry and the marketplace's own installs are off for this run.",
+        "Its model traffic passes the gateway, by a key or an account of Anthropic's.",
     )
     outside: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers, hooks and plugins of your own ~/.claude: they run beside Aileron's.",
         "In the terminal its first prompt may go out before any MCP server is known.",
+        "With a base URL of your own, Bedrock, Vertex or Foundry its model traffic goes past Aileron.",
     )
 
     def plan(self, context: Context) -> Plan:
@@ -70,7 +88,7 @@ class _Claude:
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
         }
-        if context.gateway is not None:
+        if context.gateway is not None and self.traffic(context).through:
             env["ANTHROPIC_BASE_URL"] = context.gateway
         settings = {"env": env, "permissions": {"allow": [f"mcp__{SERVER}"]}}
         # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
@@ -87,6 +105,15 @@ class _Claude:
             },
             call_seconds=float(context.call_seconds),
         )
+
+    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+        """Return its settings, and the machine's."""
+        own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
+        return (own / "settings.json", PurePosixPath(".claude.json"), _MANAGED)
+
+    def traffic(self, context: Context) -> ModelTraffic:
+        """Return that of Anthropic's models; an account's login takes the same way as an API key."""
+        return ModelTraffic.of("anthropic", _elsewhere(context))
 
     def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's settings would take away, or run outside anybody's sight."""
@@ -107,6 +134,21 @@ class _Claude:
             if table.get("apiKeyHelper"):
                 found.append(f"{name} sets apiKeyHelper")
         return tuple(found)
+
+
+def _elsewhere(context: Context) -> str | None:
+    """Return why its model's traffic does not go to Anthropic's API, or None."""
+    if option(context.words, "--settings") is not None:
+        return "its arguments hold --settings, which takes the place of Aileron's"
+    if found := set_names(context.env, _ELSEWHERE):
+        return f"{found[0]} is set"
+    for path, text in context.settings.items():
+        table = json_table(text)
+        if table is None:
+            return f"{path} cannot be parsed"
+        if found := set_names(table_at(table, "env"), _ELSEWHERE):
+            return f"{path} sets env.{found[0]}"
+    return None
 
 
 CLAUDE = _Claude()

@@ -2,14 +2,25 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import cast
+from typing import Any, Literal, cast
 
-from aileron_core.launch.plan import SERVER, AgentFolder, Context, Plan
+from aileron_core.launch.agents.reading import (
+    home_path,
+    json_table,
+    set_names,
+    table_at,
+    toml_table,
+)
+from aileron_core.launch.plan import SERVER, AgentFolder, Context, ModelTraffic, Plan
 
 __all__ = ["CODEX"]
+
+_SYSTEM = (PurePosixPath("/etc/codex/config.toml"), PurePosixPath("/etc/codex/managed_config.toml"))
+_CHATGPT = "it is signed in with an account of ChatGPT, whose models are reached another way"
+_NO_KEY = "it has no API key yet (OPENAI_API_KEY, or `codex login --with-api-key`)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +38,7 @@ class _Codex:
             leave_out=("log", "sessions", "archived_sessions", "tmp"),
         ),
     )
-    needs: tuple[str, ...] = ("OPENAI_API_KEY", "CODEX_API_KEY")
+    needs: tuple[str, ...] = ("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL")
     project_files: tuple[str, ...] = (".codex/config.toml",)
     denied_args: tuple[str, ...] = (
         "-c", "--config", "--enable", "--disable", "-p", "--profile", "--profile-v2", "--full-auto",
@@ -40,11 +51,13 @@ class _Codex:
         "Codex asks nothing of its own before an action: Aileron's console does.",
         "One call may take 600 s.",
         "Telemetry, update checks, plugins and apps are off for this run.",
+        "Its model traffic passes the gateway where it uses OpenAI's API by a key.",
     )
     outside: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers of your own ~/.codex/config.toml: they run beside Aileron's.",
         "With models in code mode its tool calls are a program; each action still asks by itself.",
+        "Signed in with ChatGPT, or with a provider of your own, its model traffic goes past Aileron.",
     )
 
     def plan(self, context: Context) -> Plan:
@@ -59,15 +72,14 @@ class _Codex:
             "required": True,
         }
         settings = [f"mcp_servers.{SERVER}={_toml(server)}"]
-        if context.gateway is not None:
+        if context.gateway is not None and self.traffic(context).through:
             provider: dict[str, object] = {
                 "name": SERVER,
                 "base_url": f"{context.gateway}/v1",
                 "wire_api": "responses",
-                "requires_openai_auth": "OPENAI_API_KEY" not in context.env,
             }
-            if "OPENAI_API_KEY" in context.env:
-                provider["env_key"] = "OPENAI_API_KEY"
+            login = _login(context)
+            provider |= {"requires_openai_auth": True} if login == "file" else {"env_key": login}
             settings += [
                 f"model_providers.{SERVER}={_toml(provider)}",
                 f'model_provider="{SERVER}"',
@@ -84,6 +96,15 @@ class _Codex:
         return Plan(
             argv=(self.program, *flags, *context.words), call_seconds=float(context.call_seconds)
         )
+
+    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+        """Return its configuration and its login, and the machine's configuration."""
+        own = home_path(env, "CODEX_HOME", ".codex")
+        return (own / "config.toml", own / "auth.json", *_SYSTEM)
+
+    def traffic(self, context: Context) -> ModelTraffic:
+        """Return that of OpenAI's models, unless another provider or login is named."""
+        return ModelTraffic.of("openai", _elsewhere(context))
 
     def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's config.toml would take away."""
@@ -108,6 +129,84 @@ class _Codex:
                 if key in table
             ]
         return tuple(found)
+
+
+def _elsewhere(context: Context) -> str | None:
+    """Return why its model's traffic does not go to OpenAI's API, or None."""
+    if set_names(context.env, ("OPENAI_BASE_URL",)):
+        return "OPENAI_BASE_URL is set"
+    if (typed := _typed(context.words)) is not None:
+        return f"its arguments hold {typed}"
+    for path, text in context.settings.items():
+        if not path.endswith(".toml"):
+            continue
+        table = toml_table(text)
+        if table is None:
+            return f"{path} cannot be parsed"
+        if (key := _named(table)) is not None:
+            return f"{path} sets {key}"
+    login = _login(context)
+    return None if login in ("file", "OPENAI_API_KEY", "CODEX_API_KEY") else login
+
+
+def _named(table: Mapping[str, Any]) -> str | None:
+    """Return the key of a configuration that names another provider, address or kind of login."""
+    profile = table.get("profile")
+    chosen = table_at(table, "profiles", profile) if isinstance(profile, str) else {}
+    for name, each in (("model_provider", table), (f"profiles.{profile}.model_provider", chosen)):
+        if each.get("model_provider", "openai") != "openai":
+            return name
+    if table.get("openai_base_url"):
+        return "openai_base_url"
+    if table_at(table, "model_providers", "openai"):
+        return "model_providers.openai"
+    if table.get("forced_login_method") == "chatgpt":
+        return "forced_login_method"
+    return None
+
+
+def _typed(words: Iterable[str]) -> str | None:
+    """Return the first argument that chooses a provider, or a profile that may."""
+    for word in words:
+        if word.startswith(("--oss", "--local-provider", "--profile")) or word[:2] == "-p":
+            return word.partition("=")[0]
+        setting = word.removeprefix("--config=").removeprefix("-c").strip()
+        for key in ("model_provider", "openai_base_url"):
+            if setting.startswith((f"{key}=", f"{key}s.", f"{key} ")):
+                return key
+    return None
+
+
+def _login(context: Context) -> str:
+    """Return where its API key comes from: the login's `file`, or a variable; else why there is none.
+
+    In the order in which Codex itself looks, so that nobody pays from another account than before.
+    """
+    if "exec" in context.words and set_names(context.env, ("CODEX_API_KEY",)):
+        return "CODEX_API_KEY"
+    kind = _login_file(context)
+    if kind == "key":
+        return "file"
+    if kind == "account":
+        return _CHATGPT
+    return "OPENAI_API_KEY" if set_names(context.env, ("OPENAI_API_KEY",)) else _NO_KEY
+
+
+def _login_file(context: Context) -> Literal["key", "account"] | None:
+    """Return what its login's file, or the setting that it lies elsewhere, says."""
+    for path, text in context.settings.items():
+        table = json_table(text) if path.endswith("auth.json") else None
+        if table is None:
+            where = toml_table(text) if path.endswith("config.toml") else None
+            if where and where.get("cli_auth_credentials_store", "file") != "file":
+                return "account"  # a keyring: nobody can tell without asking it
+            continue
+        mode = str(table.get("auth_mode") or "").lower()
+        if table.get("OPENAI_API_KEY") and mode in ("", "apikey"):
+            return "key"
+        if mode or table.get("tokens"):
+            return "account"
+    return None
 
 
 def _toml(value: object) -> str:

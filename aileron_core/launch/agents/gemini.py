@@ -6,9 +6,31 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from aileron_core.launch.plan import SERVER, Addition, AgentFolder, Context, Plan
+from aileron_core.launch.agents.reading import (
+    assigned,
+    home_path,
+    json_table,
+    set_names,
+    table_at,
+)
+from aileron_core.launch.plan import (
+    SERVER,
+    Addition,
+    AgentFolder,
+    Context,
+    ModelTraffic,
+    Plan,
+)
 
 __all__ = ["GEMINI"]
+
+_ELSEWHERE = (
+    "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT",
+    "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA",
+)  # fmt: skip
+_PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
+_KEY = "gemini-api-key"
+_LOGINS = {"oauth-personal": "Google", "vertex-ai": "Vertex AI"}
 
 _POLICY = f"""\
 [[rule]]
@@ -38,6 +60,7 @@ class _Gemini:
         "GOOGLE_API_KEY",
         "GOOGLE_CLOUD_PROJECT",
         "GEMINI_MODEL",
+        *_ELSEWHERE,
     )
     project_files: tuple[str, ...] = (".gemini/settings.json", ".gemini/.env")
     denied_args: tuple[str, ...] = (
@@ -48,11 +71,13 @@ class _Gemini:
     controls: tuple[str, ...] = (
         "Aileron's actions are there as an extension; Gemini asks nothing before them.",
         "One call may take 600 s.",
+        "Its model traffic passes the gateway where an API key is its login.",
     )
     outside: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers and extensions of your own ~/.gemini: they run beside Aileron's.",
         "Usage statistics follow your own settings.json.",
+        "With an account of Google, Vertex AI or a proxy its model traffic goes past Aileron.",
     )
 
     def plan(self, context: Context) -> Plan:
@@ -68,7 +93,7 @@ class _Gemini:
             "mcpServers": {SERVER: server},
         }
         env = {"GEMINI_CLI_NO_RELAUNCH": "true"}
-        if context.gateway is not None:
+        if context.gateway is not None and self.traffic(context).through:
             env["GOOGLE_GEMINI_BASE_URL"] = context.gateway
         return Plan(
             argv=(
@@ -88,6 +113,15 @@ class _Gemini:
             call_seconds=float(context.call_seconds),
         )
 
+    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+        """Return its settings, and the files of variables that it reads."""
+        own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
+        return (own / "settings.json", own / ".env", PurePosixPath(".env"))
+
+    def traffic(self, context: Context) -> ModelTraffic:
+        """Return that of the Gemini API with an API key; accounts of Google go elsewhere."""
+        return ModelTraffic.of("gemini", _elsewhere(context))
+
     def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's settings would take away."""
         found: list[str] = []
@@ -99,6 +133,32 @@ class _Gemini:
             if '"hooks"' in text:
                 found.append(f"{name} sets hooks")
         return tuple(found)
+
+
+def _elsewhere(context: Context) -> str | None:
+    """Return why its model's traffic does not go to the Gemini API by an API key, or None."""
+    if found := set_names(context.env, _ELSEWHERE):
+        return f"{found[0]} is set"
+    if found := set_names(context.env, _PROXIES):
+        # It sends even loopback through the proxy, whatever NO_PROXY says (read in 0.61.0).
+        return f"{found[0]} is set, and Gemini CLI sends all it has to that proxy"
+    chosen = ""
+    for path, text in context.settings.items():
+        if path.endswith(".env"):
+            if found := set_names(assigned(text), (*_ELSEWHERE, *_PROXIES)):
+                return f"{path} sets {found[0]}"
+            continue
+        table = json_table(text)
+        if table is None:
+            return f"{path} cannot be parsed"
+        login = table_at(table, "security", "auth")
+        chosen = str(login.get("selectedType") or chosen)  # the project's comes last and counts
+    if chosen == _KEY:
+        return None
+    if not chosen:
+        return "no kind of login is chosen yet in ~/.gemini/settings.json"
+    named = _LOGINS.get(chosen, "another kind of account")
+    return f"it is signed in with {named}, whose models are reached another way"
 
 
 GEMINI = _Gemini()

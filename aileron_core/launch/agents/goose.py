@@ -4,11 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from aileron_core.launch.plan import AgentFolder, Context, Plan
+from aileron_core.launch.agents.reading import home_path, option, set_names, yaml_value
+from aileron_core.launch.plan import AgentFolder, Context, ModelTraffic, Plan, Provider
 
 __all__ = ["GOOSE"]
 
 _TAKES_EXTENSIONS = ("run", "session")
+_HOSTS: Mapping[Provider, str] = {
+    "openai": "OPENAI_HOST",
+    "anthropic": "ANTHROPIC_HOST",
+    "gemini": "GOOGLE_HOST",
+}
+_NAMES: Mapping[str, Provider] = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "gemini",
+}
+"""Goose's name of a provider -> whose wire it is."""
+_CHOSEN = ("GOOSE_PROVIDER", "active_provider", "GOOSE_LEAD_PROVIDER", "GOOSE_PLANNER_PROVIDER")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +41,8 @@ class _Goose:
         "GOOGLE_API_KEY",
         "GOOSE_PROVIDER",
         "GOOSE_MODEL",
+        "OPENAI_BASE_PATH",
+        *_HOSTS.values(),
     )
     project_files: tuple[str, ...] = ()
     denied_args: tuple[str, ...] = (
@@ -40,11 +55,13 @@ class _Goose:
     controls: tuple[str, ...] = (
         "Aileron's actions are there as an extension, beside those of your profile.",
         "Telemetry and the keyring are off for this run.",
+        "Traffic to models of OpenAI, Anthropic and Google passes the gateway.",
     )
     outside: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "It runs every tool without asking (GOOSE_MODE=auto): it has no switch for one extension.",
         "A call that takes over 300 s ends there; its approval waits on, and check_action_status tells.",
+        "Other providers, and hosts of your own, go past Aileron.",
     )
 
     def plan(self, context: Context) -> Plan:
@@ -59,13 +76,66 @@ class _Goose:
             "GOOSE_TELEMETRY_ENABLED": "false",
         }
         if context.gateway is not None:
-            env |= {"OPENAI_HOST": context.gateway, "ANTHROPIC_HOST": context.gateway}
+            env |= {
+                _HOSTS[provider]: context.gateway
+                for provider in sorted(self.traffic(context).through)
+            }
         return Plan(argv=(self.program, *args), env=env, call_seconds=300.0)
+
+    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+        """Return its configuration."""
+        if root := env.get("GOOSE_PATH_ROOT"):
+            return (PurePosixPath(root, "config", "config.yaml"),)
+        return (home_path(env, "XDG_CONFIG_HOME", ".config") / "goose" / "config.yaml",)
+
+    def traffic(self, context: Context) -> ModelTraffic:
+        """Return that of OpenAI, Anthropic and Google, but for those whose host is named already."""
+        if context.args and context.args[0] not in _TAKES_EXTENSIONS:
+            # `goose configure` would offer to keep our base URL in the person's configuration.
+            told = f"`goose {context.args[0]}` is no session; `goose session` and `goose run` are"
+            return ModelTraffic(through=frozenset(), past=(told,))
+        past: list[str] = []
+        through = set(_HOSTS)
+        for provider, host in _HOSTS.items():
+            where = _place(context, host)
+            if where is not None:
+                past.append(where)
+                through.discard(provider)
+        past += [
+            f"its provider {name} is reached another way"
+            for name in _providers(context)
+            if name not in _NAMES
+        ]
+        return ModelTraffic(through=frozenset(through), past=tuple(past))
 
     def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return nothing: Goose reads no settings from a project."""
         del files
         return ()
+
+
+def _place(context: Context, name: str) -> str | None:
+    """Return where *name* is set, as a clause, or None."""
+    if set_names(context.env, (name,)):
+        return f"{name} is set"
+    for path, text in context.settings.items():
+        if yaml_value(text, name):
+            return f"{path} sets {name}"
+    return None
+
+
+def _providers(context: Context) -> list[str]:
+    """Return the providers that are chosen, as far as the command line and settings tell."""
+    typed = option(context.words, "--provider")
+    found = [typed] if typed else []
+    for name in _CHOSEN:
+        if name in ("GOOSE_PROVIDER", "active_provider") and typed:
+            continue
+        read = [yaml_value(text, name) for text in context.settings.values()]
+        value = context.env.get(name) or next(filter(None, read), None)
+        if value and value not in found:
+            found.append(value)
+    return found
 
 
 GOOSE = _Goose()

@@ -7,11 +7,31 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 
 from aileron_core.errors import InvalidRequest
-from aileron_core.launch.plan import SERVER, AgentFolder, Context, Plan
+from aileron_core.launch.agents.reading import (
+    home_path,
+    json_table,
+    option,
+    set_names,
+    table_at,
+)
+from aileron_core.launch.plan import SERVER, AgentFolder, Context, ModelTraffic, Plan, Provider
 
 __all__ = ["OPENCODE"]
 
 _VARIABLE = "OPENCODE_CONFIG_CONTENT"
+_NAMES: Mapping[str, Provider] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "google": "gemini",
+}
+"""OpenCode's name of a provider -> whose wire it is."""
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "openai": ("OPENAI_API_KEY",),
+    "google": ("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
+}
+_VERSIONS = {"anthropic": "v1", "openai": "v1", "google": "v1beta"}
+"""What stands between a provider's address and the paths that OpenCode puts behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +67,13 @@ class _OpenCode:
         "Aileron's actions are there as an MCP server; OpenCode asks nothing before them.",
         "One call may take 600 s.",
         "Update checks and downloads of language servers are off for this run.",
+        "Traffic to models of Anthropic, OpenAI and Google by a key passes the gateway.",
     )
     outside: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers and plugins of your own configuration: they run beside Aileron's.",
         "It installs its plugin package from the npm registry at each start; there is no switch.",
+        "Accounts, other providers and addresses of your own go past Aileron.",
     )
 
     def plan(self, context: Context) -> Plan:
@@ -68,9 +90,12 @@ class _OpenCode:
             "permission": {f"{SERVER}_*": "allow"},
         }
         if context.gateway is not None:
-            base = {"options": {"baseURL": f"{context.gateway}/v1"}}
-            google = {"options": {"baseURL": f"{context.gateway}/v1beta"}}
-            settings["provider"] = {"anthropic": base, "openai": base, "google": google}
+            through = self.traffic(context).through
+            settings["provider"] = {
+                name: {"options": {"baseURL": f"{context.gateway}/{_VERSIONS[name]}"}}
+                for name, provider in _NAMES.items()
+                if provider in through
+            }
         return Plan(
             argv=(self.program, *context.words),
             env={
@@ -81,6 +106,44 @@ class _OpenCode:
             call_seconds=float(context.call_seconds),
         )
 
+    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+        """Return its configuration and its logins."""
+        own = home_path(env, "XDG_CONFIG_HOME", ".config") / "opencode"
+        more = [PurePosixPath(env["OPENCODE_CONFIG"])] if env.get("OPENCODE_CONFIG") else []
+        if folder := env.get("OPENCODE_CONFIG_DIR"):
+            more += [PurePosixPath(folder, name) for name in ("opencode.json", "opencode.jsonc")]
+        logins = home_path(env, "XDG_DATA_HOME", ".local/share") / "opencode" / "auth.json"
+        names = ("config.json", "opencode.json", "opencode.jsonc")
+        return (logins, *(own / name for name in names), *more)
+
+    def traffic(self, context: Context) -> ModelTraffic:
+        """Return that of the providers that have an API key and no address of their own."""
+        through: set[Provider] = set()
+        past: list[str] = []
+        tables = {
+            path: json_table(text)
+            for path, text in (
+                *context.settings.items(),
+                (_VARIABLE, context.env.get(_VARIABLE, "")),
+            )
+        }
+        for path, table in tables.items():
+            if table is None:
+                return ModelTraffic(through=frozenset(), past=(f"{path} cannot be parsed",))
+        known = {path: table for path, table in tables.items() if table}
+        for name, provider in _NAMES.items():
+            if (reason := _elsewhere(name, known)) is not None:
+                past.append(reason)
+            elif _has_key(name, known, context):
+                # One without a key stays out: OpenCode would offer its models, and they would fail.
+                through.add(provider)
+        chosen = _chosen(known, context)
+        if chosen not in ("", *_NAMES):
+            past.append(f"its provider {chosen} is reached another way")
+        if not through and not past:
+            past.append("it has no API key of Anthropic, OpenAI or Google")
+        return ModelTraffic(through=frozenset(through), past=tuple(past))
+
     def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's opencode.json would take away."""
         found: list[str] = []
@@ -89,6 +152,42 @@ class _OpenCode:
                 found.append(f"{name} names an MCP server {SERVER}")
             found += [f"{name} sets {key}" for key in ("baseURL", "plugin") if f'"{key}"' in text]
         return tuple(found)
+
+
+_Tables = Mapping[str, Mapping[str, Any]]
+"""What its configurations and its logins say, by path; the later ones count."""
+
+
+def _is_logins(path: str) -> bool:
+    return path.endswith("/auth.json")
+
+
+def _elsewhere(name: str, tables: _Tables) -> str | None:
+    """Return why the traffic of a provider goes elsewhere, or None."""
+    for path, table in tables.items():
+        if _is_logins(path):
+            if table_at(table, name).get("type", "api") != "api":
+                return f"its {name} is signed in with an account"
+        elif table_at(table, "provider", name, "options").get("baseURL"):
+            return f"{path} sets provider.{name}.options.baseURL"
+        elif table_at(table, "provider", name).get("api"):
+            return f"{path} sets provider.{name}.api"
+    return None
+
+
+def _has_key(name: str, tables: _Tables, context: Context) -> bool:
+    return bool(set_names(context.env, _KEYS[name])) or any(
+        table_at(table, name) if _is_logins(path) else table_at(table, "provider", name)
+        for path, table in tables.items()
+    )
+
+
+def _chosen(tables: _Tables, context: Context) -> str:
+    """Return the provider of the model that is chosen; nothing where none is."""
+    model = option(context.words, "-m", "--model") or ""
+    for table in tables.values() if not model else ():
+        model = str(table.get("model") or model)
+    return model.partition("/")[0] if "/" in model else ""
 
 
 def _merged(person: str, ours: Mapping[str, Any]) -> str:

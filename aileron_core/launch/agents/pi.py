@@ -6,11 +6,20 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import PurePosixPath
 
-from aileron_core.launch.plan import AgentFolder, Context, Plan
+from aileron_core.launch.agents.reading import home_path, json_table, option, table_at
+from aileron_core.launch.plan import AgentFolder, Context, ModelTraffic, Plan, Provider
 
 __all__ = ["PI"]
 
 _FILE = "aileron-pi.mjs"
+_NAMES: Mapping[str, Provider] = {
+    "anthropic": "anthropic",
+    "openai": "openai",
+    "google": "gemini",
+}
+"""Pi's name of a provider -> whose wire it is."""
+_SUFFIXES = {"anthropic": "", "openai": "/v1", "google": "/v1beta"}
+"""What stands between a provider's address and the paths that Pi puts behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +52,56 @@ class _Pi:
         "Aileron's actions are tools of an extension that lives for this run.",
         "A call waits as long as it takes: Pi has no time limit for tools.",
         "Telemetry is off for this run.",
+        "Traffic to models of Anthropic, OpenAI and Google passes the gateway.",
     )
     outside: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "Pi never asks before a tool; extensions of your own ~/.pi run beside Aileron's.",
+        "Other providers, and addresses of your own, go past Aileron.",
     )
 
     def plan(self, context: Context) -> Plan:
         """Return `pi -e` with the extension, which knows the relay and no secret."""
         text = files("aileron_core.launch.agents").joinpath("pi_extension.mjs").read_text("utf-8")
         text = text.replace("__RELAY__", json.dumps(context.relay), 1)
-        text = text.replace("__GATEWAY__", json.dumps(context.gateway), 1)
+        through = self.traffic(context).through if context.gateway is not None else ()
+        bases = {
+            name: f"{context.gateway}{_SUFFIXES[name]}"
+            for name, provider in _NAMES.items()
+            if provider in through
+        }
+        text = text.replace("__BASES__", json.dumps(bases), 1)
         return Plan(
             argv=(self.program, "-e", f"{context.private}/{_FILE}", *context.words),
             env={"PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"},
             files={_FILE: text},
             call_seconds=float(context.call_seconds),
         )
+
+    def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
+        """Return its settings and its list of models; its logins take the same way as an API key."""
+        own = home_path(env, "PI_CODING_AGENT_DIR", ".pi/agent")
+        return (own / "settings.json", own / "models.json")
+
+    def traffic(self, context: Context) -> ModelTraffic:
+        """Return that of Anthropic, OpenAI and Google, but for those with an address of their own."""
+        through = set(_NAMES.values())
+        past: list[str] = []
+        chosen = ""
+        for path, text in context.settings.items():
+            table = json_table(text)
+            if table is None:
+                return ModelTraffic(through=frozenset(), past=(f"{path} cannot be parsed",))
+            for name, provider in _NAMES.items():
+                if table_at(table, "providers", name).get("baseUrl"):
+                    past.append(f"{path} sets providers.{name}.baseUrl")
+                    through.discard(provider)
+            chosen = str(table.get("defaultProvider") or chosen)
+        model = (option(context.words, "--model") or "").partition("/")
+        chosen = option(context.words, "--provider") or (model[0] if model[1] else "") or chosen
+        if chosen not in ("", *_NAMES):
+            past.append(f"its provider {chosen} is reached another way")
+        return ModelTraffic(through=frozenset(through), past=tuple(past))
 
     def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's settings would run inside Pi."""

@@ -4,15 +4,12 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
 const RELAY = __RELAY__;
-const GATEWAY = __GATEWAY__;
+const BASES = __BASES__; // provider -> base URL of its models, where that is not its own
 const PREFIX = "mcp__aileron__";
 const START_SECONDS = 60;
 
 export default function (pi) {
-  if (GATEWAY) {
-    pi.registerProvider("anthropic", { baseUrl: GATEWAY });
-    pi.registerProvider("openai", { baseUrl: GATEWAY + "/v1" });
-  }
+  for (const [name, baseUrl] of Object.entries(BASES)) pi.registerProvider(name, { baseUrl });
   let child = null;
   let next = 1;
   let instructions = "";

@@ -89,7 +89,7 @@ def test_what_a_protected_link_leads_to_is_protected(project: Path) -> None:
     (project / ".vscode").symlink_to("/etc")
     found = mounts(project)
     assert ("--ro-bind", str(project / "env" / "dev")) in found
-    assert [what for how, what in found if what == "/etc"] == ["/etc"]
+    assert [what for _, what in found if what == "/etc"] == ["/etc"]
 
 
 def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""What agents' own settings files say, as far as it tells where their model's traffic goes.
+
+Read, never obeyed: a file that cannot be parsed gives None, and then its agent is left alone.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+__all__ = [
+    "assigned",
+    "home_path",
+    "json_table",
+    "option",
+    "set_names",
+    "table_at",
+    "toml_table",
+    "yaml_value",
+]
+
+_STRING = r'("(?:\\.|[^"\\])*")'
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])")
+_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$", re.MULTILINE)
+_OFF = frozenset(("", "0", "false", "no", "off"))
+
+
+def home_path(env: Mapping[str, str], variable: str, default: str) -> PurePosixPath:
+    """Return the folder that *variable* names, else *default* under the person's home."""
+    return PurePosixPath(env.get(variable) or default)
+
+
+def json_table(text: str) -> dict[str, Any] | None:
+    """Return the object that *text* holds, in JSON with or without comments; None where it is none."""
+    bare = _COMMENT.sub(lambda match: match[1] or "", text)
+    bare = _LAST_COMMA.sub(lambda match: match[1] or "", bare)
+    try:
+        found: Any = json.loads(bare or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def toml_table(text: str) -> dict[str, Any] | None:
+    """Return what *text* holds; None where it is no TOML."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return the table under *keys*; an empty one where there is none."""
+    found: Any = table
+    for key in keys:
+        found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def set_names(values: Mapping[str, Any], names: Collection[str]) -> list[str]:
+    """Return which of *names* are set in *values* to something that is not off, in their order."""
+    return [name for name in names if str(values.get(name) or "").strip().lower() not in _OFF]
+
+
+def assigned(text: str) -> dict[str, str]:
+    """Return what a `.env` file assigns."""
+    return {name: value.strip().strip("\"'") for name, value in _ASSIGNED.findall(text)}
+
+
+def yaml_value(text: str, key: str) -> str | None:
+    """Return the plain value of a key at the top of a YAML file; None where there is none."""
+    found = re.search(rf"^{re.escape(key)}[ \t]*:[ \t]*(.*?)[ \t]*(?:#.*)?$", text, re.MULTILINE)
+    value = found[1].strip("\"'") if found else ""
+    return value or None
+
+
+def option(words: Iterable[str], *names: str) -> str | None:
+    """Return the value of the last of an option's *names* in a command line; None where it is not there.
+
+    An option without a value gives an empty one.
+    """
+    found: str | None = None
+    before = ""
+    for word in words:
+        name, _, value = word.partition("=")
+        if before in names:
+            found = word
+        elif name in names:
+            found = value
+        before = word
+    return found

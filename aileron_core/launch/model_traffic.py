@@ -1,0 +1,91 @@
+"""Whether an agent's model traffic can pass the gateway: reading its settings, and saying so.
+
+The rule is the agent's module's (`Agent.traffic`); this reads the files that it names. What is read
+may hold credentials: it goes to that module and nowhere else.
+"""
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from aileron_core.launch.plan import Agent, Context, ModelTraffic
+
+__all__ = ["OwnSettings", "model_traffic", "sentences", "traffic_here"]
+
+_MOST_BYTES = 16 * 1024 * 1024
+"""Larger than any settings; Claude Code keeps its history in one of these files too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSettings:
+    """The settings files of an agent that are there, the person's before the project's."""
+
+    texts: Mapping[str, str] = field(repr=False)
+    unreadable: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, agent: Agent, env: Mapping[str, str], home: Path, project: Path) -> "OwnSettings":
+        """Read those of *agent* on this machine; *env* is what it will get."""
+        named = {
+            str(path) if path.is_absolute() else f"~/{path}": home / path
+            for path in agent.settings_paths(env)
+        }
+        named |= {name: project / name for name in agent.project_files}
+        texts: dict[str, str] = {}
+        unreadable: list[str] = []
+        for name, path in named.items():
+            try:
+                text = _read(path)
+            except (OSError, UnicodeDecodeError):
+                unreadable.append(name)
+                continue
+            if text is not None:
+                texts[name] = text
+        return cls(texts=texts, unreadable=tuple(unreadable))
+
+
+def _read(path: Path) -> str | None:
+    """Return a file's text; None where there is none.
+
+    Raises:
+        OSError: it is no file, too large, or cannot be read.
+        UnicodeDecodeError: it is no text.
+    """
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise OSError(0, "is no file of settings")
+    return path.read_bytes().decode("utf-8")
+
+
+def model_traffic(agent: Agent, context: Context, own: OwnSettings) -> ModelTraffic:
+    """Return what of *agent*'s model traffic can pass; nothing does where a file cannot be read."""
+    if own.unreadable:
+        told = tuple(f"{name} cannot be read" for name in own.unreadable)
+        return ModelTraffic(through=frozenset(), past=told)
+    return agent.traffic(context)
+
+
+def traffic_here(
+    agent: Agent, env: Mapping[str, str], home: Path, project: Path, standing: tuple[str, ...] = ()
+) -> ModelTraffic:
+    """Return what of *agent*'s model traffic would pass if it were launched in *project* now."""
+    own = OwnSettings.read(agent, env, home, project)
+    context = Context(
+        relay="", private=PurePosixPath("/"), env=env, standing=standing, settings=own.texts
+    )
+    return model_traffic(agent, context, own)
+
+
+def sentences(agent: Agent, traffic: ModelTraffic, *, offline: bool = False) -> tuple[str, ...]:
+    """Return what a person is told of traffic that goes past, not yet escaped; nothing where none does."""
+    if not traffic.past:
+        return ()
+    why = "; ".join(traffic.past)
+    if traffic.through:
+        return (f"Not all of {agent.title}'s model traffic passes Aileron: {why}.",)
+    told = f"{agent.title}'s model traffic does not pass Aileron: {why}."
+    return (told, "Offline it reaches no model outside the sandbox.") if offline else (told,)

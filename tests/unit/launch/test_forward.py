@@ -1,0 +1,188 @@
+"""The way to the gateway out of a sandbox without network: bytes, back-pressure, ends and breaks."""
+
+import contextlib
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aileron_core.launch.sandbox import start
+
+SCRIPT = f"""
+import runpy, socket, sys
+forward = runpy.run_path({start.__file__!r})["forward"]
+forward(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
+"""
+SECONDS = 10
+MANY = 20 * 1024 * 1024
+
+
+class Way:
+    """A forwarder in a process of its own, and the console's end of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "s.sock"
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.console: socket.socket | None = None
+        handle = self.listener.fileno()
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-c", SCRIPT, str(handle), str(self.path)], pass_fds=(handle,)
+        )
+        self.listen()
+
+    def listen(self) -> None:
+        """Have the console listen (again)."""
+        self.path.unlink(missing_ok=True)
+        self.console = socket.socket(socket.AF_UNIX)
+        self.console.bind(str(self.path))
+        self.console.listen()
+        self.console.settimeout(SECONDS)
+
+    def leave(self) -> None:
+        """Have the console go away."""
+        assert self.console is not None
+        self.console.close()
+
+    def client(self) -> socket.socket:
+        """Return a new connection of the agent's."""
+        return socket.create_connection(self.listener.getsockname(), timeout=SECONDS)
+
+    def pair(self) -> tuple[socket.socket, socket.socket]:
+        """Return both ends of one connection: the agent's and the console's."""
+        client = self.client()
+        assert self.console is not None
+        console, _ = self.console.accept()
+        console.settimeout(SECONDS)
+        return client, console
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait(SECONDS)
+        self.listener.close()
+        self.leave()
+
+
+@pytest.fixture
+def way(tmp_path: Path) -> Iterator[Way]:
+    with contextlib.closing(Way(tmp_path)) as found:
+        yield found
+
+
+def read(end: socket.socket, size: int = 1 << 40) -> bytes:
+    """Read *size* bytes, or to the end."""
+    parts: list[bytes] = []
+    while size > 0 and (part := end.recv(min(size, 1 << 20))):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def fill(end: socket.socket) -> int:
+    """Write until nobody takes more; return how much was taken."""
+    end.settimeout(0.5)
+    sent = 0
+    with contextlib.suppress(TimeoutError):
+        while sent < MANY:
+            sent += end.send(bytes(65536))
+    end.settimeout(SECONDS)
+    return sent
+
+
+def reset(end: socket.socket) -> None:
+    """Close it in a way that the other end cannot take for an end."""
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.close()
+
+
+def test_bytes_pass_unchanged_in_both_directions(way: Way) -> None:
+    """E2, through the sandbox: nothing is added, and a piece passes before the next is there."""
+    client, console = way.pair()
+    with client, console:
+        for piece in (b"POST /gw/tok/v1/messages HTTP/1.1\r\n", b"\x00\xff" * 5, b"x"):
+            client.sendall(piece)
+            assert read(console, len(piece)) == piece
+        for piece in (b"HTTP/1.1 200 OK\r\n\r\n", b"data: 1\n\n", b"\r\n"):
+            console.sendall(piece)
+            assert read(client, len(piece)) == piece
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_whoever_does_not_read_is_waited_for_and_loses_nothing(way: Way, up: bool) -> None:
+    """Back-pressure: what is under way is bounded, and all of it comes."""
+    client, console = way.pair()
+    with client, console:
+        source, target = (client, console) if up else (console, client)
+        sent = fill(source)
+        assert 0 < sent < MANY
+        assert len(read(target, sent)) == sent
+
+
+def test_a_client_that_hangs_up_is_heard_by_the_console(way: Way) -> None:
+    """E2: the console cancels upstream; it has to see the end for that."""
+    client, console = way.pair()
+    with console:
+        client.close()
+        assert read(console) == b""
+
+
+def test_a_client_that_breaks_off_under_an_answer_is_heard_too(way: Way) -> None:
+    """Its reset ends what the console still writes."""
+    client, console = way.pair()
+    with console:
+        console.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        reset(client)
+        assert read(console) == b""
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            console.sendall(bytes(MANY))
+
+
+def test_a_client_that_only_ends_its_request_still_gets_the_answer(way: Way) -> None:
+    """Each direction ends by itself."""
+    client, console = way.pair()
+    with client, console:
+        client.sendall(b"all")
+        client.shutdown(socket.SHUT_WR)
+        assert read(console) == b"all"
+        console.sendall(b"answer")
+        console.close()
+        assert read(client) == b"answer"
+
+
+def test_an_answer_that_comes_before_the_request_has_ended_is_heard(way: Way) -> None:
+    """A console that refuses a large body closes while it is still being sent."""
+    client, console = way.pair()
+    with client:
+        client.sendall(b"head")
+        assert read(console, 4) == b"head"
+        console.sendall(b"413")
+        console.close()
+        assert read(client, 3) == b"413"
+
+
+def test_while_the_console_is_away_a_connection_breaks_and_later_ones_pass(way: Way) -> None:
+    """WIRE: a restart of the console is no error; its socket comes back in the same place."""
+    way.leave()
+    with way.client() as client, contextlib.suppress(ConnectionResetError):
+        assert client.recv(1) == b""
+    way.listen()
+    client, console = way.pair()
+    with client, console:
+        client.sendall(b"again")
+        assert read(console, 5) == b"again"
+
+
+def test_one_connection_does_not_wait_for_another(way: Way) -> None:
+    """A stream that nobody reads holds up nobody else."""
+    slow, console = way.pair()
+    with slow, console:
+        fill(console)
+        client, other = way.pair()
+        with client, other:
+            client.sendall(b"ping")
+            assert read(other, 4) == b"ping"
+            other.sendall(b"pong")
+            assert read(client, 4) == b"pong"
