@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ for folder in (
 from core_harness import DRAFT, furnish  # noqa: E402
 from harness import CLI, Attended  # noqa: E402
 from llm import CallTool, Conversation, Say, ScriptedLlm  # noqa: E402
+from passing import caller, gateway_hashes, nothing_of_ours, on_record  # noqa: E402
 
 from examples.mailbox.server import Mailbox  # noqa: E402
 
@@ -69,6 +71,8 @@ class Bench:
     console: Attended
     mailbox: Mailbox
     llm: ScriptedLlm
+    callers: list[int | None]
+    """The process behind each connection that the model was asked over."""
 
     @property
     def home(self) -> Path:
@@ -87,9 +91,9 @@ class Bench:
         path.write_text(text, encoding="utf-8")
 
     def configure(self, agent: str) -> None:
-        """Give the agent the scripted model as its own provider, the way a person would."""
+        """Give the agent a model and a login, the way a person would; its address is the provider's own."""
         for name, text in _SETTINGS[agent].items():
-            self.write(name, text.replace("@URL@", self.llm.url))
+            self.write(name, text)
 
     def prompt(self, agent: str) -> tuple[str, ...]:
         """Return the arguments that have the agent do one thing and end."""
@@ -111,6 +115,27 @@ class Bench:
         while not any(text in result for result in self.llm.results):
             assert time.monotonic() < deadline, self.llm.results
             self.llm.told.wait(0.5)
+
+    def all_passed(self) -> None:
+        """Fail unless every request to the model came through the console, and holds no byte of ours."""
+        seen = list(self.llm.seen)
+        assert seen
+        assert {*self.callers} == {self.console.process.pid}
+        hashes = gateway_hashes(self.console.home)
+        assert hashes
+        for each in seen:
+            nothing_of_ours(each, hashes)
+            assert each.headers["host"] == self.llm.url.removeprefix("http://")
+        passed = on_record(self.console, len(seen))
+        told = [(each.method, each.path.partition("?")[0]) for each in seen]
+        assert sorted((method, path) for _, _, method, path, *_ in passed) == sorted(told)
+        assert all(status == 200 and up and down for *_, status, up, down in passed)
+
+    def shows_gateway(self, ended: "Ended") -> bool:
+        """Tell whether a command line of this machine held the session's gateway token."""
+        hashes = gateway_hashes(self.console.home)
+        words = {word for line in ended.command_lines for word in re.findall(r"/gw/([\w-]+)", line)}
+        return any(hashlib.sha256(word.encode()).hexdigest() in hashes for word in words)
 
     def tokens(self) -> list[str]:
         """Return the session tokens that lie on the disk now."""
@@ -201,41 +226,26 @@ class Running:
 
 
 _SETTINGS = {
-    "codex": {
-        ".codex/config.toml": (
-            'model = "test"\nmodel_provider = "local"\n[model_providers.local]\nname = "local"\n'
-            'base_url = "@URL@/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'
-        )
-    },
+    "codex": {".codex/config.toml": 'model = "test"\n'},
     "opencode": {
         ".config/opencode/opencode.json": (
-            '{"$schema": "https://opencode.ai/config.json", '
-            '"model": "local/test", "small_model": "local/test", "provider": {"local": {'
-            '"npm": "@ai-sdk/openai-compatible", "models": {"test": {}}, "options": {'
-            '"baseURL": "@URL@/v1", "apiKey": "{env:OPENAI_API_KEY}"}}}}'
+            '{"$schema": "https://opencode.ai/config.json", "model": "openai/test", '
+            '"small_model": "openai/test", "provider": {"openai": {"models": {"test": {}}}}}'
         )
     },
-    "claude": {
-        ".claude/settings.json": '{"env": {"ANTHROPIC_BASE_URL": "@URL@", "DISABLE_TELEMETRY": "1"}}'
-    },
+    "claude": {".claude/settings.json": '{"env": {"DISABLE_TELEMETRY": "1"}}'},
     "goose": {
         ".config/goose/config.yaml": (
-            "GOOSE_PROVIDER: openai\nGOOSE_MODEL: gpt-4o\nOPENAI_HOST: @URL@\n"
+            "GOOSE_PROVIDER: openai\nGOOSE_MODEL: gpt-4o\n"
             "GOOSE_DISABLE_SESSION_NAMING: true\nextensions: {}\n"
         )
     },
-    "pi": {
-        ".pi/agent/models.json": (
-            '{"providers": {"local": {"baseUrl": "@URL@/v1", "api": "openai-completions", '
-            '"apiKey": "OPENAI_API_KEY", "models": [{"id": "test", "name": "test"}]}}}'
-        )
-    },
+    "pi": {},
     "gemini": {
         ".gemini/settings.json": (
             '{"security": {"auth": {"selectedType": "gemini-api-key"}}, '
             '"privacy": {"usageStatisticsEnabled": false}}'
         ),
-        ".gemini/.env": "GOOGLE_GEMINI_BASE_URL=@URL@\n",
     },
 }
 _PROMPTS = {
@@ -243,7 +253,7 @@ _PROMPTS = {
     "opencode": ("run", "send the draft"),
     "claude": ("-p", "send the draft"),
     "goose": ("run", "--quiet", "--no-session", "-t", "send the draft"),
-    "pi": ("-p", "--provider", "local", "--model", "test", "send the draft"),
+    "pi": ("-p", "--provider", "anthropic", "--model", "claude-sonnet-4-5", "send the draft"),
     "gemini": ("--skip-trust", "-m", "gemini-2.5-flash", "-p", "send the draft"),
 }
 
@@ -255,13 +265,18 @@ def workbench(
     """Set everything up in *folder*."""
     aileron_home = folder / "aileron"
     furnish(aileron_home)
-    if hold_seconds is not None:
-        (aileron_home / "config.toml").write_text(f"[mcp]\nhold_seconds = {hold_seconds}\n")
     (folder / "person").mkdir()
     (folder / "project").mkdir()
+    callers: list[int | None] = []
+    llm.connected = lambda *ports: callers.append(caller(*ports))
     with Mailbox() as mailbox, llm:
+        settings = [f"{name} = {llm.url!r}" for name in ("anthropic", "openai", "gemini")]
+        settings = ["[gateway]", *settings]
+        if hold_seconds is not None:
+            settings += ["[mcp]", f"hold_seconds = {hold_seconds}"]
+        (aileron_home / "config.toml").write_text("\n".join(settings) + "\n")
         console = Attended(aileron_home, mailbox, first=("--mcp",))
         try:
-            yield Bench(folder=folder, console=console, mailbox=mailbox, llm=llm)
+            yield Bench(folder=folder, console=console, mailbox=mailbox, llm=llm, callers=callers)
         finally:
             console.close()

@@ -52,6 +52,8 @@ class Seen:
     path: str
     headers: dict[str, str]
     body: Any
+    raw: bytes
+    """Request line, headers and body, as they came."""
 
 
 Script = Callable[[Conversation], Say | CallTool]
@@ -65,6 +67,8 @@ class ScriptedLlm:
     seen: list[Seen] = field(default_factory=list[Seen])
     told: threading.Event = field(default_factory=threading.Event)
     """Set at each request."""
+    connected: Callable[[int, int], object] = lambda _theirs, _ours: None
+    """Called with both ports of each connection, before anything is read from it."""
 
     def __enter__(self) -> "ScriptedLlm":
         handler = cast("Any", type("Handler", (_Handler,), {"llm": self}))
@@ -98,11 +102,16 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing."""
 
+    def setup(self) -> None:
+        super().setup()
+        self.llm.connected(self.client_address[1], self.server.server_address[1])
+
     def do_HEAD(self) -> None:
+        self._note(b"")
         self._answer(200, b"", "text/plain")
 
     def do_GET(self) -> None:
-        self._note(None)
+        self._note(b"")
         path = self.path.partition("?")[0]
         if path.endswith("/models"):
             self._answer(200, json.dumps({"object": "list", "data": []}).encode())
@@ -111,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-        seen = self._note(json.loads(raw) if raw else {})
+        seen = self._note(raw)
         path = self.path.partition("?")[0]
         if path.endswith("/count_tokens"):
             self._answer(200, b'{"input_tokens": 10}')
@@ -142,9 +151,15 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(404, b'{"error": {"message": "not here"}}')
 
-    def _note(self, body: Any) -> Seen:
+    def _note(self, raw: bytes) -> Seen:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        seen = Seen(method=self.command, path=self.path, headers=headers, body=body)
+        seen = Seen(
+            method=self.command,
+            path=self.path,
+            headers=headers,
+            body=json.loads(raw) if raw else {},
+            raw=self.raw_requestline + bytes(self.headers) + raw,
+        )
         self.llm.seen.append(seen)
         self.llm.told.set()
         self.llm.told.clear()

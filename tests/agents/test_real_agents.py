@@ -50,6 +50,8 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
             assert after == before
         assert bool(tokens) == bool(options)
         assert not [line for line in ended.command_lines for token in tokens if token in line]
+        assert bench.shows_gateway(ended) == (agent == "codex")
+        bench.all_passed()
         events = [record["event"] for record in bench.console.records()]
         assert events.count("approval.approved") == 1
         assert "session.ended" in events
@@ -68,6 +70,7 @@ def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: 
         assert bench.mailbox.state()["sent"] == []
         (result,) = bench.llm.results
         assert "wrong list, use the new one" in result
+        bench.all_passed()
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -85,3 +88,23 @@ def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_pa
         assert approval in pending
         assert '"SENT"' in result
         assert DRAFT not in result
+        bench.all_passed()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_without_a_network_the_model_and_the_actions_are_reached(
+    agent: str, tmp_path: Path
+) -> None:
+    """D6, E6: `--sandbox=offline`: the same base URL leads through the session's own socket."""
+    with at_work(agent, tmp_path) as bench:
+        before = bench.fingerprint()
+        options = ("--sandbox=offline",)
+        with bench.launched(agent, *bench.prompt(agent), options=options) as running:
+            bench.console.approve(bench.asked())
+            ended = running.end()
+        assert ended.code == 0, ended.output
+        assert "FINAL" in ended.output
+        assert "does not pass" not in ended.output
+        assert len(bench.mailbox.state()["sent"]) == 1
+        assert bench.fingerprint() == before
+        bench.all_passed()

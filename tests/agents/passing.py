@@ -1,0 +1,63 @@
+"""Whether what a scripted model was asked came through the console's gateway, and as the agent sent it."""
+
+import contextlib
+import hashlib
+import re
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from llm import Seen
+
+__all__ = ["caller", "gateway_hashes", "nothing_of_ours", "on_record"]
+
+_TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
+_SECONDS = 30
+
+
+def caller(port: int, server: int) -> int | None:
+    """Return the process that connected from *port* to *server*, both on loopback."""
+    ends = [f"0100007F:{each:04X}" for each in (port, server)]
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    inodes = {f"socket:[{row[9]}]" for row in rows if row[1:3] == ends}
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with contextlib.suppress(OSError):  # gone, or not ours to look at
+            for entry in folder.iterdir():
+                with contextlib.suppress(OSError):
+                    if str(entry.readlink()) in inodes:
+                        return int(folder.parent.name)
+    return None
+
+
+def gateway_hashes(home: Path) -> set[str]:
+    """Return the hashes of all gateway tokens that this home ever gave."""
+    database = sqlite3.connect(f"file:{home / 'aileron.db'}?mode=ro", uri=True)
+    with contextlib.closing(database):
+        return {row for (row,) in database.execute("SELECT gateway_hash FROM sessions")}
+
+
+def nothing_of_ours(seen: Seen, hashes: set[str]) -> None:
+    """Fail if a request holds our prefix, a gateway token, or a header of ours."""
+    assert b"/gw/" not in seen.raw
+    words = {hashlib.sha256(word).hexdigest() for word in _TOKEN.findall(seen.raw)}
+    assert not words & hashes
+    for name, value in seen.headers.items():
+        assert "aileron" not in f"{name} {value}".lower()
+        assert not name.startswith(("x-forwarded", "forwarded", "via"))
+
+
+def on_record(console: Any, count: int) -> list[list[Any]]:
+    """Return the requests that the audit says have passed, once there are *count* of them."""
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        found = [
+            each
+            for record in console.records()
+            if record["event"] == "gateway.passed"
+            for each in record["requests"]
+        ]
+        if len(found) >= count:
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)  # the console writes them when it has the time; a file tells nobody
