@@ -47,7 +47,8 @@ def init_home(context: Context, *, example: bool) -> int:
     context.say(f"    config.toml  {_CONFIG[config]}")
     context.say("    actions/     what agents may ask for")
     if added is not None:
-        context.say(f"    example      {added['connector']} with {', '.join(added['actions'])}")
+        context.say(f"    example      {added['connector']}")
+        context.say(f"                 with {', '.join(added['actions'])}")
     context.say("")
     context.say("\n".join(_EXAMPLE if example else _OWN).format(*map(escape, steps)))
     return EXIT.DONE
