@@ -171,6 +171,11 @@ def test_osc_9_is_wrapped_for_tmux_and_screen() -> None:
     assert osc9(text, {"STY": "1.pts"}) == f"\x1bP{bare}\x1b\\"
 
 
+def test_osc_9_itself_lets_no_control_through() -> None:
+    """Whatever it is given: a sequence that ends early would let the rest be obeyed."""
+    assert osc9("a\x07\x1b]0;b\x9c\u202e\n", {}) == "\x1b]9;a]0;b\x07"
+
+
 @given(st.text(), st.integers(1, 20_000))
 def test_nothing_but_a_count_and_a_plain_name_is_ever_told(name: str, count: int) -> None:
     """A name that is none of an accepted action's form is left out; no control character gets through."""
