@@ -1,0 +1,280 @@
+"""Who may pass, and how the gateway's own errors read (E1, E3)."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.server.gateway.providers import Fault, FaultKind, provider_of, worded
+from aileron_core.server.listen import bind_unix
+from tests.unit.server.gateway.harness import Client, Gateway, passing, read_head, run
+
+KINDS: tuple[FaultKind, ...] = (
+    "unauthorized", "forbidden", "invalid", "too_many", "unreachable", "timeout", "unavailable",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "provider"),
+    [
+        (b"POST", b"/v1/messages", (), "anthropic"),
+        (b"POST", b"/v1/messages/count_tokens", (), "anthropic"),
+        (b"POST", b"/v1/messages/batches/x/results", (), "anthropic"),
+        (b"HEAD", b"/api/hello", (), "anthropic"),
+        (b"HEAD", b"/", (), "anthropic"),
+        (b"GET", b"/", (), "openai"),
+        (b"POST", b"/v1/responses", (), "openai"),
+        (b"GET", b"/v1/responses/resp_1/input_items", (), "openai"),
+        (b"POST", b"/v1/chat/completions", ((b"anthropic-version", b"1"),), "openai"),
+        (b"POST", b"/v1/embeddings", (), "openai"),
+        (b"GET", b"/v1/models", (), "openai"),
+        (b"GET", b"/v1/models", ((b"Anthropic-VERSION", b"2023-06-01"),), "anthropic"),
+        (b"GET", b"/v1/files", ((b"anthropic-version", b"2023-06-01"),), "anthropic"),
+        (b"POST", b"/v1/messagesx", (), "openai"),
+        (b"POST", b"/v1beta/models/gemini-3:streamGenerateContent", (), "gemini"),
+        (b"POST", b"/v1/models/gemini-3:generateContent", (), "gemini"),
+        (b"GET", b"/v1beta/models", ((b"anthropic-version", b"1"),), "gemini"),
+        (b"POST", b"/chat/completions", (), "openai"),
+    ],
+)
+def test_the_path_says_whose_api_it_is_and_else_a_header_does(
+    method: bytes, path: bytes, headers: tuple[tuple[bytes, bytes], ...], provider: str
+) -> None:
+    """E1."""
+    assert provider_of(method, path, headers) == provider
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(kind: FaultKind) -> None:
+    """E3: the fields that the official clients read."""
+    fault = Fault(kind, "Why.")
+    status, body = worded("anthropic", fault)
+    said = json.loads(body)
+    assert said == {"type": "error", "error": {"type": said["error"]["type"], "message": "Why."}}
+    assert 400 <= status < 600
+    status, body = worded("openai", fault)
+    said = json.loads(body)
+    assert set(said["error"]) == {"message", "type", "param", "code"}
+    assert said["error"]["message"] == "Why."
+    status, body = worded("gemini", fault)
+    said = json.loads(body)["error"]
+    assert (said["code"], said["message"]) == (status, "Why.")
+    assert said["status"].isupper()
+
+
+WRONG = ["", "x", "0" * 43, "%00", "a/b", "é"]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_another_token_passes_nothing(wrong: str) -> None:
+    """401, and the upstream hears nothing."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            client = await gateway.client(wrong)
+            head, _ = await client.ask(b"GET", b"/v1/models")
+            assert head.startswith((b"HTTP/1.1 401 ", b"HTTP/1.1 400 "))
+            assert gateway.upstream.connections == 0
+
+    run(test())
+
+
+def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
+    """WIRE, Tokens: neither opens what is the other's."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            head, body = await (await gateway.client(gateway.session.token)).ask(
+                b"POST", b"/v1/messages", body=b"{}"
+            )
+            assert head.startswith(b"HTTP/1.1 401 Unauthorized\r\n")
+            assert json.loads(body)["error"]["type"] == "authentication_error"
+            client = await gateway.client()
+            for token, status in (
+                (gateway.session.token, 200),
+                (gateway.session.gateway_token, 401),
+            ):
+                client.writer.write(
+                    b"GET /v1/actions HTTP/1.1\r\nHost: %b\r\nAuthorization: Bearer %b\r\n\r\n"
+                    % (client.host, token.encode())
+                )
+                head, _ = await client.answer()
+                assert head.startswith(b"HTTP/1.1 %d " % status)
+            assert gateway.upstream.connections == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"Host: 127.0.0.1:1",),
+        (b"Host: localhost",),
+        (),
+        (b"Host: {host}", b"Host: {host}"),
+        (b"Host: {host}", b"Origin: http://127.0.0.1"),
+        (b"Host: {host}", b"Origin: null"),
+    ],
+)
+def test_a_foreign_host_or_any_origin_is_refused(lines: tuple[bytes, ...]) -> None:
+    """As for every request over TCP: a web page that learnt the address passes nothing."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            client = await gateway.client()
+            sent = [line.replace(b"{host}", client.host) for line in lines]
+            client.writer.write(
+                b"\r\n".join([b"GET /gw/%b/v1/messages HTTP/1.1" % client.token, *sent, b"", b""])
+            )
+            head, body = await client.answer()
+            assert head.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+            assert json.loads(body)["error"]["type"] == "permission_error"
+            assert gateway.upstream.connections == 0
+
+    run(test())
+
+
+def test_an_error_of_ours_to_a_head_request_has_no_body() -> None:
+    """Else the next answer on the connection would begin with it."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            client = await gateway.client("wrong")
+            await client.send(b"HEAD", b"/v1/models")
+            assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
+            await client.send(b"HEAD", b"/v1/models")
+            assert (await read_head(client.reader)).startswith(b"HTTP/1.1 401 ")
+
+    run(test())
+
+
+def test_a_refused_request_with_a_large_body_leaves_the_connection_in_step() -> None:
+    """Its body is read and forgotten; the next request is answered."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            client = await gateway.client("wrong")
+            await client.send(b"POST", b"/v1/messages", body=b"GET /gw/ HTTP/1.1\r\n\r\n" * 100_000)
+            assert (await client.answer())[0].startswith(b"HTTP/1.1 401 ")
+            client.token = gateway.session.gateway_token.encode()
+            assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+            assert len(gateway.upstream.seen) == 1
+
+    run(test())
+
+
+@contextlib.asynccontextmanager
+async def over(
+    gateway: Gateway, path: Path, session_id: str, token: str
+) -> AsyncGenerator[Client, None]:
+    """Yield a client on the session's own socket, that shows *token*."""
+    server = await gateway.server.serve_session(bind_unix(path), session_id)
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    gateway._writers.append(writer)
+    try:
+        yield Client(reader, writer, b"anything", token.encode())
+    finally:
+        writer.transport.abort()
+        server.close()
+
+
+def test_a_sessions_own_socket_passes_that_sessions_token_and_no_other(tmp_path: Path) -> None:
+    """WIRE, Addresses: the socket is that session."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            mine = gateway.session
+            other = await gateway.another_session()
+            own = mine.session.session_id
+            async with over(gateway, tmp_path / "s", own, other.gateway_token) as client:
+                head, _ = await client.ask(b"GET", b"/v1/models")
+                assert head.startswith(b"HTTP/1.1 401 ")
+                client.token = mine.gateway_token.encode()
+                assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+            assert len(gateway.upstream.seen) == 1
+            assert gateway.traffic.requests == 1
+
+    run(test())
+
+
+def test_a_request_of_this_process_itself_never_passes() -> None:
+    """What the MCP server asks in process has no connection, so the path leads nowhere."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            sent: list[Any] = []
+
+            async def receive() -> dict[str, Any]:
+                return {"type": "http.request", "body": b"", "more_body": False}
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            path = f"/gw/{gateway.session.gateway_token}/v1/models"
+            scope = {
+                "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
+                "query_string": b"", "headers": [], "server": None, "client": None,
+                "scheme": "http", "http_version": "1.1", "root_path": "", "state": {},
+            }  # fmt: skip
+            await gateway.server._server.config.loaded_app(scope, receive, send)
+            assert sent[0]["status"] == 404
+            assert gateway.upstream.connections == 0
+
+    run(test())
+
+
+def test_the_gateway_is_found_by_the_bytes_of_the_path_and_not_by_what_they_decode_to() -> None:
+    """`/%67w/` and an absolute URL are no way in: what is not the gateway's is the routes'."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            client = await gateway.client()
+            for target in (
+                b"/%%67w/%b/v1/models" % client.token,
+                b"/GW/%b/v1/models" % client.token,
+                b"http://%b/gw/%b/v1/models" % (client.host, client.token),
+                b"/x/../gw/%b/v1/models" % client.token,
+                b"/gw",
+            ):
+                client.writer.write(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, client.host))
+                head, _ = await client.answer()
+                assert head.startswith(b"HTTP/1.1 404 ")
+            assert gateway.upstream.connections == 0
+
+    run(test())
+
+
+def test_connect_is_no_way_through() -> None:
+    """The console is nobody's forward proxy."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            target = f"127.0.0.1:{gateway.upstream.port}".encode()
+            for sent in (target, b"/gw/%b/v1/x" % gateway.session.gateway_token.encode()):
+                client = await gateway.client()
+                client.writer.write(
+                    b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (sent, client.host)
+                )
+                whole = await client.reader.read(100)
+                assert not whole.startswith(b"HTTP/1.1 200 ")
+            assert gateway.upstream.connections == 0
+
+    run(test())
+
+
+def test_a_socket_of_another_session_is_no_way_around_the_end_of_ones_own(tmp_path: Path) -> None:
+    """An ended session's token is nobody's, over any way."""
+
+    async def test() -> None:
+        async with passing() as gateway:
+            own = gateway.session.session.session_id
+            async with over(gateway, tmp_path / "s", own, gateway.session.gateway_token) as client:
+                await gateway.plane.session_desk.end(own, "a test")
+                head, _ = await client.ask(b"GET", b"/v1/models")
+                assert head.startswith(b"HTTP/1.1 401 ")
+
+    run(test())
