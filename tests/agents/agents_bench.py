@@ -29,7 +29,16 @@ from passing import caller, gateway_hashes, nothing_of_ours, on_record  # noqa: 
 
 from examples.mailbox.server import Mailbox  # noqa: E402
 
-__all__ = ["CLI", "DRAFT", "Bench", "Ended", "ScriptedLlm", "sends_a_draft", "workbench"]
+__all__ = [
+    "CLI",
+    "DRAFT",
+    "Bench",
+    "Ended",
+    "ScriptedLlm",
+    "processes",
+    "sends_a_draft",
+    "workbench",
+]
 
 NPM = (Path(__file__).parent / "npm", Path(__file__).parent / "npm-all")
 KEYS = {
@@ -51,6 +60,15 @@ def sends_a_draft(conversation: Conversation) -> Say | CallTool:
             name="check_action_status", args={"approval_id": approval, "wait_seconds": 30}
         )
     return Say(text=f"FINAL {last[:400]}")
+
+
+def processes(words: str) -> list[str]:
+    """Return the command lines of this machine that hold *words*; NUL stands between two of them."""
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # one that has just ended
+            found.append(path.read_bytes().decode("utf-8", "replace"))
+    return [line for line in found if words in line]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,14 @@ import ctypes
 import fcntl
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
 import sys
 import termios
+import urllib.error
+import urllib.request
 
 GIVEN = json.loads(os.environ["CODEX_API_KEY"])  # a variable that the module of Codex lets in
 FOUND = {}
@@ -74,6 +77,38 @@ tried("own socket: another session's token")(
 tried("own socket: end another session")(
     lambda: ask(f"/v1/sessions/{GIVEN['session']}/end", "POST", {})
 )
+
+
+def base_url():
+    return re.search(r'base_url = "([^"]+)"', " ".join(sys.argv))[1]
+
+
+def post(url):
+    body = json.dumps({"model": "m", "messages": []}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            answer.read()
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+tried("model through the gateway")(lambda: post(f"{base_url()}/chat/completions"))
+tried("console's port: another session's gateway")(
+    lambda: post(base_url().rpartition("/gw/")[0] + f"/gw/{GIVEN['gateway']}/v1/chat/completions")
+)
+tried("console's port: decide")(
+    lambda: post(
+        base_url().rpartition("/gw/")[0] + f"/v1/action-approvals/{GIVEN['approval']}/decide"
+    )
+)
+tried("own socket: model through the gateway")(
+    lambda: ask(f"/gw/{base_url().rpartition('/gw/')[2]}/models")
+)
+tried("own socket: another session's gateway")(lambda: ask(f"/gw/{GIVEN['gateway']}/v1/models"))
+tried("own socket: a gateway without a token")(lambda: ask("/gw/v1/models"))
+tried("somewhere else")(lambda: connects(socket.AF_INET, ("192.0.2.1", 443)))
 tried("abstract socket")(lambda: connects(socket.AF_UNIX, "\0" + GIVEN["abstract"]))
 tried("socket under /tmp")(lambda: connects(socket.AF_UNIX, GIVEN["pathname"]))
 tried("console's socket")(lambda: connects(socket.AF_UNIX, GIVEN["console"]))

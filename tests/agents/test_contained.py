@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents_bench import DRAFT, Bench, Say, ScriptedLlm, workbench
+from agents_bench import DRAFT, Bench, Say, ScriptedLlm, processes, workbench
 
 PROBE = Path(__file__).parent / "probe.py"
 
@@ -79,12 +79,14 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
             "approval": asked["approval_id"],
             "session": victim["session_id"],
             "token": victim["token"],
+            "gateway": victim["gateway_token"],
             "key": key,
         }
         before = bench.fingerprint()
         probed, output = _run(bench, given, f"--sandbox={request.param}")
         probed["kind"] = request.param
         probed["output"] = output
+        probed["left"] = processes(f"start.py\0{bench.console.port}\0")
         probed["sent"] = bench.mailbox.state()["sent"]
         probed["changed"] = {
             name
@@ -113,6 +115,10 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         ("own socket: another session's result", 404),
         ("own socket: another session's token", 404),
         ("own socket: end another session", 404),
+        ("own socket: model through the gateway", 200),
+        ("own socket: another session's gateway", 401),
+        ("own socket: a gateway without a token", 401),
+        ("model through the gateway", 200),
         ("abstract socket", "PermissionError 1"),
         ("socket under /tmp", "FileNotFoundError 2"),
         ("console's socket", "FileNotFoundError 2"),
@@ -154,8 +160,24 @@ def test_offline_has_no_common_network(found: dict[str, Any]) -> None:
     reached = found["host's loopback"]
     if found["kind"] == "offline":
         assert reached == "ConnectionRefusedError 111"
+        assert found["somewhere else"] == "OSError 101"
     else:
         assert reached == "connected"
+
+
+def test_the_consoles_port_opens_what_the_session_may_and_nothing_else(
+    found: dict[str, Any],
+) -> None:
+    """D6, WIRE: offline it leads to the session's own socket; else to the console, as for anybody."""
+    offline = found["kind"] == "offline"
+    assert found["console's port: decide"] == (403 if offline else 401)
+    # Over the port alone a gateway token is all that is asked for; the agent knows its own only.
+    assert found["console's port: another session's gateway"] == (401 if offline else 200)
+
+
+def test_what_carries_its_bytes_ends_with_the_sandbox(found: dict[str, Any]) -> None:
+    """No process of the launch is left."""
+    assert found["left"] == []
 
 
 def test_nothing_of_it_outlives_the_session(found: dict[str, Any]) -> None:

@@ -1,0 +1,177 @@
+"""How a launch sends model traffic through the gateway, and when it leaves it alone (E1, E6, D6)."""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents_bench import CLI, Bench, Say, ScriptedLlm, processes, workbench
+
+SAYS = """\
+#!/usr/bin/env python3
+import os, sys
+print("AT", "/gw/" in " ".join(sys.argv), os.environ.get("NO_PROXY"), os.environ.get("no_proxy"))
+"""
+ASKS = """\
+#!/usr/bin/env python3
+import json, os, re, sys, time, urllib.request
+base = re.search(r'base_url = "([^"]+)"', " ".join(sys.argv))[1]
+def ask():
+    body = json.dumps({"model": "m", "messages": []}).encode()
+    request = urllib.request.Request(base + "/chat/completions", body)
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return answer.status
+status = ask()
+with open("new", "w") as file:
+    file.write(str(status))
+os.rename("new", "first")
+while not os.path.exists("again"):
+    time.sleep(0.05)
+for _ in range(400):
+    try:
+        print("AGAIN", ask())
+        break
+    except OSError:
+        time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
+    ):
+        yield found
+
+
+def codex(bench: Bench, program: str) -> dict[str, str]:
+    """Put a script in the place of Codex; return the environment in which it is found."""
+    bin_ = bench.folder / "bin"
+    bin_.mkdir(exist_ok=True)
+    (bin_ / "codex").write_text(program)
+    (bin_ / "codex").chmod(0o755)
+    return {"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
+
+
+def launched(bench: Bench, *options: str, **env: str) -> str:
+    with bench.launched("codex", options=options, env={**codex(bench, SAYS), **env}) as running:
+        ended = running.end()
+    assert ended.code == 0, ended.output
+    return ended.output
+
+
+def told(bench: Bench, *words: str) -> Any:
+    """Return what a command that starts nothing prints."""
+    done = subprocess.run(
+        [*CLI, *words, "--home", str(bench.console.home), "--json"],
+        env=bench.environment(codex(bench, "#!/bin/sh\necho 0.169.0\n")),
+        cwd=bench.project,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return json.loads(done.stdout)
+
+
+def until(holds: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # other processes tell nobody
+
+
+def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
+    """E1: launch sets it; `--no-gateway` leaves the agent's own way, and needs no sentence."""
+    output = launched(bench)
+    assert "AT True None None" in output
+    assert "pass" not in output
+    output = launched(bench, "--no-gateway")
+    assert "AT False" in output
+    assert "pass" not in output
+
+
+def test_a_provider_of_ones_own_stays_and_a_sentence_says_so(bench: Bench) -> None:
+    """Never break an agent: its settings count, and the person reads which one."""
+    bench.write(".codex/config.toml", 'model_provider = "mine"\n')
+    output = launched(bench)
+    assert "AT False" in output
+    sentence = (
+        "Codex's model traffic does not pass Aileron: ~/.codex/config.toml sets model_provider."
+    )
+    assert f"aileron: {sentence}" in output
+    assert "Offline it reaches no model" in launched(bench, "--sandbox=offline")
+
+
+def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
+    """THREATS T3: the path of a hostile project may hold anything; so may its keys."""
+    (bench.project / ".codex").mkdir()
+    (bench.project / ".codex" / "config.toml").write_text(
+        'profile = "a\\u001b[31m"\n[profiles."a\\u001b[31m"]\nmodel_provider = "x"\n'
+    )
+    output = launched(bench, "--accept-project")
+    assert "does not pass Aileron" in output
+    assert "\x1b" not in output
+
+
+def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
+    """Where the console is, and that nothing was opened for it."""
+    shown = told(bench, "launch", "codex", "--dry-run")
+    address = f"{bench.console.url}/gw/HIDDEN"
+    assert shown["gateway"] == {"url": address, "providers": ["openai"], "past": []}
+    assert f'base_url = "{address}/v1"' in " ".join(shown["argv"])
+    off = told(bench, "launch", "codex", "--dry-run", "--no-gateway")
+    assert off["gateway"] == {"url": None, "providers": [], "past": []}
+    assert "/gw/" not in json.dumps(off)
+    assert "session.opened" not in [record["event"] for record in bench.console.records()]
+
+
+def test_doctor_says_whether_it_passes_and_why_not(bench: Bench) -> None:
+    """Here and now, by the same rule as a launch; your configuration's arguments count too."""
+    (found,) = told(bench, "doctor", "codex")["agents"]
+    assert found["gateway"] == {"providers": ["openai"], "past": []}
+    (bench.console.home / "config.toml").write_text('[launch.codex]\nargs = ["--oss"]\n')
+    (found,) = told(bench, "doctor", "codex")["agents"]
+    assert found["gateway"] == {"providers": [], "past": ["its arguments hold --oss"]}
+
+
+@pytest.mark.parametrize("options", [(), ("--no-sandbox",)], ids=["contained", "uncontained"])
+def test_a_proxy_of_yours_is_not_asked_for_the_gateway(
+    bench: Bench, options: tuple[str, ...]
+) -> None:
+    """The token and your key would go to it; whatever else it was not asked for stays so."""
+    proxy = {"HTTPS_PROXY": "http://192.0.2.1:9", "NO_PROXY": "mine.example"}
+    assert "AT True mine.example,127.0.0.1 mine.example,127.0.0.1" in launched(
+        bench, *options, **proxy
+    )
+
+
+def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: Bench) -> None:
+    """WIRE, Addresses: a restart is no error: the same base URL and the same token."""
+    env = codex(bench, ASKS)
+    with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
+        until((bench.project / "first").exists)
+        bench.console.end()
+        bench.console.start("--mcp")
+        (bench.project / "again").touch()
+        ended = running.end()
+    assert (bench.project / "first").read_text() == "200"
+    assert "AGAIN 200" in ended.output
+
+
+def test_a_killed_launcher_takes_the_way_to_the_gateway_with_it(bench: Bench) -> None:
+    """D6: what carries the bytes ends with the sandbox, however that ends."""
+    env = codex(bench, ASKS)
+    with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
+        until((bench.project / "first").exists)
+        words = f"start.py\0{bench.console.port}\0"
+        assert processes(words)
+        running.process.kill()
+        running.process.communicate(timeout=20)
+    until(lambda: not processes(words))
