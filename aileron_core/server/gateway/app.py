@@ -106,6 +106,9 @@ class Gateway:
             raise Fault("unauthorized", "No open session of Aileron's has this gateway address.")
         if wire.method == b"CONNECT":
             raise Fault("invalid", "CONNECT is not passed.")
+        if wire.upgrade and _body_of(wire)[0]:
+            message = "A request that asks for another protocol must have no body."
+            raise Fault("invalid", message)
         if len(self._open.get(session.session_id, ())) >= _MOST_OPEN:
             message = f"{_MOST_OPEN} requests of this session are open already. Let some end first."
             raise Fault("too_many", message)
