@@ -1,0 +1,235 @@
+"""What is kept of a request that passed: that it did, and nothing of what it held (E2, E3)."""
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aileron_core.control_plane import traffic as traffic_module
+from aileron_core.control_plane.port import Fact, SessionsUpdated
+from aileron_core.errors import StorageUnavailable
+from tests.unit.server.gateway.harness import Gateway, Seen, passing, read_chunk, read_head, run
+
+CANARY = b"canary-7f3a91"
+STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def echo(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+    """Answer with the body, and with a header of the request."""
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nX-Echo: %b\r\nContent-Length: %d\r\n\r\n%b"
+        % (CANARY, len(seen.body), seen.body)
+    )
+
+
+async def passed(gateway: Gateway) -> list[list[Any]]:
+    """Return what is on record of the gateway, batches in order."""
+    found = await gateway.plane.database.read(
+        lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
+    )
+    bodies = [json.loads(body) for (body,) in found]
+    return [body["requests"] for body in bodies if body["event"] == "gateway.passed"]
+
+
+def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """T1 and DESIGN 9: searched in all that the upstream heard, in the home, and in the log."""
+
+    async def test() -> None:
+        async with passing(echo) as gateway:
+            client = await gateway.client()
+            for method, target in (
+                (b"POST", b"/v1/messages?key=" + CANARY),
+                (b"POST", b"/v1/responses"),
+                (b"PUT", b"/v1beta/models/g:generateContent?key=" + CANARY),
+            ):
+                head, body = await client.ask(
+                    method, target, b"Authorization: Bearer " + CANARY, b"x-api-key: " + CANARY,
+                    b"Referer: http://x/" + CANARY, b"Cookie: a=" + CANARY, body=CANARY * 9,
+                )  # fmt: skip
+                assert CANARY in head
+                assert body == CANARY * 9
+            await gateway.plane.traffic.sweep(all_of_it=True)
+            for secret in (gateway.session.gateway_token, gateway.session.token, "aileron"):
+                assert secret.encode() not in gateway.upstream.raw.lower()
+                assert secret.encode() not in bytes(gateway.upstream.raw)
+            kept = b"".join(_files(gateway.plane.home.path))
+            assert b"gateway.passed" in kept
+            assert CANARY not in kept
+            assert gateway.session.gateway_token.encode() not in kept
+            assert CANARY.decode() not in caplog.text
+            assert CANARY.decode() not in repr(gateway.plane.news.sessions())
+
+    with caplog.at_level("DEBUG"):
+        run(test())
+
+
+def _files(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+
+
+def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> None:
+    """One record for many requests; the path without its query, the sizes of the bodies."""
+
+    async def test() -> None:
+        async with passing(echo) as gateway:
+            client = await gateway.client()
+            await client.ask(b"POST", b"/v1/messages?secret=1", body=b"12345")
+            await client.ask(b"GET", b"/v1/models")
+            await client.ask(b"HEAD", b"/api/hello")
+            await gateway.plane.traffic.sweep(all_of_it=True)
+            (batch,) = await passed(gateway)
+            assert [entry[1:] for entry in batch] == [
+                ["anthropic", "POST", "/v1/messages", 200, 5, 5],
+                ["openai", "GET", "/v1/models", 200, 0, 0],
+                ["anthropic", "HEAD", "/api/hello", 200, 0, 0],
+            ]
+            assert all(entry[0].endswith("Z") for entry in batch)
+
+    run(test())
+
+
+def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_not() -> None:
+    """An error of ours counts as one; without the token there is nobody to count it for."""
+
+    async def test() -> None:
+        async with passing(echo) as gateway:
+            gateway.upstream.answering = _dies
+            await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
+            await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
+            numbers = await gateway.until(lambda view: not view.in_flight)
+            assert (numbers.requests, numbers.faults, numbers.last_status) == (1, 1, 502)
+            await gateway.plane.traffic.sweep(all_of_it=True)
+            (batch,) = await passed(gateway)
+            assert [entry[4] for entry in batch] == [502]
+
+    run(test())
+
+
+async def _dies(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 256 requests, after a while, and for a session that has ended at once."""
+    monkeypatch.setattr(traffic_module, "_BATCH", 5)
+
+    async def test() -> None:
+        async with passing(echo) as gateway:
+            client = await gateway.client()
+            for _ in range(5):
+                await client.ask(b"GET", b"/v1/models")
+            await gateway.plane.traffic.sweep()
+            assert [len(batch) for batch in await passed(gateway)] == [5]
+            await client.ask(b"GET", b"/v1/models")
+            await gateway.until(lambda view: not view.in_flight)
+            await gateway.plane.traffic.sweep()
+            assert [len(batch) for batch in await passed(gateway)] == [5]  # not due yet
+            monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 0.0)
+            await gateway.plane.traffic.sweep()
+            assert [len(batch) for batch in await passed(gateway)] == [5, 1]
+            monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
+            await client.ask(b"GET", b"/v1/models")
+            await gateway.until(lambda view: not view.in_flight)
+            session_id = gateway.session.session.session_id
+            await gateway.plane.session_desk.end(session_id, "a test")
+            await gateway.plane.traffic.sweep()
+            assert [len(batch) for batch in await passed(gateway)] == [5, 1, 1]
+            assert gateway.plane.traffic.view(session_id) is None
+
+    run(test())
+
+
+def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is not on record is kept in memory, within bounds, and written once that goes again."""
+    monkeypatch.setattr(traffic_module, "_MOST_UNRECORDED", 3)
+    monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
+
+    async def test() -> None:
+        async with passing(echo) as gateway:
+            client = await gateway.client()
+            for _ in range(3):
+                assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
+            await gateway.until(lambda view: not view.in_flight)
+            blocker = sqlite3.connect(gateway.plane.home.database, isolation_level=None)
+            blocker.execute("PRAGMA busy_timeout = 0")
+            blocker.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StorageUnavailable):
+                await gateway.plane.traffic.sweep(all_of_it=True)
+            head, body = await client.ask(b"GET", b"/v1/models")
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert b"cannot write its record" in body
+            blocker.execute("ROLLBACK")
+            blocker.close()
+            await gateway.plane.traffic.sweep(all_of_it=True)
+            assert [len(batch) for batch in await passed(gateway)] == [3]
+            assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
+
+    run(test())
+
+
+def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_for_each_chunk() -> None:
+    """E3: news at most twice a second, however many chunks pass."""
+    chunks = 300
+    told: list[SessionsUpdated] = []
+
+    async def answering(
+        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(STREAM)
+        for _ in range(chunks):
+            writer.write(b"4\r\ndata\r\n")
+            await writer.drain()
+            await asyncio.sleep(0)
+        await reader.read()
+
+    def hear(fact: Fact) -> None:
+        if isinstance(fact, SessionsUpdated):
+            told.append(fact)
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            gateway.plane.facts.subscribe(hear)
+            client = await gateway.client()
+            began = asyncio.get_running_loop().time()
+            await client.send(b"POST", b"/v1/messages?x=1", body=b"{}")
+            await read_head(client.reader)
+            for _ in range(chunks):
+                assert await read_chunk(client.reader) == b"data"
+            async with asyncio.timeout(10):
+                while not _shown(told, chunks * 4):
+                    await asyncio.sleep(0.01)
+            took = asyncio.get_running_loop().time() - began
+            assert len(told) <= took / 0.5 + 1
+            client.hang_up()
+            view = await gateway.until(lambda view: not view.in_flight)
+            assert view.last_route == "POST /v1/messages"
+
+    run(test())
+
+
+def _shown(told: list[SessionsUpdated], down: int) -> bool:
+    if not told or told[-1].sessions[-1].traffic is None:
+        return False
+    numbers = told[-1].sessions[-1].traffic
+    return (numbers.requests, numbers.in_flight, numbers.bytes_down) == (1, 1, down)
+
+
+def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
+    """The record and the screen get at most 200 characters of it."""
+
+    async def test() -> None:
+        async with passing(echo) as gateway:
+            client = await gateway.client()
+            path = b"/v1/" + b"x" * 20_000
+            await client.ask(b"GET", path)
+            assert gateway.upstream.seen[0].line == b"GET " + path + b" HTTP/1.1"
+            assert len(gateway.traffic.last_route) == len("GET ") + 200
+
+    run(test())
