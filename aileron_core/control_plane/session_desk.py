@@ -87,7 +87,8 @@ class SessionDesk:
         def unit(tx: Tx) -> Session:
             session = replace(draft.session, last_record=tx.next_seq(), process=process)
             session_rows.insert(tx, session)
-            extra = {"token_hash": session.token_hash, "pid": pid, "opened_by": session.opened_by}
+            extra = {"token_hash": session.token_hash, "gateway_hash": session.gateway_hash}
+            extra |= {"pid": pid, "opened_by": session.opened_by}
             extra |= _said_of(process)
             record = _record(self._clock, "session.opened", "agent", "A session was opened", extra)
             tx.record(replace(record, session=session.session_id))

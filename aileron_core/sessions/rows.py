@@ -57,7 +57,9 @@ def living(connection: sqlite3.Connection, now: float) -> list[Session]:
         _SELECT + "WHERE s.ended_at IS NULL AND s.expires_at > ? AND a.event = 'session.opened' "
         "AND CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') = s.session_id "
         "AND json_extract(a.body, '$.opened_by') = s.opened_by "
-        "AND json_extract(a.body, '$.token_hash') = s.token_hash END",
+        "AND json_extract(a.body, '$.token_hash') = s.token_hash "
+        # Records of before the gateway do not say it.
+        "AND coalesce(json_extract(a.body, '$.gateway_hash'), s.gateway_hash) = s.gateway_hash END",
         (now,),
     )
     return [_session(values) for values in found]

@@ -1,6 +1,7 @@
 """What is kept of a request that passed: that it did, and nothing of what it held (E2, E3)."""
 
 import asyncio
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -9,9 +10,20 @@ from typing import Any
 import pytest
 
 from aileron_core.control_plane import traffic as traffic_module
+from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.port import Fact, SessionsUpdated
 from aileron_core.errors import StorageUnavailable
-from tests.unit.server.gateway.harness import Gateway, Seen, passing, read_chunk, read_head, run
+from aileron_core.ids import new_token, token_hash
+from aileron_core.storage.home import Home
+from tests.unit.server.gateway.harness import (
+    Gateway,
+    Seen,
+    open_session,
+    passing,
+    read_chunk,
+    read_head,
+    run,
+)
 
 CANARY = b"canary-7f3a91"
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -232,4 +244,27 @@ def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
             assert gateway.upstream.seen[0].line == b"GET " + path + b" HTTP/1.1"
             assert len(gateway.traffic.last_route) == len("GET ") + 200
 
+    run(test())
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next_life(
+    tmp_path: Path, planted: bool
+) -> None:
+    """H21: a row is no authority; its session's record vouches for the token's hash."""
+    home = Home(tmp_path / "home")
+    mine = new_token()
+
+    async def test() -> None:
+        async with ControlPlane(home, PlaneOptions()) as plane:
+            opened = await open_session(plane)
+        if planted:
+            with contextlib.closing(sqlite3.connect(home.database)) as other, other:
+                other.execute("UPDATE sessions SET gateway_hash = ?", (token_hash(mine),))
+        async with ControlPlane(home, PlaneOptions()) as plane:
+            assert plane.sessions.authenticate_gateway(mine) is None
+            found = plane.sessions.authenticate_gateway(opened.gateway_token)
+            assert (found is None) is planted
+
+    home.path.mkdir(mode=0o700)
     run(test())
