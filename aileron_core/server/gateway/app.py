@@ -212,11 +212,9 @@ class Gateway:
 def _split(target: bytes) -> tuple[bytes, bytes]:
     """Return the token and what stands behind it: the target that goes up."""
     rest = target[len(PREFIX) :]
-    for place, character in enumerate(rest):
-        if character in b"/?":
-            token, behind = rest[:place], rest[place:]
-            return token, behind if behind.startswith(b"/") else b"/" + behind
-    return rest, b"/"
+    before, question, query = rest.partition(b"?")
+    token, _, path = before.partition(b"/")
+    return token, b"/%b%b%b" % (path, question, query)
 
 
 def _body_of(wire: Wire) -> tuple[bool, bool]:

@@ -64,6 +64,7 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._sink: Sink | None = None
+        self._readable = select.poll()
         self._parser = httptools.HttpResponseParser(self)
         self._writable = asyncio.Event()
         self._writable.set()
@@ -145,10 +146,7 @@ class Connection(asyncio.Protocol):
         """Whether a request may be sent: it is open, and the upstream has not just hung up."""
         if self._transport is None or self._transport.is_closing():
             return False
-        raw: socket.socket = self._transport.get_extra_info("socket")
-        poll = select.poll()
-        poll.register(raw.fileno(), select.POLLIN)
-        return not poll.poll(0)
+        return not self._readable.poll(0)
 
     # From the transport
 
@@ -156,6 +154,8 @@ class Connection(asyncio.Protocol):
         """Keep the transport."""
         # Not asyncio's own class where the loop is uvloop's.
         self._transport = cast("asyncio.Transport", transport)
+        raw: socket.socket = transport.get_extra_info("socket")
+        self._readable.register(raw.fileno(), select.POLLIN)
 
     def pause_writing(self) -> None:
         """Let the request's body wait."""
@@ -278,11 +278,15 @@ class Connection(asyncio.Protocol):
     def _framed(self) -> Framing:
         if self._bodiless or self._status in (204, 304):
             return "none"
-        named = {name.lower(): value.lower() for name, value in self._headers}
-        coding = named.get(b"transfer-encoding")
+        sized, coding = False, None
+        for name, value in self._headers:
+            if len(name) == 17 and name.lower() == b"transfer-encoding":
+                coding = value.lower()
+            elif len(name) == 14 and name.lower() == b"content-length":
+                sized = True
         if coding is not None:
             return "chunked" if coding.rpartition(b",")[2].strip() == b"chunked" else "close"
-        return "length" if b"content-length" in named else "close"
+        return "length" if sized else "close"
 
 
 class Pool:

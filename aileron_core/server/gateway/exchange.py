@@ -48,28 +48,25 @@ def request_head(wire: Wire, upstream: Upstream, target: bytes) -> bytes:
     if wire.upgrade:
         ended -= {b"connection", b"upgrade"}
     host = upstream.authority.encode("ascii")
-    lines = [b"%b %b%b HTTP/1.1\r\n" % (wire.method, upstream.base, target)]
-    named = False
+    pieces = [wire.method, b" ", upstream.base, target, b" HTTP/1.1\r\n"]
+    if not any(len(name) == 4 and name.lower() == b"host" for name, _ in wire.headers):
+        pieces += (b"Host: ", host, b"\r\n")
     for name, value in wire.headers:
         lower = name.lower()
-        if lower == b"host":
-            value, named = host, True
-        elif lower in ended:
-            continue
-        lines.append(b"%b: %b\r\n" % (name, value))
-    if not named:
-        lines.insert(1, b"Host: %b\r\n" % host)
-    lines.append(b"\r\n")
-    return b"".join(lines)
+        if lower not in ended:
+            pieces += (name, b": ", host if lower == b"host" else value, b"\r\n")
+    pieces.append(b"\r\n")
+    return b"".join(pieces)
 
 
-def _dropped(headers: list[Header]) -> set[bytes]:
-    found = set(_HOP_BY_HOP)
+def _dropped(headers: list[Header]) -> frozenset[bytes]:
+    found: set[bytes] = set()
     for name, value in headers:
-        if name.lower() == b"connection":
+        if len(name) == 10 and name.lower() == b"connection":
             found.update(token.strip().lower() for token in value.split(b","))
     # Whoever names these there would take the body's end, or the place, from the message.
-    return found - {b"host", b"content-length", b"transfer-encoding"}
+    found -= {b"host", b"content-length", b"transfer-encoding"}
+    return _HOP_BY_HOP | found if found else _HOP_BY_HOP
 
 
 class Exchange:

@@ -50,9 +50,10 @@ def provider_of(method: bytes, path: bytes, headers: Iterable[Header]) -> Provid
 
 
 def _is_under(path: bytes, roots: Iterable[bytes]) -> bool:
-    return any(
-        path.startswith(root) and path[len(root) : len(root) + 1] in (b"", b"/") for root in roots
-    )
+    for root in roots:
+        if path.startswith(root) and path[len(root) : len(root) + 1] in (b"", b"/"):
+            return True
+    return False
 
 
 class Fault(Exception):

@@ -15,6 +15,7 @@ _DEFAULT: Mapping[Provider, str] = {
     "openai": "https://api.openai.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
+_PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,7 @@ class Upstream:
     def authority(self) -> str:
         """`host`, with the port where it is not the scheme's own: what Host says."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        usual = {"http": 80, "https": 443}[self.scheme]
-        return host if self.port == usual else f"{host}:{self.port}"
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def place(self) -> str:
@@ -63,7 +63,7 @@ def _upstream(url: str, *, configured: bool) -> Upstream:
     return Upstream(
         scheme=scheme,
         host=parts.hostname or "",
-        port=parts.port or {"http": 80, "https": 443}[scheme],
+        port=parts.port or _PORTS[scheme],
         base=parts.path.rstrip("/").encode("ascii"),
         configured=configured,
     )
