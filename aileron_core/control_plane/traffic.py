@@ -18,7 +18,7 @@ _NEWS_SECONDS = 0.5
 _RECORD_SECONDS = 5.0
 _BATCH = 256
 """Requests in one record."""
-_MOST_UNRECORDED = 4096
+_MOST_UNRECORDED = 16_384
 """Of one session. After that nothing of it passes until they are on record."""
 _MAX_PATH = 200
 
