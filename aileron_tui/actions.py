@@ -106,6 +106,11 @@ ACTIONS: tuple[Action, ...] = (
         id="refresh", keys=("r",), label="refetch", rank=40,
         help="fetch the preview again", contexts=("waiting",),
     ),
+    Action(
+        id="look_again", keys=("l",), label="look again", rank=6,
+        help="look at the service again, where nobody knows how a call ended",
+        contexts=("waiting", "activity"),
+    ),
     # What stands in the lists
     Action(
         id="open", keys=("enter",), label="open", rank=5,

@@ -7,6 +7,7 @@ from aileron_core.control_plane.port import (
     EndSession,
     HoldBack,
     Intent,
+    LookAgain,
     Pause,
     PauseChanged,
     ReadRecord,
@@ -34,8 +35,9 @@ async def carry_out(plane: ControlPlane, intent: Intent) -> None:
             )
         case Deny():
             await plane.desk.deny(intent.approval_id, intent.reason)
-        case Refresh():
-            await plane.desk.refresh(intent.approval_id)
+        case Refresh() | LookAgain():
+            look = plane.desk.refresh if isinstance(intent, Refresh) else plane.desk.look_again
+            await look(intent.approval_id)
         case TakeIn():
             await plane.library.take_in(intent.kind, intent.name, intent.digest, by="person")
         case HoldBack():

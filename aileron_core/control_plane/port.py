@@ -49,6 +49,7 @@ __all__ = [
     "IntentRefused",
     "LibraryItemView",
     "LibraryUpdated",
+    "LookAgain",
     "Pause",
     "PauseChanged",
     "PreviewView",
@@ -250,6 +251,13 @@ class Refresh:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookAgain:
+    """Fetch the preview of a run that ended as `unknown`: how it is at the service now."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TakeIn:
     """Accept the held-back file as it is, by the digest that was shown."""
 
@@ -314,6 +322,7 @@ Intent: TypeAlias = (
     Approve
     | Deny
     | Refresh
+    | LookAgain
     | TakeIn
     | HoldBack
     | Pause

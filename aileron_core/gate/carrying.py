@@ -73,6 +73,30 @@ class Carrier:
             _log.error("carrying out %s failed with %s", held.row.run_id, type(error).__name__)
             await self._back(held, f"{held.nothing_ran}: {error.message}")
 
+    async def look_again(self, held: Held) -> None:
+        """Fetch what the preview op says now of a run whose outcome nobody knows; it stays ended.
+
+        Raises:
+            Conflict: action or connector are not those of the run any more.
+            StorageUnavailable: that a person looked could not be put on record.
+        """
+        assert held.loaded is not None
+        if changed := await self._library.changed_since(held.loaded):
+            raise Conflict(f"Nothing was asked: {changed}. Look at the service itself.")
+        look = await self._lookout.fetch(held)
+        async with held.turn:
+            before, held.look = held.look, look
+            try:
+                await self._journal.amend(
+                    held,
+                    Naming.LOOKED_AGAIN,
+                    f"A person looked again at what {held.row.action} was to do",
+                    {"preview": look.status},
+                )
+            except AileronError:
+                held.look = before
+                raise
+
     async def _confirm(self, held: Held) -> bool:
         found = await self._recheck(held)
         async with held.turn:

@@ -150,6 +150,20 @@ class Desk:
         if held.loaded is not None:
             await self.lookout.refresh(held)
 
+    async def look_again(self, approval_id: str) -> None:
+        """Look through the preview op at what came of a run whose outcome nobody knows (DESIGN 5).
+
+        Raises:
+            NotFound: no such approval in this console.
+            Conflict: its outcome is known, or there is nothing to look through.
+        """
+        held = self._held(approval_id)
+        if held.row.state is not State.UNKNOWN:
+            raise Conflict("Its outcome is no open question. Nothing was asked.")
+        if held.loaded is None or not held.has_preview or held.row.args is None:
+            raise Conflict("There is no preview op to look through. Look at the service itself.")
+        await self.carrier.look_again(held)
+
     async def result(self, session_id: str, approval_id: str, wait: float) -> RunRow:
         """Return the run of this approval, after its end or after *wait* seconds.
 

@@ -43,6 +43,7 @@ class Naming:
     COMPLETED = ("run.completed", "aileron")
     FAILED = ("run.failed", "aileron")
     UNKNOWN = ("run.unknown", "aileron")
+    LOOKED_AGAIN = ("outcome.looked_at", "person")
     RECOVERED = ("run.recovered", "aileron")
     DELIVERED = ("run.delivered", "agent")
     REPEATED = ("run.asked_again", "agent")

@@ -13,6 +13,7 @@ from aileron_tui.actions import Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Block, blank, heading, value
 from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.document import now_blocks
 from aileron_tui.presenters.filtering import Facts
 from aileron_tui.presenters.lines import Line, Piece, Role, cut, line
 from aileron_tui.presenters.outside import outside
@@ -117,6 +118,12 @@ class ActivityTable(KeyedTable[Entry]):
         if len(self._approvals) > KEPT:
             del self._approvals[next(iter(self._approvals))]
 
+    @property
+    def call(self) -> ApprovalView | None:
+        """What is known of the selected row's call."""
+        current = self.current
+        return self._approvals.get(current.key) if current is not None else None
+
     def _take(self, record: RecordView) -> None:
         key = record.run_id or f"record {record.seq}"
         entry = self._entries.get(key)
@@ -176,7 +183,9 @@ class ActivityTable(KeyedTable[Entry]):
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs."""
         current = self.current
-        return (current.key, len(current.records)) if current is not None else ()
+        call = self.call
+        known = call.version if call is not None and call.state == "unknown" else 0
+        return (current.key, len(current.records), known) if current is not None else ()
 
     def _gist(self, item: Entry) -> str:
         known = self._approvals.get(item.key)
@@ -283,6 +292,7 @@ class ActivityTable(KeyedTable[Entry]):
             made.append(value("Approval", outside(known.approval_id), "record"))
             if known.words is not None:
                 made.append(value("Words", line(" · ".join(known.words)), "record"))
+            made += now_blocks(known, unfold=unfold)
         return tuple(made)
 
     def voice(self, registry: Registry) -> Line:

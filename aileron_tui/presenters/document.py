@@ -15,6 +15,7 @@ from aileron_tui.presenters.lines import Line, Piece, Role, line
 from aileron_tui.presenters.outside import block, outside, rendered
 from aileron_tui.presenters.steps import step_blocks
 from aileron_tui.presenters.times import age, clock_seconds
+from aileron_tui.presenters.wording import views
 
 __all__ = [
     "agent_name",
@@ -22,6 +23,7 @@ __all__ = [
     "around_blocks",
     "first_heading",
     "held_blocks",
+    "now_blocks",
     "problem_blocks",
     "session_name",
     "undrawable_blocks",
@@ -99,9 +101,29 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     return heading(wording.WILL_HAPPEN, _remark(text))
 
 
+def now_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
+    """Return what a person saw who looked again after the end of *view*; nothing before that."""
+    if not _looked_again(view):
+        return ()
+    preview = view.preview
+    made = [blank(), _was_shown(view)]
+    if preview.status == "unavailable":
+        reason = line(Piece(wording.unavailable(""), "attn"), *outside(preview.reason))
+        return (*made, value("Preview", reason))
+    return (*made, *_fields(preview.fields, "fact", unfold=unfold))
+
+
+def _looked_again(view: ApprovalView) -> bool:
+    ended = view.ended_at
+    return view.state == "unknown" and ended is not None and view.preview.since > ended
+
+
 def _was_shown(view: ApprovalView) -> Block:
     """Return the heading over what a call that is over had shown: nothing of it will happen now."""
     preview = view.preview
+    if _looked_again(view):
+        at = views.read_after(clock_seconds(preview.since))
+        return heading(views.IS_NOW, _remark(at))
     read = preview.status in ("ready", "unavailable") and preview.since
     at = wording.shown_at(clock_seconds(preview.since)) if read else ""
     return heading(wording.WAS_SHOWN, _remark(at) if at else ())

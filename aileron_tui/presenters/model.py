@@ -223,6 +223,7 @@ class Model:
             approval=item.approval if item is not None else None,
             held=item.held if item is not None else None,
             problem=item is not None and item.problem is not None,
+            ended=self.activity.call if self.view == "activity" else None,
             item=self.library.current if self.view == "library" else None,
             session=self.people.current if self.view == "sessions" else None,
             rows=len(self.queue.items) if table is None else len(table),

@@ -44,6 +44,8 @@ class Situation:
     held: HeldBackView | None = None
     problem: bool = False
     """The selected row is a problem of a file: nothing there is to be decided."""
+    ended: ApprovalView | None = None
+    """The call of the selected row of view 2, as far as it is known."""
     item: LibraryItemView | None = None
     """The selected action or connector of view 4."""
     session: SessionView | None = None
@@ -91,6 +93,14 @@ class Situation:
     def changeable(self) -> bool:
         """The core is there and can write: something can be asked of it."""
         return self.block not in ("lost", "storage")
+
+    @property
+    def unknown(self) -> str:
+        """Id of the call whose outcome nobody knows, where one can look again; else empty."""
+        view = self.approval if self.view == "waiting" else self.ended
+        if view is None or view.state != "unknown" or view.preview.status == "none":
+            return ""
+        return view.approval_id
 
     @property
     def takes_in(self) -> tuple[str, str] | None:
@@ -202,6 +212,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     **dict.fromkeys(_MOVES, lambda now: now.several),
     "deny": lambda now: _has_call(now) and now.deny_block == "none",
     "refresh": _can_refetch,
+    "look_again": lambda now: bool(now.unknown) and now.changeable,
     "open_review": lambda now: _has_call(now) and now.block not in ("lost", "small"),
     "copy": lambda now: now.document,
     "pager": lambda now: now.document,

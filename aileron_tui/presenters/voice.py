@@ -76,16 +76,17 @@ def _present(now: Situation) -> Line:
         case "deadline":
             return (Piece(wording.DEADLINE_OVER, "attn"),)
         case "over":
-            return _over(view)
+            return _over(now, view)
         case _:
             return _decidable(now)
 
 
-def _over(view: ApprovalView | None) -> Line:
+def _over(now: Situation, view: ApprovalView | None) -> Line:
     if view is None:
         return (Piece(""),)
     if view.state == "unknown":
-        return (Piece(wording.UNKNOWN_OUTCOME, "attn"),)
+        key = now.registry.face("look_again") if now.unknown else ""
+        return (Piece(wording.unknown_outcome(key), "attn"),)
     if view.state == "failed":
         return (Piece(wording.failed(escape(view.title), escape(view.outcome)), "danger"),)
     return (Piece(wording.ROW_STATES.get(view.state, "") + ".", "muted"),)

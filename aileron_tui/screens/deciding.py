@@ -6,6 +6,7 @@ from collections.abc import Callable
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
+from aileron_core.control_plane.port import LookAgain
 from aileron_tui.faults import fault_place
 from aileron_tui.messages import DocumentScrolled, Painted, Relaid, SettleDue
 from aileron_tui.presenters import wording
@@ -17,6 +18,7 @@ from aileron_tui.presenters.lines import Piece, line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
 from aileron_tui.presenters.situation import availability
+from aileron_tui.presenters.wording import views
 from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.linework import Lines
@@ -68,6 +70,14 @@ class DecidingScreen(ConsoleScreen):
         """Show every mark with its code point, or again as it was."""
         self.model.unfold()
         self.redraw()
+
+    def action_look_again(self) -> None:
+        """Look at the service again, where nobody knows how the call ended."""
+        approval_id = self.situation.unknown
+        if approval_id:
+            self.submit(LookAgain(approval_id=approval_id))
+            self.model.say(views.LOOKING_AGAIN, self.clock.monotonic())
+            self.redraw()
 
     # What cannot be drawn
 

@@ -22,6 +22,7 @@ from aileron_core.control_plane.port import (
     IntentRefused,
     LibraryItemView,
     LibraryUpdated,
+    LookAgain,
     Pause,
     PauseChanged,
     ReadRecord,
@@ -58,7 +59,7 @@ class FixtureCore:
     def answer(self, intent: Intent) -> list[Fact]:
         """Do what *intent* asks; return the facts that tell of it."""
         match intent:
-            case Approve() | Deny() | Refresh():
+            case Approve() | Deny() | Refresh() | LookAgain():
                 return self._decide(intent)
             case TakeIn() | HoldBack():
                 return self._move_file(intent)
@@ -92,7 +93,7 @@ class FixtureCore:
         self._records.append(record)
         return Recorded(record=record, head_words=("olive", "pixel"))
 
-    def _decide(self, intent: Approve | Deny | Refresh) -> list[Fact]:
+    def _decide(self, intent: Approve | Deny | Refresh | LookAgain) -> list[Fact]:
         now, view = self._clock.now(), self._views[intent.approval_id]
         match intent:
             case Approve():
@@ -103,11 +104,15 @@ class FixtureCore:
             case Deny():
                 end = replace(view, state="denied", decided_at=now, ended_at=now)
                 views = [replace(end, reason=intent.reason, decided_by="person")]
-            case Refresh():
+            case Refresh() | LookAgain():
                 views = [replace(view, preview=replace(view.preview, since=now))]
         self._views[view.approval_id] = views[-1]
         facts: list[Fact] = [ApprovalUpdated(view=each) for each in views]
-        event = "preview.fetched" if isinstance(intent, Refresh) else f"run.{views[-1].state}"
+        event = (
+            "preview.fetched"
+            if isinstance(intent, Refresh | LookAgain)
+            else f"run.{views[-1].state}"
+        )
         return [*facts, self._record(event, view.title, view)]
 
     def _move_file(self, intent: TakeIn | HoldBack) -> list[Fact]:

@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import ApprovalUpdated, DriftView, FieldChange, PreviewView
+from aileron_core.control_plane.port import (
+    ApprovalUpdated,
+    ApprovalView,
+    DriftView,
+    FieldChange,
+    LookAgain,
+    PreviewView,
+    RecordView,
+)
 from aileron_tui.presenters.document import approval_blocks
 from aileron_tui.presenters.lines import plain
 from aileron_tui.screens.fixtures import drifted
@@ -92,6 +100,73 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
         told = " ".join(plain(each.pieces) for each in blocks)
         assert "as it was read at " in told
         assert "asks again" not in told
+
+
+def lost_call(**changes: object) -> ApprovalView:
+    return mail(1, state="unknown", outcome="No answer came.", ended_at=NOW, **changes)
+
+
+def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
+    """DESIGN 5: it is asked of the core, and what was read stands under a heading of its own."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        shown.port.tell(ApprovalUpdated(view=lost_call()))
+        await shown.shows("OUTCOME  unknown")
+        shown.clock.advance(5)
+        await shown.shows("? It may or may not have run. l looks again; it is not repeated.")
+        assert "l look again" in shown.keys
+        assert "approve" not in shown.keys
+        await shown.press_alone("l")
+        await shown.until(lambda: bool(shown.port.intents))
+        view = lost_call()
+        assert shown.port.intents == [LookAgain(approval_id=view.approval_id)]
+        read = replace(view.preview, since=NOW + 30)
+        shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
+        await shown.shows("HOW IT IS NOW  as it was read at ")
+
+    drive(scenario, start(mail(1)))
+
+
+def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
+    """The row stays there; opened, it shows what was read last, or why that was not to be had."""
+    view = lost_call()
+    asked = RecordView(
+        seq=1, at=NOW, event="run.unknown", run_id=view.run_id, session_id=view.session_id,
+        action=view.action, actor="aileron", agent=view.agent, summary="No answer came.",
+    )  # fmt: skip
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("2", "No answer came.")
+        await shown.press_alone("enter")
+        await shown.shows("SO FAR")
+        assert "HOW IT IS NOW" not in shown.text
+        await shown.press_alone("l")
+        await shown.until(lambda: shown.port.intents == [LookAgain(approval_id=view.approval_id)])
+        read = replace(view.preview, since=NOW + 30)
+        shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
+        await shown.shows("HOW IT IS NOW")
+        assert "Q3 numbers" in shown.text
+        gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW + 60)
+        shown.port.tell(ApprovalUpdated(view=replace(view, preview=gone, version=10)))
+        await shown.shows("Preview unavailable: timed out")
+
+    drive(scenario, start(view, records=(asked,)))
+
+
+def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> None:
+    """The sentence says what is left to do."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        none = PreviewView(status="none", reason="", host="", since=0)
+        shown.port.tell(ApprovalUpdated(view=lost_call(preview=none)))
+        await shown.shows("OUTCOME  unknown")
+        shown.clock.advance(5)
+        await shown.shows("Look at the service itself; it is not repeated.")
+        assert "look again" not in shown.keys
+
+    drive(scenario, start(mail(1)))
 
 
 def test_a_failed_call_that_came_last_says_why_when_nothing_waits() -> None:

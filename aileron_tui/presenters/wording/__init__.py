@@ -124,9 +124,6 @@ SCREEN_FAILED: Final = (
 STORAGE_STOPS: Final = "✗ Nothing can be decided until the audit can be written."
 VAULT: Final = "The vault is locked. This stays waiting until it is open."
 DEADLINE_OVER: Final = "Its time is over; it expires now, and nothing of it runs."
-UNKNOWN_OUTCOME: Final = (
-    "? It may or may not have run. Look at the service itself; it is not repeated."
-)
 PROBLEM_TITLE: Final = "A file has a problem"
 PROBLEM_READ: Final = "Nothing to decide here. Mend the file; it is read again when it changes."
 ACTIVITY_REMARK: Final = "Newest first."
@@ -143,6 +140,12 @@ def fetched(host: str, age: str) -> str:
     return (
         f"fetched by Aileron from {host}, {age} ago" if host else f"fetched by Aileron, {age} ago"
     )
+
+
+def unknown_outcome(key: str) -> str:
+    """Return what to do where nobody knows how a call ended; *key* looks again, if there is one."""
+    look = f"{key} looks again" if key else "Look at the service itself"
+    return f"? It may or may not have run. {look}; it is not repeated."
 
 
 def shown_at(at: str) -> str:

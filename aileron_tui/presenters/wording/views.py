@@ -11,6 +11,9 @@ SO_FAR_REMARK: Final = "what is on record of it, oldest first"
 YOU_SAID: Final = "you: "
 ITS_FILE_ASKS: Final = "its action file asks"
 
+IS_NOW: Final = "HOW IT IS NOW"
+LOOKING_AGAIN: Final = "Looking again …"
+
 # Audit
 VERIFYING: Final = "verifying …"
 NOT_VERIFIED: Final = "not verified since the console started"
@@ -65,6 +68,11 @@ def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str)
     parts += [f"{denied} denied"] if denied else []
     parts += [f"median wait {median}"] if median else []
     return " · ".join(parts)
+
+
+def read_after(at: str) -> str:
+    """Return when it was looked at again, after the end."""
+    return f"as it was read at {at}, after the end"
 
 
 def not_gated(seconds: float) -> str:
