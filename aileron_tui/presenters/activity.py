@@ -12,7 +12,7 @@ from aileron_core.control_plane.port import ApprovalView, RecordView
 from aileron_tui.actions import Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Block, blank, heading, value
-from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles, joined
 from aileron_tui.presenters.document import now_blocks
 from aileron_tui.presenters.filtering import Facts
 from aileron_tui.presenters.lines import Line, Piece, Role, cut, line
@@ -196,13 +196,14 @@ class ActivityTable(KeyedTable[Entry]):
         recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR]
         decided = [self._waited(e) for e in recent if e.state != "expired"]
         waits = [seconds for seconds in decided if seconds is not None]
-        told = views.last_hour(
+        parts = views.last_hour(
             calls=len(recent),
             free=sum(not each.gated and each.state != "refused" for each in recent),
             approved=sum(each.gated and _was_approved(each) for each in recent),
             denied=sum(each.state == "denied" for each in recent),
             median=age(median(waits)) if waits else "",
         )
+        told = joined(parts, width - 2)
         return (line(" ", Piece(told, "muted")), column_titles(_COLUMNS, "why", width))
 
     def _waited(self, entry: Entry) -> float | None:

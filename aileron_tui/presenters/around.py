@@ -130,15 +130,13 @@ def before_this(records: Iterable[RecordView], view: ApprovalView) -> Section:
             last[run] = each
     newest = sorted(last.values(), key=lambda each: each.seq, reverse=True)[:RUNS]
     remark = words.NEWEST_FIRST if newest else words.NOTHING_BEFORE
-    details = tuple(
-        Detail(label=_glyph(each), pieces=outside(each.action or each.event)) for each in newest
-    )
-    return Section(name=words.BEFORE_THIS, remark=remark, details=details)
+    return Section(name=words.BEFORE_THIS, remark=remark, details=tuple(map(_ran, newest)))
 
 
-def _glyph(record: RecordView) -> Line:
+def _ran(record: RecordView) -> Detail:
     glyph, role = _ENDS.get(record.event, ("●", "muted"))
-    return (Piece(glyph, role), Piece(f" {clock_seconds(record.at)}", "muted"))
+    at = Piece(f"{clock_seconds(record.at)}  ", "muted")
+    return Detail(label=(Piece(glyph, role),), pieces=(at, *outside(record.action or record.event)))
 
 
 def equal_calls(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:

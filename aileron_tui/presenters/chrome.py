@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from aileron_core.control_plane.port import ApprovalView, SessionView
 from aileron_tui.actions import DEFAULT, VIEW_CONTEXTS, Action, Context, Registry
@@ -30,15 +31,23 @@ _LAST_ROLES: dict[str, Role] = {
     "unknown": "attn",
 }
 
-NAMED_AGENTS_FROM = 110
-"""From this width on agents are named in the top bar; below it they are counted."""
-SHORT_BELOW = 100
-"""Below this width problems of files are only counted, so that the views stay named."""
+NAMED_AGENTS = 4
+"""More agents than these are counted in the top bar."""
+_Agents = Literal["named", "counted", "left out"]
+_SHORTER: tuple[tuple[int, bool, _Agents], ...] = (
+    (2, False, "named"),
+    (2, False, "counted"),
+    (2, True, "counted"),
+    (1, True, "counted"),
+    (1, True, "left out"),
+    (0, True, "left out"),
+)
+"""In how many words the top bar tells of files held back, whether short of problems, how of agents."""
 _ENDING = frozenset({"deny_enter", "stop_enter", "end_enter"})
 READ_ON_LATER = 45
 """Where reading on stands in the footer once everything was read: before moving."""
-VERY_SHORT_BELOW = 80
-"""Below this one held-back files as well."""
+FOOTER_GAP = 3
+"""Blank cells between two keys."""
 
 
 def top_bar(
@@ -52,29 +61,44 @@ def top_bar(
     width: int,
     registry: Registry = DEFAULT,
 ) -> Line:
-    """Return name, views, count, exceptions, agents at work, clock."""
-    right: list[Piece] = []
+    """Return name, views, count, exceptions, agents at work, clock.
+
+    Where there is no room for all of it, names of agents go first, then words for which a sign
+    stands, then the agents; what is shown and what waits stay named longest.
+    """
+    clock = line(Piece(clock_minutes(now), "muted"), " ")
+    sides: list[Line] = []
+    for words, short, agents in _SHORTER:
+        told = _exceptions(view, held, problems, registry, words=words, short=short)
+        sides.append((*told, *_agents(sessions, agents), *clock))
+    every = len(wording.VIEWS)
+    for right in sides:
+        for named in (every, every - 1):
+            left = _views(view, waiting, registry, named)
+            if cells(left) + cells(right) < width:
+                return spread(left, right, width)
+    named, right = every - 1, sides[-1]
+    left = _views(view, waiting, registry, named)
+    while named > 1 and cells(left) + cells(right) >= width:
+        named -= 1
+        left = _views(view, waiting, registry, named)
+    return spread(left, right, width)
+
+
+def _exceptions(
+    view: View, held: int, problems: int, registry: Registry, *, words: int, short: bool
+) -> Line:
+    """Return how many files are held back, and how many problems files have with the keys to them."""
+    parts: list[Piece] = []
     if held:
-        right += [
-            Piece(wording.held_files(held, short=width < VERY_SHORT_BELOW), "attn"),
-            Piece("  "),
-        ]
+        parts += [Piece(wording.held_files(held, words), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
         way = registry.face("last")
         way = way if view == "waiting" else f"{registry.face('view_waiting')} {way}"
-        told = wording.load_problems(problems, way, short=width < SHORT_BELOW)
-        right += [Piece(told, "attn"), Piece("  ")]
-    if not problems or width >= NAMED_AGENTS_FROM:
-        right += _agents(sessions, width)
-    right += [Piece(clock_minutes(now), "muted"), Piece(" ")]
-    named = len(wording.VIEWS)
-    left = _views(view, waiting, registry, named)
-    while named > 1 and cells(left) + cells(right) >= width:
-        # What is shown and what waits stay named longest; of the others the key is left.
-        named -= 1
-        left = _views(view, waiting, registry, named)
-    return spread(left, line(*right), width)
+        told = wording.load_problems(problems, way, short=short)
+        parts += [Piece(told, "attn"), Piece("  ")]
+    return tuple(parts)
 
 
 def _views(view: View, waiting: int, registry: Registry, named: int) -> Line:
@@ -92,11 +116,11 @@ def _views(view: View, waiting: int, registry: Registry, named: int) -> Line:
     return line(*parts)
 
 
-def _agents(sessions: Sequence[SessionView], width: int) -> list[Piece]:
+def _agents(sessions: Sequence[SessionView], how: _Agents) -> list[Piece]:
     connected = [each for each in sessions if each.connected]
-    if not connected:
+    if not connected or how == "left out":
         return []
-    if width < NAMED_AGENTS_FROM or len(connected) > 4:
+    if how == "counted" or len(connected) > NAMED_AGENTS:
         noun = "agent" if len(connected) == 1 else "agents"
         return [Piece(f"{len(connected)} {noun}", "muted"), Piece("  ")]
     parts: list[Piece] = []
@@ -151,11 +175,11 @@ def footer_line(context: Context, now: Situation, width: int) -> Line:
     if context in VIEW_CONTEXTS:
         face = Piece(now.registry.face("help"), "strong", action="help")
         tail = line(face, Piece(" help", "muted", action="help"), " ")
-    room = width - cells(tail) - 1
+    room = width - cells(tail) - (2 if tail else 1)
     parts: Line = (Piece(" "),)
     for number, (each, state) in enumerate(_ordered(context, now)):
         named = (replace(piece, action=each.id) for piece in _key(each, state, now))
-        shown = line("   " if number else "", *named)
+        shown = line(" " * FOOTER_GAP if number else "", *named)
         if cells(parts) + cells(shown) > room:
             break
         parts = (*parts, *shown)
@@ -229,7 +253,8 @@ def empty_lines(
         rows.append(())
     if connected:
         rows.append((Piece(wording.agents_at_work(connected), "muted"),))
-    rows.append((Piece(wording.ready_actions(actions_ready), "muted"),))
+    ready = wrap((Piece(wording.ready_actions(actions_ready), "muted"),), max(8, width - 4))
+    rows += [each.pieces for each in ready]
     return centred(rows, width, height)
 
 

@@ -3,9 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, wrap
 
-__all__ = ["ABOUT_ROWS", "Column", "about_lines", "column_row", "column_titles"]
+__all__ = [
+    "ABOUT_ROWS",
+    "Column",
+    "about_lines",
+    "column_row",
+    "column_titles",
+    "joined",
+    "shown_columns",
+]
 
 GAP = 2
 """Blank cells behind each column."""
@@ -24,7 +34,7 @@ class Column:
 
 def column_titles(columns: Sequence[Column], last: str, width: int) -> Line:
     """Return the names of *columns*, and of the one that takes the rest."""
-    named = [Piece(f"{each.name:<{each.size}}", "muted") for each in _shown(columns, width)]
+    named = [Piece(f"{each.name:<{each.size}}", "muted") for each in shown_columns(columns, width)]
     return line(" ", " ", *named, Piece(last, "muted"))
 
 
@@ -38,10 +48,20 @@ def column_row(
 ) -> Line:
     """Return one row: *values* by the names of *columns*, then *last* in what is left."""
     parts: list[Piece] = [Piece("▌", "factbar") if selected else Piece(" "), Piece(" ")]
-    for each in _shown(columns, width):
+    for each in shown_columns(columns, width):
         shown = cut(values.get(each.name, ()), each.size - GAP)
         parts += [*shown, Piece(" " * (each.size - cells(shown)))]
     return cut(line(*parts, *last), width - 1)
+
+
+def joined(parts: Sequence[str], width: int) -> str:
+    """Return as many of *parts* as fit in *width* cells with dots between them, at least the first."""
+    told = parts[0]
+    for each in parts[1:]:
+        if cell_len(f"{told} · {each}") > width:
+            break
+        told = f"{told} · {each}"
+    return told
 
 
 def about_lines(told: Line, width: int) -> tuple[Line, ...]:
@@ -54,5 +74,6 @@ def about_lines(told: Line, width: int) -> tuple[Line, ...]:
     return tuple(line("  ", *each) for each in rows)
 
 
-def _shown(columns: Sequence[Column], width: int) -> list[Column]:
+def shown_columns(columns: Sequence[Column], width: int) -> list[Column]:
+    """Return those of *columns* that a list of *width* cells has room for."""
     return [each for each in columns if width >= each.wide_from]

@@ -11,7 +11,7 @@ from aileron_tui.presenters.around import Section
 from aileron_tui.presenters.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.presenters.drift import drift_blocks
 from aileron_tui.presenters.findings import Findings
-from aileron_tui.presenters.lines import Line, Piece, Role, line
+from aileron_tui.presenters.lines import Line, Piece, Role, line, plain
 from aileron_tui.presenters.outside import block, outside, rendered
 from aileron_tui.presenters.steps import step_blocks
 from aileron_tui.presenters.times import age, clock_seconds
@@ -262,10 +262,12 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
         yield value("Words", line(words, "  ", Piece(wording.WORDS_REMARK, "muted")), "record")
     if view.note:
         yield value("Note", outside(view.note, "attn"), "record")
-    if view.outcome:
+    # The outcome that stands above all is not said again here, nor as a warning.
+    above = plain(outside(view.outcome)) if _has_outcome(view) else None
+    if view.outcome and above is None:
         yield value("Outcome", outside(view.outcome, "attn"), "record")
     yield from _decision_rows(view)
-    yield from _rows("Warnings", warnings, "record")
+    yield from _rows("Warnings", (w for w in warnings if plain(w) != above), "record")
     yield value("Action", line(*outside(view.action)), "record")
     via = line(*outside(view.connector), ".", *outside(view.op))
     yield value("Runs", via, "record")
@@ -285,7 +287,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
 def _decision_rows(view: ApprovalView) -> Iterator[Block]:
     if view.decided_at is None:
         return
-    by = outside(view.decided_by) if view.decided_by else ()
+    by = outside(wording.ACTORS.get(view.decided_by, view.decided_by)) if view.decided_by else ()
     at = Piece(clock_seconds(view.decided_at))
     yield value("Decided", line(at, "  ", *by), "record")
     if view.reason:

@@ -104,10 +104,7 @@ def warnings(view: ApprovalView, findings: Findings, *, file_moved: bool) -> lis
         found.append((Piece(wording.WARN_FILE_MOVED, "attn"),))
     if view.drift is not None:
         found.append((Piece(wording.WARN_CHANGED, "attn"),))
-    found.extend(
-        (Piece("goes elsewhere: ", "attn"), *outside(route, "attn"), Piece(" (--route)", "attn"))
-        for route in view.routed
-    )
+    found.extend(_routed(route) for route in view.routed)
     found.extend((Piece(text, "attn"),) for text in findings.warnings())
     if view.preview.status == "unavailable":
         found.append((Piece(wording.WARN_NO_PREVIEW, "attn"),))
@@ -118,6 +115,12 @@ def warnings(view: ApprovalView, findings: Findings, *, file_moved: bool) -> lis
     if view.requester_gone:
         found.append((Piece(wording.WARN_GONE, "attn"),))
     return found
+
+
+def _routed(route: str) -> Line:
+    source, _, target = route.partition(" -> ")
+    goes = (*outside(source, "attn"), Piece(" → ", "attn"), *outside(target, "attn"))
+    return line(Piece("goes elsewhere: ", "attn"), *goes, Piece(wording.ROUTE_BY, "attn"))
 
 
 def _hosts(view: ApprovalView) -> Line:

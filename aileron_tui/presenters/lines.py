@@ -18,6 +18,7 @@ __all__ = [
     "WrappedLine",
     "cells",
     "cut",
+    "cut_start",
     "line",
     "plain",
     "spread",
@@ -138,6 +139,23 @@ def cut(pieces: Line, width: int, *, mark: str = "…") -> Line:
     return tuple(p for p in (*kept, Piece(mark[:width], last)) if p.text)
 
 
+def cut_start(pieces: Line, width: int, *, mark: str = "…") -> Line:
+    """Return the end of *pieces* in at most *width* cells; what was cut off is shown by *mark*."""
+    if cells(pieces) <= width:
+        return pieces
+    room = max(0, width - cell_len(mark))
+    kept: list[Piece] = []
+    for piece in reversed(pieces):
+        size = cell_len(piece.text)
+        if size > room:
+            kept.append(replace(piece, text=_fit_end(piece.text, room)))
+            break
+        kept.append(piece)
+        room -= size
+    first: Role = kept[-1].role if kept else "text"
+    return tuple(p for p in (Piece(mark[:width], first), *reversed(kept)) if p.text)
+
+
 def spread(left: Line, right: Line, width: int) -> Line:
     """Return *left* and *right* at the two ends of *width* cells; *left* is cut to make room."""
     room = width - cells(right)
@@ -248,3 +266,14 @@ class _Slices:
 def _fit(text: str, width: int) -> str:
     """Return the longest start of *text* in at most *width* cells."""
     return set_cell_size(text, width).rstrip(" ") if width > 0 else ""
+
+
+def _fit_end(text: str, width: int) -> str:
+    """Return the longest end of *text* in at most *width* cells, no glyph of it torn apart."""
+    glyphs, _ = split_graphemes(text)
+    begin, used = len(text), 0
+    for start, _, size in reversed(glyphs):
+        if used + size > width:
+            break
+        begin, used = start, used + size
+    return text[begin:]

@@ -222,6 +222,7 @@ class Model:
             panel=self.panel,
             approval=item.approval if item is not None else None,
             held=item.held if item is not None else None,
+            file_moved=self.queue.file_moved(item),
             problem=item is not None and item.problem is not None,
             ended=self.activity.call if self.view == "activity" else None,
             item=self.library.current if self.view == "library" else None,

@@ -80,13 +80,12 @@ def row_lines(
     if view is None:
         return ((),)
     if compact:
-        agent = cut(brief(view.agent, "muted"), 9)
-        right = _left(view, now, item) if item.waits else _tag(item, hidden=False)
+        agent = cut(_agent(view), 9)
+        told = view.state in wording.ROW_STATES
+        right = _tag(item, hidden=False) if told else _left(view, now, item)
         gap = Piece(" " * max(1, 16 - cells(agent) - cells(right)))
         return (spread(first, line(*agent, gap, *right, " "), width),)
-    about = line(
-        *cut(brief(view.agent, "muted"), 12), Piece(f" · {age(now - view.requested_at)}", "muted")
-    )
+    about = line(*cut(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
     tag = _tag(item, hidden=hidden)
     second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
     return (cut(first, width - 1), spread(second, line(*_left(view, now, item), " "), width))
@@ -94,12 +93,19 @@ def row_lines(
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
     """Return what stands in place of a row that cannot be drawn."""
-    told = line(_edge(selected), Piece("!", "danger"), " ", Piece(wording.UNDRAWABLE, "danger"))
+    told = line(_edge(selected), Piece(wording.UNDRAWABLE, "danger"))
     return (cut(told, width - 1), line(_edge(selected)))
 
 
 def _edge(selected: bool) -> Piece:
     return Piece("▌", "factbar") if selected else Piece(" ")
+
+
+def _agent(view: ApprovalView) -> Line:
+    """Return the agent's name, as its own word where nobody else gave it."""
+    if view.self_opened:
+        return line(Piece("┊ ", "claimbar"), *brief(view.agent, "claim"))
+    return brief(view.agent, "muted")
 
 
 def _first(item: Item, *, selected: bool) -> Line:
@@ -196,7 +202,8 @@ def out_of_sight(above: int, below: int) -> Line:
 
 def decided_lines(decided: Sequence[ApprovalView], width: int) -> tuple[Line, ...]:
     """Return the list of the last five decisions, with its heading."""
-    head = line(" ", Piece(wording.DECIDED, "muted"), "  ", Piece(wording.NEWEST_FIRST, "muted"))
+    order = wording.NEWEST_FIRST if decided else wording.NOTHING_YET
+    head = line(" ", Piece(wording.DECIDED, "muted"), "  ", Piece(order, "muted"))
     return (head, *(_decided_line(view, width) for view in decided[:5]))
 
 

@@ -8,9 +8,15 @@ from aileron_tui.actions import Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.around import process_chain
 from aileron_tui.presenters.blocks import Block, blank, heading, value
-from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.columns import (
+    Column,
+    about_lines,
+    column_row,
+    column_titles,
+    shown_columns,
+)
 from aileron_tui.presenters.filtering import Facts
-from aileron_tui.presenters.lines import Line, Piece, Role, cut, line
+from aileron_tui.presenters.lines import Line, Piece, Role, cut, cut_start, line
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.table import KeyedTable
 from aileron_tui.presenters.times import age, clock_seconds, day
@@ -69,7 +75,7 @@ class SessionsTable(KeyedTable[SessionView]):
         loose = sum(not each.contained for each in self._items)
         told = [Piece(f" {views.sessions(len(self._items), connected)}", "muted")]
         if loose:
-            told.append(Piece(f" · ▲ {views.uncontained(loose)}", "attn"))
+            told += [Piece(" · ", "muted"), Piece(f"▲ {views.uncontained(loose)}", "attn")]
         return (tuple(told), column_titles(_COLUMNS, "folder", width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
@@ -86,9 +92,10 @@ class SessionsTable(KeyedTable[SessionView]):
             "since": (Piece(age(now - item.opened_at), "muted"),),
             "session": outside(item.label, "muted"),
         }
-        return column_row(
-            _COLUMNS, values, outside(_folder(item), "muted"), width, selected=selected
-        )
+        # The end of a path tells more than its beginning, which is the same for most.
+        room = width - 3 - sum(each.size for each in shown_columns(_COLUMNS, width))
+        folder = cut_start(outside(_folder(item), "muted"), room)
+        return column_row(_COLUMNS, values, folder, width, selected=selected)
 
     def about(self, width: int, now: float) -> tuple[Line, ...]:
         """Return who the selected session is, in a line or two."""

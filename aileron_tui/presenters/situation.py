@@ -42,6 +42,8 @@ class Situation:
     panel: Panel = "none"
     approval: ApprovalView | None = None
     held: HeldBackView | None = None
+    file_moved: bool = False
+    """The action file that the call was asked for lies there in another form, held back."""
     problem: bool = False
     """The selected row is a problem of a file: nothing there is to be decided."""
     ended: ApprovalView | None = None

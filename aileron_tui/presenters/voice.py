@@ -4,7 +4,7 @@ from aileron_core.control_plane.port import ApprovalView
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import session_name
-from aileron_tui.presenters.lines import Line, Piece, line
+from aileron_tui.presenters.lines import Line, Piece, cells, line
 from aileron_tui.presenters.model import Said
 from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.steps import asked_step
@@ -13,12 +13,16 @@ from aileron_tui.presenters.wording import panels, views
 __all__ = ["voice"]
 
 ENDS_SOON_SECONDS = 60
+BESIDE = 24
+"""Cells that a second sentence beside a report needs: less of it tells nothing."""
 
 
-def voice(now: Situation, said: Said | None, epoch: float, of_list: Line = ()) -> Line:
+def voice(
+    now: Situation, said: Said | None, epoch: float, of_list: Line = (), *, width: int
+) -> Line:
     """Return what to say in the situation *now*, at *epoch* seconds, by CONSOLE 9's precedence.
 
-    *of_list*: what is to be said of the rows, or of the filter over them.
+    *of_list*: what is to be said of the rows, or of the filter over them. *width*: cells there are.
     """
     if now.block == "lost":
         return (Piece(wording.lost(now.registry.face("quit")), "danger"),)
@@ -33,7 +37,9 @@ def voice(now: Situation, said: Said | None, epoch: float, of_list: Line = ()) -
     if said is None:
         return present
     warned = bool(now.unseen) or now.block != "none" or present[0].role == "attn"
-    if not warned or now.block == "empty":
+    if not warned or now.block in ("empty", "over"):
+        return said.pieces
+    if width - cells(said.pieces) < BESIDE:
         return said.pieces
     # What just happened, and beside it the first sentence on what stands there now.
     return line(*said.pieces, "   ", *present[:1])
@@ -119,6 +125,8 @@ def _about_a_call(now: Situation, view: ApprovalView) -> Line:
     key = now.registry.face("approve")
     if now.paused_at is not None:
         return (Piece(panels.paused_first(now.registry.face("go_on"), key), "attn"),)
+    if now.file_moved:
+        return (Piece(wording.runs_nothing(key), "attn"),)
     step = asked_step(view)
     asked = (step.connector, step.op) if step is not None else (view.connector, view.op)
     verb = wording.runs(escape(".".join(asked)))

@@ -49,7 +49,7 @@ class AskingScreen(DecidingScreen):
             return
         item = model.queue.current if model.view == "waiting" else None
         words = item.approval.words if item is not None and item.approval is not None else None
-        said = voice(now, model.said, self.clock.now(), self._of_list())
+        said = voice(now, model.said, self.clock.now(), self._of_list(), width=width)
         self.query_one("#voice", Lines).show(chrome.voice_line(said, words, width))
         self.query_one("#keys", Lines).show(keys)
 

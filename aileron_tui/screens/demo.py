@@ -1,9 +1,14 @@
 """One screen on fixtures: `python -m aileron_tui.screens.waiting` and its neighbours."""
 
+from dataclasses import replace
+
+from aileron_core.clock import SystemClock
 from aileron_tui.app import AileronApp
 from aileron_tui.messages import Wanted
 from aileron_tui.presenters.situation import View
+from aileron_tui.screens.fixture_home import problems
 from aileron_tui.screens.fixture_port import FixturePort
+from aileron_tui.screens.fixtures import snapshot
 
 __all__ = ["show"]
 
@@ -18,5 +23,9 @@ def show(view: View, *, first_key: str = "", lock_seconds: float = 0.0) -> int:
         if first_key:
             app.post_message(Wanted(first_key))
 
-    app = AileronApp(FixturePort(), start_view=view, lock_seconds=lock_seconds, first_frame=begin)
+    now = SystemClock().now()
+    state = replace(snapshot(now), problems=problems())
+    app = AileronApp(
+        FixturePort(state), start_view=view, lock_seconds=lock_seconds, first_frame=begin
+    )
     return app.run_to_end()

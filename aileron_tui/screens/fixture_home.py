@@ -154,6 +154,8 @@ _RECORDS = (
 """Events as the gate names them, in the order in which they come."""
 _RUNS = (1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, None)
 """Which run each is about."""
+PAST = 100
+"""Their numbers begin above those of the calls that wait."""
 
 
 def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
@@ -169,7 +171,7 @@ def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
                 seq=seq,
                 at=now - 10.0 * (rounds * len(_RECORDS) - seq) - 40,
                 event=event,
-                run_id=f"run-{turn * 4 + run:026d}" if run is not None else None,
+                run_id=f"run-{PAST + turn * 4 + run:026d}" if run is not None else None,
                 session_id="ses-00000000000000000000000001",
                 action=named,
                 actor=actor,

@@ -5,12 +5,12 @@
 
 from collections.abc import Iterator
 
+from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
 from aileron_tui.actions import Context, Registry
 from aileron_tui.messages import Relaid
-from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Layout
 from aileron_tui.presenters.lines import Line, Piece, line, spread, wrap
 from aileron_tui.presenters.wording import keys
@@ -21,6 +21,8 @@ __all__ = ["HelpScreen", "help_lines"]
 
 FACE = 12
 """Cells of the column of keys."""
+BESIDE_FROM = 100
+"""From this width on the page stays in sight beside it; below, words of it would be cut."""
 EDGES = 4
 """Blank cells at both sides, and the track that says how much is in sight."""
 
@@ -38,8 +40,8 @@ def help_lines(
     rows.append(())
     for text in keys.help_rest(rest):
         rows += _row("", (Piece(text, "muted"),), width, indent=0)
-    rows += [(), (Piece(wording.HELP_SIGNS, "fact"),)]
-    for glyph, text in wording.HELP_GLYPHS:
+    rows += [(), (Piece(keys.HELP_SIGNS, "fact"),)]
+    for glyph, text in keys.HELP_GLYPHS:
         rows += _row(glyph, (Piece(text),), width)
     return tuple((Piece(" "), *row) for row in rows)
 
@@ -79,6 +81,10 @@ class HelpScreen(ModalScreen[None]):
         """Show the page."""
         yield Document(id="helptext")
         yield Lines(id="helpkeys")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Cover the page where there is no room beside it."""
+        self.set_class(event.size.width < BESIDE_FROM, "-alone")
 
     def on_relaid(self, message: Relaid) -> None:
         """Fill in the lines for the width that there is now."""

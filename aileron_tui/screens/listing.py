@@ -8,9 +8,9 @@ from textual.containers import Vertical
 from aileron_core.clock import Clock
 from aileron_tui.actions import Context
 from aileron_tui.messages import RowClicked
-from aileron_tui.presenters import wording
+from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
-from aileron_tui.presenters.lines import Line, Piece, line
+from aileron_tui.presenters.lines import Line, Piece, line, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.pages import Form
 from aileron_tui.presenters.situation import View
@@ -49,6 +49,7 @@ class ListScreen(CarryingScreen):
             yield Lines(id="head", grows=True)
             yield Lines(id="gap")
             yield Document(id="document")
+        yield Lines(id="empty")
         yield Lines(id="sentence")
         yield from self.compose_foot()
 
@@ -59,12 +60,26 @@ class ListScreen(CarryingScreen):
         super().redraw()
         self.draw_panel()
         self.set_class(self.table.opened, "-opened")
+        self.set_class(self._is_empty, "-empty")
         if self.model.small:
             self._draw_sentence()
+        elif self._is_empty:
+            self._draw_empty()
         else:
             self._guarded(self._draw_page if self.table.opened else self._draw_list)
         self.draw_foot()
         self.call_after_refresh(self._painted, self.model.token)
+
+    @property
+    def _is_empty(self) -> bool:
+        """There is no row at all, filter or not."""
+        return not self.table.total
+
+    def _draw_empty(self) -> None:
+        width, height = self.size
+        told = wrap(self.table.voice(self.model.registry), width - 4)
+        rows = chrome.centred([each.pieces for each in told], width, height - 4)
+        self.query_one("#empty", Lines).show(*rows)
 
     def _draw_list(self) -> None:
         table, width, now = self.table, self.size.width, self.clock.now()
@@ -94,10 +109,12 @@ class ListScreen(CarryingScreen):
             return ((Piece(f"  {wording.UNDRAWABLE}", "danger"),),)
 
     def _of_list(self) -> Line:
-        told = self.table.filter_voice() or self.table.voice(self.model.registry)
+        told: Line = ()
+        if not self._is_empty:
+            told = self.table.filter_voice() or self.table.voice(self.model.registry)
         words = self.model.head_words if self.VIEW in _OF_RECORDS else None
-        head = f"  {wording.audit_head(words)}" if words is not None else ""
-        return line(*told, Piece(head, "muted"))
+        head = wording.audit_head(words) if words is not None else ""
+        return line(*told, "  " if told and head else "", Piece(head, "muted"))
 
     # Moving
 

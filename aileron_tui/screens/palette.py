@@ -3,6 +3,7 @@
 `python -m aileron_tui.screens.palette` shows it on fixtures.
 """
 
+import re
 from typing import ClassVar
 
 from textual import events
@@ -13,7 +14,7 @@ from textual.widgets import Input
 
 from aileron_tui.actions import Action, Context, Registry
 from aileron_tui.presenters import chrome
-from aileron_tui.presenters.lines import Line, Piece, cut, line, spread
+from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread
 from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.wording import keys as wording
 from aileron_tui.widgets.linework import ROLE_CLASSES, Lines
@@ -27,10 +28,13 @@ LIMIT = 60
 
 
 def commands(registry: Registry, now: Situation, text: str) -> tuple[Action, ...]:
-    """Return what can be done in *now*, decides nothing, and has every word of *text* in its name."""
+    """Return what can be done in *now*, decides nothing, and has every word of *text* in its name.
+
+    What begins with the text comes first, then what has words that do, then what only contains it.
+    """
     context: Context = now.view
     words = text.casefold().split()
-    return tuple(
+    found = [
         each
         for each in registry.here(context)
         if each.help
@@ -39,7 +43,20 @@ def commands(registry: Registry, now: Situation, text: str) -> tuple[Action, ...
         and each.id not in ("palette", f"view_{now.view}")
         and all(word in _name(each).casefold() for word in words)
         and availability(each.id, now).shown
-    )
+    ]
+    return tuple(sorted(found, key=lambda each: _farness(each, words)))
+
+
+def _farness(each: Action, words: list[str]) -> int:
+    """Return how far *each* is from being called by *words*; sorting by it keeps the order of equals."""
+    label = each.label.casefold()
+    if label.startswith(" ".join(words)):
+        return 0
+    own = re.split(r"[\s_]+", f"{label} {each.id}".casefold())
+    if all(any(part.startswith(word) for part in own) for word in words):
+        return 1
+    told = each.help.casefold().split()
+    return 2 if all(any(part.startswith(word) for part in told) for word in words) else 3
 
 
 def _name(each: Action) -> str:
@@ -76,8 +93,12 @@ class PaletteScreen(ModalScreen[str]):
         self.query_one("#commands", RowList).show(len(self._found), 1, self._chosen)
         now = self._now
         footer = chrome.footer_line(self.CONTEXT, now, self.size.width)
-        none: Line = (Piece(f" {wording.PALETTE_NONE}", "attn"),)
-        self.query_one("#commandkeys", Lines).show(footer if self._found else none)
+        if not self._found:
+            leave = self._keys.action("palette_leave")
+            told = Piece(f" {wording.PALETTE_NONE}   ", "attn")
+            face = Piece(self._keys.faces(leave), "strong")
+            footer = line(told, face, Piece(f" {leave.label}", "muted"))
+        self.query_one("#commandkeys", Lines).show(footer)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         if row >= len(self._found):
@@ -85,8 +106,9 @@ class PaletteScreen(ModalScreen[str]):
         each = self._found[row]
         edge = Piece("▌", "factbar") if selected else Piece(" ")
         name = Piece(f"{each.label:<22}", "gist" if selected else "text")
-        told = cut(line(edge, " ", name, Piece(each.help, "muted")), width - 12)
-        return (spread(told, line(Piece(self._keys.faces(each), "strong"), " "), width),)
+        face = line(Piece(self._keys.faces(each), "strong"), " ")
+        told = cut(line(edge, " ", name, Piece(each.help, "muted")), width - cells(face) - 2)
+        return (spread(told, face, width),)
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Show what the text means now."""

@@ -128,7 +128,9 @@ class Console:
         await self.pilot.press(*keys)
 
     async def type(self, text: str) -> None:
-        """Type *text* at a person's pace."""
+        """Type *text* at a person's pace, some time after what asked for it was opened."""
+        await self.pilot.pause()
+        self.clock.advance(0.1)
         for char in text:
             await self.pilot.press(_TYPED.get(char, char))
             self.clock.advance(0.1)

@@ -17,7 +17,7 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
 
     before = model.situation(0.0, 10.0)
     assert not availability("approve", before).shown
-    assert "".join(piece.text for piece in voice(before, None, 0.0)) == ""
+    assert "".join(piece.text for piece in voice(before, None, 0.0, width=80)) == ""
 
     model.laid_out = item.version
     after = model.situation(0.0, 10.0)

@@ -1,12 +1,10 @@
 """Every layout in every look: dark, light, without colour; pictures, and what must hold in all of them."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from driving import NOW, Console, OwnedClock, drive, mail, short, start
-from fake_port import RecordingPort
+from driving import NOW, Console, drive, mail, short, start
+from picturing import Scenario, Snap, at_rest, picture
 
 from aileron_core.control_plane.port import (
     ApprovalUpdated,
@@ -14,65 +12,16 @@ from aileron_core.control_plane.port import (
     DriftView,
     PauseChanged,
     PreviewView,
-    ProcessView,
     Snapshot,
     StorageHealth,
 )
-from aileron_tui.app import AileronApp
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.screens.fixtures import drifted, snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from aileron_tui.widgets.document import Document
 
-Snap = Callable[..., bool]
-Scenario = Callable[[Console], Awaitable[None]]
 SIZES = [(80, 24), (120, 36), (200, 60)]
 LOOKS = [DARK, LIGHT, PLAIN]
-PROCESS = ProcessView(
-    pid=48112,
-    executable="/usr/bin/codex",
-    cwd="/home/ana/work/q3",
-    parents=((48000, "zsh"), (47000, "tmux: server")),
-    started_at=NOW - 1800,
-)
-
-
-def picture(
-    compare: Snap,
-    size: tuple[int, int],
-    scenario: Scenario,
-    state: Snapshot | None = None,
-    **options: Any,
-) -> bool:
-    """Compare the console after *scenario* with its stored picture."""
-    clock = OwnedClock()
-    port = RecordingPort(state if state is not None else waiting())
-    app = AileronApp(port, clock=clock, **options)
-    shown = Console(app, port, clock)
-
-    async def before(pilot: Any) -> None:
-        shown.pilot = pilot
-        await pilot.pause()
-        await scenario(shown)
-        await pilot.pause()
-        shown.clock.advance(0.2)
-        await shown.quiet()
-
-    try:
-        return compare(app, terminal_size=size, run_before=before)
-    finally:
-        port.close()
-
-
-def waiting() -> Snapshot:
-    """The fixtures, their first call asked for by a process that the kernel saw."""
-    state = snapshot(NOW)
-    first, *rest = state.approvals
-    return replace(state, approvals=(replace(first, process=PROCESS), *rest))
-
-
-async def at_rest(shown: Console) -> None:
-    await shown.rest()
 
 
 async def changed(shown: Console) -> None:

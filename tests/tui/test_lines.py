@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_tui.presenters.blocks import lay_out, value
-from aileron_tui.presenters.lines import Piece, cells, cut, plain, wrap
+from aileron_tui.presenters.lines import Piece, cells, cut, cut_start, plain, wrap
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.reading import Reading
 
@@ -36,6 +36,16 @@ def test_a_cut_is_visible_and_fits(text: str, width: int) -> None:
     shown = cut(pieces, width)
     assert cells(shown) <= width
     assert shown == pieces or plain(shown).endswith("…")
+
+
+@given(TEXT, st.integers(min_value=1, max_value=40))
+def test_a_cut_at_the_start_is_visible_and_keeps_the_end(text: str, width: int) -> None:
+    """What was left out stands for `…` in front; what is left is the end, no wider than its room."""
+    pieces = (Piece(text[: len(text) // 2]), Piece(text[len(text) // 2 :])) if text else ()
+    shown = cut_start(pieces, width)
+    assert cells(shown) <= width
+    kept = plain(shown)
+    assert shown == pieces or (kept.startswith("…") and text.endswith(kept.removeprefix("…")))
 
 
 @given(st.lists(TEXT, min_size=1, max_size=8), st.integers(40, 100), st.integers(40, 100))

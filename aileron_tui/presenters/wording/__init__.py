@@ -22,6 +22,7 @@ WAITING: Final = "WAITING"
 OLDEST_FIRST: Final = "oldest first"
 DECIDED: Final = "DECIDED"
 NEWEST_FIRST: Final = "newest first"
+NOTHING_YET: Final = "nothing yet"
 FIRST_ENDS: Final = "first ends in"
 NOTHING_WAITS: Final = "Nothing is waiting."
 NO_RECORDS: Final = "Nothing is on record yet."
@@ -210,6 +211,11 @@ def changed(key: str, verb: str) -> str:
     return f"▲ Changed. {key} {verb} as it is now."
 
 
+def runs_nothing(key: str) -> str:
+    """Return what the approve key stands for, where the action file changed."""
+    return f"▲ Its action file changed: {key} would run nothing. The agent has to ask again."
+
+
 def ready(key: str, verb: str) -> str:
     """Return what the approve key would do."""
     return f"{key} {verb}."
@@ -287,9 +293,9 @@ def accepted_installed() -> str:
     return "▲ files that lay there at start were taken in unseen (--accept-installed)"
 
 
-def held_files(count: int, *, short: bool) -> str:
-    """Return how many files are held back, for the top bar."""
-    return f"▲ {count}" if short else f"▲ {count} held back"
+def held_files(count: int, words: int) -> str:
+    """Return how many files are held back, for the top bar, in 0 to 2 *words*."""
+    return " ".join(("▲", str(count), *("held", "back")[:words]))
 
 
 def load_problems(count: int, keys: str, *, short: bool) -> str:
@@ -355,16 +361,6 @@ def runs(op: str) -> str:
 
 
 REASON_PLACEHOLDER: Final = "a reason; empty is fine"
-HELP_SIGNS: Final = "SIGNS"
-HELP_GLYPHS: Final = (
-    ("●", "waits, looked at by Aileron"),
-    ("◌", "Aileron is still looking"),
-    ("○", "waits, without a preview"),
-    ("▲", "changed, or look here"),
-    ("◇", "waits for the vault"),
-    ("┃", "Aileron read or worked this out"),
-    ("┊", "the agent says so"),
-)
 
 
 def audit_head(words: tuple[str, str]) -> str:

@@ -9,6 +9,24 @@ PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command of that name is possible here."
 HELP: Final = "KEYS"
 HELP_VIEWS: Final = "waiting, activity, audit, actions, sessions"
+HELP_SIGNS: Final = "SIGNS"
+HELP_GLYPHS: Final = (
+    ("●", "waits, looked at by Aileron"),
+    ("◌", "Aileron is still looking"),
+    ("○", "waits, without a preview; not connected"),
+    ("▲", "changed, or look here"),
+    ("◇", "waits for the vault"),
+    ("▶", "runs"),
+    ("✓", "approved, or done"),
+    ("✗", "denied, failed or refused"),
+    ("–", "expired"),
+    ("←", "withdrawn by its agent"),
+    ("?", "nobody knows whether it ran"),
+    ("!", "a file with a problem"),
+    ("┃", "Aileron read or worked this out"),
+    ("│", "on record"),
+    ("┊", "the agent says so"),
+)
 
 
 def help_rest(seconds: float) -> tuple[str, str]:

@@ -58,16 +58,16 @@ SESSIONS_VOICE: Final = "Who is at work. What an agent says of itself is a claim
 NO_SESSIONS: Final = "No agent is at work. `aileron launch` starts one."
 
 
-def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str) -> str:
-    """Return what the last hour was like."""
+def last_hour(*, calls: int, free: int, approved: int, denied: int, median: str) -> tuple[str, ...]:
+    """Return what the last hour was like, in parts of which the last are the least."""
     if not calls:
-        return "No call in the last hour"
+        return ("No call in the last hour",)
     parts = [f"{calls} {'call' if calls == 1 else 'calls'} in the last hour"]
     parts += [f"{free} not gated"] if free else []
     parts += [f"{approved} approved by you"] if approved else []
     parts += [f"{denied} denied"] if denied else []
     parts += [f"median wait {median}"] if median else []
-    return " · ".join(parts)
+    return tuple(parts)
 
 
 def read_after(at: str) -> str:

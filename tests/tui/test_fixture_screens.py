@@ -1,0 +1,59 @@
+"""`python -m aileron_tui.screens.<name>`: one screen on fixtures, in a real terminal."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.terminal import Pty
+
+ROOT = Path(__file__).parents[2]
+SCREENS = {
+    "waiting": "WILL HAPPEN",
+    "activity": "Newest first.",
+    "audit": "not verified since the console started",
+    "library": "in error",
+    "sessions": "sessions open",
+    "help": "KEYS",
+    "palette": "every command by name",
+    "lock": "Any key shows it again",
+}
+"""Each screen with what stands on no other."""
+LEAVES = {"help": b"q", "palette": b"\x1b", "lock": b"q"}
+"""The key that leads from what covers a page to the page."""
+
+
+def press(terminal: Pty, key: bytes) -> None:
+    """Press *key* with a rested hand: two keys within 20 ms are a burst, and are dropped."""
+    terminal.settle(0.1)
+    terminal.type(key)
+
+
+def test_every_screen_that_can_be_started_is_tried() -> None:
+    """None is forgotten here, and each module says how it is started."""
+    modules = {
+        path.stem: path.read_text(encoding="utf-8")
+        for path in (ROOT / "aileron_tui" / "screens").glob("*.py")
+    }
+    started = {name for name, text in modules.items() if '__name__ == "__main__"' in text}
+    assert started == set(SCREENS)
+    for name in started:
+        assert f"python -m aileron_tui.screens.{name}`" in modules[name]
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_screen_is_shown_on_fixtures_and_quits(name: str) -> None:
+    """It stands there without a home, a server or an agent, and `q` twice ends it well."""
+    terminal = Pty([sys.executable, "-m", f"aileron_tui.screens.{name}"], cwd=str(ROOT))
+    try:
+        terminal.shows(SCREENS[name])
+        if name in LEAVES:
+            press(terminal, LEAVES[name])
+            terminal.until(lambda: SCREENS[name] not in terminal.cells.text, "the page below")
+            terminal.shows("? help")
+        press(terminal, b"q")
+        terminal.shows("q again quits")
+        press(terminal, b"q")
+        assert terminal.ended() == 0
+    finally:
+        terminal.close()
