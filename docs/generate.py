@@ -14,13 +14,24 @@ from keys_page import keys_page
 from aileron_core.approval.transitions import FINAL, TRANSITIONS, State
 
 DOCS = Path(__file__).resolve().parent
-SNAPSHOTS = DOCS.parent / "tests" / "tui" / "__snapshots__" / "test_looks"
+SNAPSHOTS = DOCS.parent / "tests" / "tui" / "__snapshots__"
 
+_CALLS, _PANELS, _VIEWS = "test_looks", "test_pictures_of_panels", "test_pictures_of_views"
 PICTURES = {
-    "console.svg": "test_a_mail_that_waits[size1].svg",
-    "changed.svg": "test_changed_after_the_look[size1].svg",
-    "hostile.svg": "test_hostile_text[size1].svg",
+    "console.svg": (_CALLS, "test_a_mail_that_waits[size1]"),
+    "changed.svg": (_CALLS, "test_changed_after_the_look[size1]"),
+    "hostile.svg": (_CALLS, "test_hostile_text[size1]"),
+    "filter.svg": (_PANELS, "test_a_filter_that_is_kept_stands_above_the_rows[120x36]"),
+    "palette.svg": (_PANELS, "test_the_palette_lists_what_is_possible_here[120x36]"),
+    "paused.svg": (_PANELS, "test_while_all_calls_are_held[120x36]"),
+    "stop.svg": (_PANELS, "test_stop_everything_says_what_it_would_stop[120x36]"),
+    "activity.svg": (_VIEWS, "test_activity_names_each_call_once_with_what_became_of_it[120x36]"),
+    "audit.svg": (_VIEWS, "test_an_audit_that_was_verified_says_when[120x36]"),
+    "actions.svg": (_VIEWS, "test_actions_and_connectors_with_how_they_stand[120x36]"),
+    "take-in.svg": (_VIEWS, "test_a_held_back_action_is_read_before_it_is_taken_in[120x36]"),
+    "sessions.svg": (_VIEWS, "test_sessions_say_who_is_there_and_what_contains_them[120x36]"),
 }
+"""The pictures of the pages, by the module and the name of the snapshot that each is a copy of."""
 
 
 def states() -> str:
@@ -54,8 +65,9 @@ def parts() -> dict[Path, str]:
     made = {DOCS / "states.md": states(), page: with_commands(page.read_text(encoding="utf-8"))}
     made[DOCS / "keys.md"] = keys_page()
     made |= {DOCS / "agents" / name: page for name, page in agent_pages().items()}
-    for name, snapshot in PICTURES.items():
-        made[DOCS / "pictures" / name] = (SNAPSHOTS / snapshot).read_text(encoding="utf-8")
+    for name, (module, snapshot) in PICTURES.items():
+        stored = SNAPSHOTS / module / f"{snapshot}.svg"
+        made[DOCS / "pictures" / name] = stored.read_text(encoding="utf-8")
     return made
 
 
