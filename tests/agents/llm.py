@@ -223,9 +223,10 @@ def _conversation(seen: Seen) -> Conversation:
         ]
         told = [_text_of(b.get("content")) for b in blocks if b.get("type") == "tool_result"]
         return Conversation(tools=tuple(tools), results=tuple(told))
+    given = body.get("tools") or []
     tools = [
         function["name"]
-        for each in body.get("tools") or []
+        for each in ([given] if isinstance(given, dict) else given)  # Goose sends one alone
         for function in each.get("functionDeclarations", [])
     ]
     parts = [part for content in body.get("contents", []) for part in content.get("parts", [])]

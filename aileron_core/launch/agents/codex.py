@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
 from aileron_core.launch.agents.reading import (
+    counts,
     home_path,
     json_table,
     set_names,
@@ -156,7 +157,7 @@ def _named(table: Mapping[str, Any]) -> str | None:
     for name, each in (("model_provider", table), (f"profiles.{profile}.model_provider", chosen)):
         if each.get("model_provider", "openai") != "openai":
             return name
-    if table.get("openai_base_url"):
+    if counts(table.get("openai_base_url")):
         return "openai_base_url"
     if table_at(table, "model_providers", "openai"):
         return "model_providers.openai"

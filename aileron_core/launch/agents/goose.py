@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from aileron_core.launch.agents.reading import home_path, option, set_names, yaml_value
+from aileron_core.launch.agents.reading import counts, home_path, option, set_names, yaml_value
 from aileron_core.launch.plan import AgentFolder, Context, ModelTraffic, Plan, Provider
 
 __all__ = ["GOOSE"]
@@ -119,7 +119,7 @@ def _place(context: Context, name: str) -> str | None:
     if set_names(context.env, (name,)):
         return f"{name} is set"
     for path, text in context.settings.items():
-        if yaml_value(text, name):
+        if counts(yaml_value(text, name)):
             return f"{path} sets {name}"
     return None
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.reading import (
+    counts,
     home_path,
     json_table,
     option,
@@ -168,9 +169,9 @@ def _elsewhere(name: str, tables: _Tables) -> str | None:
         if _is_logins(path):
             if table_at(table, name).get("type", "api") != "api":
                 return f"its {name} is signed in with an account"
-        elif table_at(table, "provider", name, "options").get("baseURL"):
+        elif counts(table_at(table, "provider", name, "options").get("baseURL")):
             return f"{path} sets provider.{name}.options.baseURL"
-        elif table_at(table, "provider", name).get("api"):
+        elif counts(table_at(table, "provider", name).get("api")):
             return f"{path} sets provider.{name}.api"
     return None
 

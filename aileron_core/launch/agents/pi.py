@@ -93,6 +93,7 @@ class _Pi:
             if table is None:
                 return ModelTraffic(through=frozenset(), past=(f"{path} cannot be parsed",))
             for name, provider in _NAMES.items():
+                # Whatever it is: this file counts over what an extension registers.
                 if table_at(table, "providers", name).get("baseUrl"):
                     past.append(f"{path} sets providers.{name}.baseUrl")
                     through.discard(provider)

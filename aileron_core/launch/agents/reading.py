@@ -12,6 +12,7 @@ from typing import Any, cast
 
 __all__ = [
     "assigned",
+    "counts",
     "home_path",
     "json_table",
     "option",
@@ -26,6 +27,16 @@ _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])")
 _ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$", re.MULTILINE)
 _OFF = frozenset(("", "0", "false", "no", "off"))
+_PROVIDERS_OWN = frozenset(
+    f"https://{host}{path}"
+    for host in (
+        "api.anthropic.com",
+        "api.openai.com",
+        "generativelanguage.googleapis.com",
+    )
+    for path in ("", "/v1", "/v1beta")
+)
+"""Where the gateway leads by itself: who writes that down goes nowhere else."""
 
 
 def home_path(env: Mapping[str, str], variable: str, default: str) -> PurePosixPath:
@@ -61,8 +72,17 @@ def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def set_names(values: Mapping[str, Any], names: Collection[str]) -> list[str]:
-    """Return which of *names* are set in *values* to something that is not off, in their order."""
-    return [name for name in names if str(values.get(name) or "").strip().lower() not in _OFF]
+    """Return which of *names* are set in *values*, in their order.
+
+    One that is off, or names a provider's own address, is as good as not set.
+    """
+    return [name for name in names if counts(values.get(name))]
+
+
+def counts(value: object) -> bool:
+    """Tell whether a setting is on, or names another place than a provider's own."""
+    text = str(value or "").strip().lower().rstrip("/")
+    return text not in _OFF and text not in _PROVIDERS_OWN
 
 
 def assigned(text: str) -> dict[str, str]:

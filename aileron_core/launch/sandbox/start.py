@@ -42,18 +42,25 @@ def forward(listener: socket.socket, path: str) -> None:
 
 
 def _connection(client: socket.socket, path: str, room: threading.BoundedSemaphore) -> None:
-    with client, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as console:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            console.connect(path)
-        except OSError:  # the console is away; it may come back, and the agent tries again
-            _break(client)
-        else:
-            upwards = threading.Thread(target=_carry, args=(client, console), daemon=True)
-            upwards.start()
-            _carry(console, client)
-            upwards.join()
-    room.release()
+    try:
+        with client, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as console:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _both_ways(client, console, path)
+    finally:
+        room.release()
+
+
+def _both_ways(client: socket.socket, console: socket.socket, path: str) -> None:
+    """Carry until both directions have ended."""
+    try:
+        console.connect(path)
+    except OSError:  # the console is away; it may come back, and the agent tries again
+        _break(client)
+        return
+    upwards = threading.Thread(target=_carry, args=(client, console), daemon=True)
+    upwards.start()
+    _carry(console, client)
+    upwards.join()
 
 
 def _carry(source: socket.socket, target: socket.socket) -> None:
@@ -62,24 +69,17 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
         while data := source.recv(_CHUNK):
             try:
                 target.sendall(data)
-            except (
-                OSError
-            ):  # nobody reads it any more; what still comes from there is read to its end
-                _stop_reading(source)
-                return
+            except OSError:
+                return  # nobody reads it any more; what comes from there is still carried to its end
         target.shutdown(socket.SHUT_WR)
     except OSError:
         _break(target)
 
 
 def _break(end: socket.socket) -> None:
+    """Have *end* closed as broken, and wake the thread that reads there."""
     with contextlib.suppress(OSError):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-    _stop_reading(end)
-
-
-def _stop_reading(end: socket.socket) -> None:
-    """Wake the thread that reads there: it finds the end."""
     with contextlib.suppress(OSError):
         end.shutdown(socket.SHUT_RD)
 

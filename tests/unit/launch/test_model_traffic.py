@@ -177,6 +177,9 @@ def test_settings_of_yours_that_send_it_elsewhere_are_left_alone(
         ("claude", "~/.claude/settings.json", '{"env": {"DISABLE_TELEMETRY": "1"}}'),
         ("opencode", "~/.config/opencode/opencode.jsonc", '{"theme": "x", // mine\n}'),
         ("goose", "~/.config/goose/config.yaml", "GOOSE_PROVIDER: openai # mine\n"),
+        ("goose", "~/.config/goose/config.yaml", "OPENAI_HOST: https://api.openai.com\n"),
+        ("claude", "~/.claude/settings.json", '{"env": {"ANTHROPIC_BASE_URL": ""}}'),
+        ("codex", "~/.codex/config.toml", 'openai_base_url = "https://api.openai.com/v1/"'),
         ("pi", "~/.pi/agent/models.json", '{"providers": {"ollama": {"baseUrl": "http://x"}}}'),
     ],
 )
@@ -184,6 +187,20 @@ def test_settings_that_name_no_other_place_change_nothing(agent: str, path: str,
     """What is not about the model's address is none of ours."""
     found = traffic(agent, {path: text})
     assert found == traffic(agent)
+
+
+@pytest.mark.parametrize(
+    ("agent", "variable", "value"),
+    [
+        ("claude", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+        ("goose", "OPENAI_HOST", "https://api.openai.com/"),
+        ("codex", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    ],
+)
+def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, value: str) -> None:
+    """`goose configure` writes it down; the gateway leads there too, and takes its place."""
+    assert traffic(agent, env={variable: value}) == traffic(agent)
+    assert f'"{value}"' not in everything(plan(agent, env={variable: value}))
 
 
 @pytest.mark.parametrize("args", [("--oss",), ("exec", "-p", "w"), ("-c", "model_provider='x'")])
