@@ -218,7 +218,8 @@ class ConsoleDriver(LinuxDriver):
         self._tag = self._tag % _TAGS + 1
         self._asked.append((self._tag, at, then if self._answers else None))
         self._note_open()
-        x, y = cursor
+        # A field that has scrolled may have its cursor to the left of the pane.
+        x, y = max(cursor[0], 0), max(cursor[1], 0)
         self.write(f"\x1b[1;{self._tag}H\x1b[6n\x1b[{y + 1};{x + 1}H")
 
     def answered(self, x: int, y: int) -> None:

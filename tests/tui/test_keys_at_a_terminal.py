@@ -165,21 +165,6 @@ def test_a_key_that_came_with_anything_else_decides_nothing(
     person.pty.shows(NOTHING)
 
 
-def test_the_cursor_of_a_long_answer_never_leaves_the_screen(person: Person) -> None:
-    """A field that has scrolled has its first letter to the left of the pane: no place of a terminal."""
-    person.rest()
-    person.type(b"d")
-    person.wait(0.5)
-    for _ in range(8):
-        person.type(b"many words of why not, and ")
-        person.wait(0.1)
-    person.type(b"\r")
-    person.rest()
-    person.make("arrive")
-    person.rest()
-    assert person.pty.cells.strangers == []
-
-
 def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None:
     """Nor does a paste that carries the end of a paste in it."""
     for paste in (
