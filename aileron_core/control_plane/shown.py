@@ -180,6 +180,8 @@ class ApprovalView:
     claims: tuple[FieldView, ...] = ()
     """What the agent's client says of this call (its own call, thread and session ids): claims."""
     stopped_waiting_at: float | None = None
+    can_look_again: bool = False
+    """Nobody knows how it ended, and its preview op can be asked how it is now."""
     """Since when no call of the agent waits for the answer; None while one does, or none ever held."""
 
     decided_at: float | None = None

@@ -76,6 +76,7 @@ def approval_view(
         process=_process(session.process),
         claims=_claims(held.claims),
         stopped_waiting_at=waiters.stopped_at(row.approval_id),
+        can_look_again=held.can_look_again,
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",

@@ -160,7 +160,7 @@ class Desk:
         held = self._held(approval_id)
         if held.row.state is not State.UNKNOWN:
             raise Conflict("Its outcome is no open question. Nothing was asked.")
-        if held.loaded is None or not held.has_preview or held.row.args is None:
+        if not held.can_look_again:
             raise Conflict("There is no preview op to look through. Look at the service itself.")
         await self.carrier.look_again(held)
 

@@ -97,6 +97,11 @@ class Held:
         return self.row.progress is None or self.row.progress.asked is None
 
     @property
+    def can_look_again(self) -> bool:
+        """Whether nobody knows how it ended, and its preview op can be asked how it is now."""
+        return self.row.state is State.UNKNOWN and self.has_preview and self.row.args is not None
+
+    @property
     def nothing_ran(self) -> str:
         """How a sentence begins that says of a yes that it had no effect."""
         return "Nothing more ran" if self.row.progress else "Nothing ran"

@@ -100,9 +100,7 @@ class Situation:
     def unknown(self) -> str:
         """Id of the call whose outcome nobody knows, where one can look again; else empty."""
         view = self.approval if self.view == "waiting" else self.ended
-        if view is None or view.state != "unknown" or view.preview.status == "none":
-            return ""
-        return view.approval_id
+        return view.approval_id if view is not None and view.can_look_again else ""
 
     @property
     def takes_in(self) -> tuple[str, str] | None:

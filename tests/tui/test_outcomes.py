@@ -103,7 +103,8 @@ def test_a_call_that_is_over_does_not_say_that_something_will_happen(state: str)
 
 
 def lost_call(**changes: object) -> ApprovalView:
-    return mail(1, state="unknown", outcome="No answer came.", ended_at=NOW, **changes)
+    known = {"state": "unknown", "outcome": "No answer came.", "ended_at": NOW}
+    return mail(1, **{**known, "can_look_again": True, **changes})
 
 
 def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
@@ -159,8 +160,7 @@ def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> None:
 
     async def scenario(shown: Console) -> None:
         await shown.rest()
-        none = PreviewView(status="none", reason="", host="", since=0)
-        shown.port.tell(ApprovalUpdated(view=lost_call(preview=none)))
+        shown.port.tell(ApprovalUpdated(view=lost_call(can_look_again=False)))
         await shown.shows("OUTCOME  unknown")
         shown.clock.advance(5)
         await shown.shows("Look at the service itself; it is not repeated.")

@@ -62,6 +62,30 @@ def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
         assert writes(mailbox) == [GET, GET, "POST send", GET]
 
 
+def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
+    """The console that asked is gone: what it had shown is lost, and how it is now can be read."""
+    short_of_time(home)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            end = await lost(core, mailbox)
+            assert end.can_look_again
+        async with Core.open(home, mailbox) as core:
+            recovered = (await core.plane.snapshot()).approvals
+            (view,) = [each for each in recovered if each.approval_id == end.approval_id]
+            assert (view.state, view.preview.status, view.can_look_again) == (
+                "unknown",
+                "none",
+                True,
+            )
+            await core.plane.desk.look_again(view.approval_id)
+            seen = core.views(view.approval_id)[-1]
+            assert (seen.state, seen.preview.status) == ("unknown", "ready")
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+
+
 def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
     """The reason stands where the reading would."""
     short_of_time(home)
