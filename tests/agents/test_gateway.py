@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from agents_bench import CLI, Bench, Say, ScriptedLlm, processes, workbench
 
+from aileron_core.text import escape
+
 SAYS = """\
 #!/usr/bin/env python3
 import os, sys
@@ -110,14 +112,14 @@ def test_a_provider_of_ones_own_stays_and_a_sentence_says_so(bench: Bench) -> No
 
 
 def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
-    """THREATS T3: the path of a hostile project may hold anything; so may its keys."""
+    """DESIGN 3, hostile text: a project's keys may hold anything."""
     (bench.project / ".codex").mkdir()
     (bench.project / ".codex" / "config.toml").write_text(
         'profile = "a\\u001b[31m"\n[profiles."a\\u001b[31m"]\nmodel_provider = "x"\n'
     )
     output = launched(bench, "--accept-project")
     assert "does not pass Aileron" in output
-    assert "\x1b" not in output
+    assert escape("profiles.a\x1b[31m.model_provider") in output
 
 
 def test_dry_run_shows_the_address_and_no_token(bench: Bench) -> None:
