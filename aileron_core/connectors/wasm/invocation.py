@@ -122,6 +122,8 @@ class Invocation:
         """Wait on behalf of the guest, no longer than it may live."""
         left = self.deadline - self.clock.monotonic()
         self._stop.wait(max(0.0, min(seconds, left)))
+        if seconds >= left:
+            self.stop("wall")  # also where the wait ended a moment early: it is not to go on
         self.must_stop()
 
     def enter_guest(self) -> None:
