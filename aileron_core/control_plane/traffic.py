@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
@@ -21,22 +22,6 @@ _BATCH = 256
 _MOST_UNRECORDED = 16_384
 """Of one session. After that nothing of it passes until they are on record."""
 _MAX_PATH = 200
-
-
-@dataclass(slots=True, kw_only=True)
-class _Totals:
-    """What passed for one session so far."""
-
-    requests: int = 0
-    in_flight: int = 0
-    up: int = 0
-    down: int = 0
-    faults: int = 0
-    status: int | None = None
-    route: str = ""
-    unrecorded: deque[list[Json]] = field(default_factory=deque[list[Json]])
-    since: float = 0.0
-    """Monotonic time of the oldest one that is not on record."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -57,7 +42,23 @@ class Passing:
     """Bytes of the answer's body."""
     ours: bool = False
     """The answer was an error of our own."""
-    totals: _Totals
+    totals: "_Totals"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Totals:
+    """What passed for one session so far."""
+
+    requests: int = 0
+    in_flight: int = 0
+    up: int = 0
+    down: int = 0
+    faults: int = 0
+    status: int | None = None
+    route: str = ""
+    unrecorded: deque[Passing] = field(default_factory=deque[Passing])
+    since: float = 0.0
+    """Monotonic time of the oldest one that is not on record."""
 
 
 class Traffic:
@@ -127,17 +128,7 @@ class Traffic:
         totals.faults += passing.ours
         if not totals.unrecorded:
             totals.since = self._clock.monotonic()
-        totals.unrecorded.append(
-            [
-                rfc3339(passing.at),
-                passing.provider,
-                passing.method,
-                passing.path,
-                passing.status,
-                passing.up,
-                passing.down,
-            ]
-        )
+        totals.unrecorded.append(passing)
         self._tell_soon()
 
     def view(self, session_id: str) -> TrafficView | None:
@@ -185,9 +176,7 @@ class Traffic:
         return len(totals.unrecorded) >= _BATCH or waited >= _RECORD_SECONDS
 
     async def _record(self, session_id: str, totals: _Totals) -> None:
-        batch: list[Json] = [
-            totals.unrecorded[i] for i in range(min(_BATCH, len(totals.unrecorded)))
-        ]
+        batch = list(islice(totals.unrecorded, _BATCH))
         count = len(batch)
         record = AuditRecord(
             at=rfc3339(self._clock.now()),
@@ -195,7 +184,7 @@ class Traffic:
             actor="agent",
             summary=f"{count} model request{'' if count == 1 else 's'} passed the gateway",
             session=session_id,
-            extra={"requests": batch},
+            extra={"requests": [_entry(each) for each in batch]},
         )
 
         def unit(tx: Tx) -> None:
@@ -205,3 +194,15 @@ class Traffic:
         for _ in range(count):
             totals.unrecorded.popleft()
         totals.since = self._clock.monotonic()
+
+
+def _entry(passed: Passing) -> Json:
+    return [
+        rfc3339(passed.at),
+        passed.provider,
+        passed.method,
+        passed.path,
+        passed.status,
+        passed.up,
+        passed.down,
+    ]

@@ -32,8 +32,19 @@ _HEAD_SECONDS = 10.0
 """From the first byte that may begin a head (or the connection itself) to the head's end."""
 _MOST_CONNECTIONS = 1024
 """Over TCP. Where the process may open fewer than twice as many files, half of those."""
-_MOST_OWN = 160
-"""Over a contained session's own socket: what it may ask at once, and some to spare."""
+_MOST_OWN = 416
+"""Over a contained session's own socket: what it may ask and pass at once, and some to spare."""
+_FILES = 10_240
+"""Files that the process would like to be able to open; macOS allows no more."""
+
+
+def _raise_file_limit() -> None:
+    """Ask for room for connections, where the system starts programs with little of it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard < 0 else min(_FILES, hard)
+    if 0 <= soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _most_connections() -> int:
@@ -298,6 +309,7 @@ class EmbeddedServer:
         Raises:
             ServerStartError: it did not start.
         """
+        _raise_file_limit()
         self._task = tasks.spawn(self._server.serve(sockets=self._listeners), name="http")
         while not self._server.started:
             if self._task.done():

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import resource
+import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol, TypeAlias
 
@@ -25,7 +27,8 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 _MOST_OPEN = 256
-"""Requests of one session at once."""
+"""Requests of one session at once. All sessions together: a quarter of the files that may be open,
+for each takes two and others need some."""
 _log = logging.getLogger(__name__)
 
 
@@ -50,6 +53,9 @@ class Gateway:
         )
         self._pool = Pool(self._dialer)
         self._open: dict[str, set[_Open]] = {}
+        self._count = 0
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = soft // 4 if soft > 0 else sys.maxsize
         self._forget = plane.facts.subscribe(self._told)
 
     def close(self) -> None:
@@ -112,6 +118,8 @@ class Gateway:
         if len(self._open.get(session.session_id, ())) >= _MOST_OPEN:
             message = f"{_MOST_OPEN} requests of this session are open already. Let some end first."
             raise Fault("too_many", message)
+        if self._count >= self._most:
+            raise Fault("too_many", "The console has no room for more requests now.")
         if self._plane.traffic.is_full(session.session_id):
             raise Fault("unavailable", "Aileron cannot write its record, so nothing passes now.")
         return session
@@ -122,6 +130,7 @@ class Gateway:
         exchange = Exchange(wire, passing, self._plane.traffic)
         opened = self._open.setdefault(passing.session_id, set())
         opened.add(exchange)
+        self._count += 1
         try:
             await self._passed(wire, receive, target, upstream, exchange)
         except Fault:
@@ -135,6 +144,7 @@ class Gateway:
             _log.error("a model request ended with %s", type(error).__name__)
             exchange.cut()
         finally:
+            self._count -= 1
             opened.discard(exchange)
             if not opened:
                 self._open.pop(passing.session_id, None)

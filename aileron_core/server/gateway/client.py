@@ -24,7 +24,7 @@ Framing: TypeAlias = Literal["none", "length", "chunked", "close"]
 """How an answer's end is told: there is no body, by Content-Length, by chunks, by hanging up."""
 
 _IDLE_SECONDS = 30.0
-_MOST_IDLE = 64
+_MOST_IDLE = 32
 """Kept for one upstream."""
 _MAX_HEAD = 256 * 1024
 _log = logging.getLogger(__name__)

@@ -22,6 +22,7 @@ from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.shown import TrafficView
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.gateway.app import Gateway as GatewayApp
 from aileron_core.server.gateway.dial import Dialer
 from aileron_core.server.listen import bind_tcp
 from aileron_core.sessions.model import OpenedSession
@@ -230,6 +231,11 @@ class Gateway:
     async def another_session(self) -> OpenedSession:
         """Open one more."""
         return await open_session(self.plane)
+
+    @property
+    def app(self) -> GatewayApp:
+        """The application itself."""
+        return self.server._server.config.loaded_app._app.state.gateway
 
     @property
     def traffic(self) -> TrafficView:

@@ -128,8 +128,7 @@ def test_the_console_is_nobodys_upstream() -> None:
             names = Names("127.0.0.1")
             async with passing(settings=settings, dialer=dialling(names)) as gateway:
                 url = f"http://{host}:{gateway.port}"
-                inner = gateway.server._server.config.loaded_app._app.state.gateway
-                inner._upstreams = upstreams(GatewaySettings(openai=url))
+                gateway.app._upstreams = upstreams(GatewaySettings(openai=url))
                 status, message = await refused(gateway)
                 assert status == b"HTTP/1.1 403 Forbidden"
                 assert "is this console itself" in message

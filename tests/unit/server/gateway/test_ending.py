@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+import os
+import resource
 import socket
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -322,7 +326,6 @@ def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
             left = total
             while left:
                 left -= len(await client.reader.read(min(left, MB)))
-            # The same connections, at full speed, for the next one.
             assert (await gateway.until(lambda view: not view.in_flight)).bytes_down == total
 
     run(test(), loop)
@@ -338,6 +341,45 @@ async def slow_client(gateway: Gateway) -> Client:
     gateway._writers.append(writer)
     host = b"127.0.0.1:%d" % gateway.port
     return Client(reader, writer, host, gateway.session.gateway_token.encode())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """The answer was whole while its client still took none of it: the upstream is read again."""
+    size = 200_000  # over what is buffered before the upstream waits, and one read
+
+    async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            slow = await slow_client(gateway)
+            await slow.ask(b"GET", b"/gone")
+            _narrow(gateway)
+            await slow.send(b"GET", b"/v1/responses/x")
+            view = await gateway.until(lambda view: view.requests == 2 and not view.in_flight)
+            assert view.bytes_down == 2 * size
+            assert _is_full(gateway)
+            next_one = await gateway.client()
+            assert len((await next_one.ask(b"GET", b"/v1/responses/x"))[1]) == size
+            assert gateway.upstream.connections == 1
+            assert len((await slow.answer())[1]) == size
+
+    run(test(), loop)
+
+
+def _narrow(gateway: Gateway) -> None:
+    """Have the kernel take little of what the gateway writes to its clients."""
+    for side in gateway.server._server.server_state.connections:
+        raw = side.transport.get_extra_info("socket")
+        with socket.socket(fileno=os.dup(raw.fileno())) as own:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+
+def _is_full(gateway: Gateway) -> bool:
+    return any(side.client_is_full for side in gateway.server._server.server_state.connections)
 
 
 def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
@@ -433,3 +475,49 @@ def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> N
             assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
 
     run(test())
+
+
+def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> None:
+    """A quarter of them: the next request is refused, and passes once one has ended."""
+
+    async def answering(
+        _seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(STREAM)
+        await writer.drain()
+        await reader.read()
+
+    async def test() -> None:
+        async with passing(answering) as gateway:
+            assert 0 < gateway.app._most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+            gateway.app._most = 2
+            tokens = [
+                gateway.session.gateway_token,
+                (await gateway.another_session()).gateway_token,
+            ]
+            clients = [await gateway.client(token) for token in tokens]
+            for client in clients:
+                await client.send(b"GET", b"/v1/responses/x")
+                await read_head(client.reader)
+            late = await gateway.client()
+            head, body = await late.ask(b"GET", b"/v1/responses/x")
+            assert head.startswith(b"HTTP/1.1 429 ")
+            assert b"no room for more requests" in body
+            clients[0].hang_up()
+            await gateway.until(lambda view: view.in_flight == 0)
+            await late.send(b"GET", b"/v1/responses/x")
+            assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
+
+    run(test())
+
+
+def test_a_console_asks_for_more_files_where_it_was_started_with_few() -> None:
+    """macOS begins with 256: each request takes two."""
+    script = (
+        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (128, r.getrlimit(r.RLIMIT_NOFILE)[1]))\n"
+        "from aileron_core.server.embedded import _raise_file_limit\n"
+        "_raise_file_limit(); print(*r.getrlimit(r.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    soft, hard = map(int, done.stdout.split())
+    assert soft == (10_240 if hard < 0 else min(hard, 10_240))
