@@ -70,7 +70,7 @@ class Context:
     """The agent's own arguments, from behind `--`."""
     standing: tuple[str, ...] = ()
     """Options that settings add to every launch."""
-    gateway: str | None = None
+    gateway: str | None = field(default=None, repr=False)
     """`<url>/gw/<gateway token>`, no trailing slash; None leaves the agent its own way."""
     settings: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Texts of what `Agent.settings_paths` names and of the project's own settings, where they are there.

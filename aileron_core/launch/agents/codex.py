@@ -172,7 +172,7 @@ def _typed(words: Iterable[str]) -> str | None:
         if word.startswith(("--oss", "--local-provider", "--profile")) or word[:2] == "-p":
             return word.partition("=")[0]
         setting = word.removeprefix("--config=").removeprefix("-c").strip()
-        for key in ("model_provider", "openai_base_url"):
+        for key in ("model_provider", "openai_base_url", "profile"):
             if setting.startswith((f"{key}=", f"{key}s.", f"{key} ")):
                 return key
     return None

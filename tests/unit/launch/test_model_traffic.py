@@ -203,7 +203,9 @@ def test_a_providers_own_address_is_no_other_place(agent: str, variable: str, va
     assert f'"{value}"' not in everything(plan(agent, env={variable: value}))
 
 
-@pytest.mark.parametrize("args", [("--oss",), ("exec", "-p", "w"), ("-c", "model_provider='x'")])
+@pytest.mark.parametrize(
+    "args", [("--oss",), ("exec", "-p", "w"), ("-c", "model_provider='x'"), ("--config=profile=w",)]
+)
 def test_a_provider_chosen_on_codexs_command_line_is_left_alone(args: tuple[str, ...]) -> None:
     """What is typed says where this run goes."""
     assert traffic("codex", args=args).through == frozenset()
