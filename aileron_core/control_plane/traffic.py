@@ -3,12 +3,15 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
+from aileron_core import tasks
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.control_plane.shown import TrafficView
+from aileron_core.errors import AileronError
 from aileron_core.sessions.book import SessionBook
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.record import AuditRecord
@@ -129,6 +132,8 @@ class Traffic:
         if not totals.unrecorded:
             totals.since = self._clock.monotonic()
         totals.unrecorded.append(passing)
+        if len(totals.unrecorded) % _BATCH == 0:
+            tasks.spawn(self._record_batch(), name="gateway record")
         self._tell_soon()
 
     def view(self, session_id: str) -> TrafficView | None:
@@ -156,6 +161,10 @@ class Traffic:
         self._changed()
 
     # The record
+
+    async def _record_batch(self) -> None:
+        with suppress(AileronError):  # the next tick meets it too, and says so
+            await self.sweep()
 
     async def sweep(self, *, all_of_it: bool = False) -> None:
         """Put on record what is due; every half second, and with *all_of_it* at the end.

@@ -70,6 +70,8 @@ class Tunnel:
     ) -> None:
         self._side = side
         self.ended = asyncio.Event()
+        """Set once both connections are gone, with all that was still to be written."""
+        self._left = 2
         self._client = _End(side.client_transport, sent, self._client_lost)
         self._upstream = _End(connection.hand_over(), came, self._upstream_lost)
         self._client.other, self._upstream.other = self._upstream, self._client
@@ -92,7 +94,12 @@ class Tunnel:
 
     def _client_lost(self, exc: Exception | None) -> None:
         self._side.connection_lost(exc)
-        self.ended.set()
+        self._lost()
 
     def _upstream_lost(self, _exc: Exception | None) -> None:
-        self.ended.set()
+        self._lost()
+
+    def _lost(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self.ended.set()

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import re
+import socket
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -252,6 +253,18 @@ class Gateway:
                 if found is not None and ready(found):
                     return found
                 await asyncio.sleep(0)
+
+
+async def slow_client(gateway: Gateway) -> Client:
+    """Return a client whose buffers are small, and which reads nothing by itself."""
+    raw = socket.socket()
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    raw.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", gateway.port))
+    reader, writer = await asyncio.open_connection(sock=raw, limit=64 * 1024)
+    gateway._writers.append(writer)
+    host = b"127.0.0.1:%d" % gateway.port
+    return Client(reader, writer, host, gateway.session.gateway_token.encode())
 
 
 async def open_session(plane: ControlPlane) -> OpenedSession:

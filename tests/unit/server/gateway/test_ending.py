@@ -16,13 +16,13 @@ from aileron_core.server.gateway import client as client_module
 from tests.unit.server.gateway.harness import (
     LOOPS,
     PATIENCE,
-    Client,
     Gateway,
     Seen,
     passing,
     read_chunk,
     read_head,
     run,
+    slow_client,
 )
 
 MB = 1024 * 1024
@@ -329,18 +329,6 @@ def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
             assert (await gateway.until(lambda view: not view.in_flight)).bytes_down == total
 
     run(test(), loop)
-
-
-async def slow_client(gateway: Gateway) -> Client:
-    """Return a client whose buffers are small, and which reads nothing by itself."""
-    raw = socket.socket()
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
-    raw.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", gateway.port))
-    reader, writer = await asyncio.open_connection(sock=raw, limit=64 * 1024)
-    gateway._writers.append(writer)
-    host = b"127.0.0.1:%d" % gateway.port
-    return Client(reader, writer, host, gateway.session.gateway_token.encode())
 
 
 @pytest.mark.parametrize("loop", LOOPS)

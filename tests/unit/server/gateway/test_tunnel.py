@@ -15,6 +15,7 @@ from tests.unit.server.gateway.harness import (
     passing,
     read_head,
     run,
+    slow_client,
 )
 
 UPGRADE = (
@@ -126,6 +127,32 @@ def test_an_upgrade_that_the_upstream_refuses_is_an_ordinary_answer_and_the_last
             assert gateway.session.gateway_token.encode() not in gateway.upstream.raw
 
     run(test())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """A tunnel's clean end comes behind all that was sent."""
+    said = bytes(range(256)) * (4 * MB // 256)
+
+    async def stream(
+        _seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(SWITCHED + b"\x81\x05hello" + said)
+        writer.close()
+
+    async def test() -> None:
+        async with passing(stream) as gateway:
+            client = await slow_client(gateway)
+            await client.send(b"GET", b"/v1/responses", *UPGRADE)
+            assert await read_head(client.reader) == SWITCHED
+            came = bytearray()
+            while data := await client.reader.read(10_000):
+                came += data
+            assert came == b"\x81\x05hello" + said
+
+    run(test(), loop)
 
 
 @pytest.mark.parametrize("who", ["client", "upstream", "session"])
