@@ -20,6 +20,7 @@ from aileron_core.control_plane.port import (
 )
 from aileron_tui.presenters.chrome import footer_line
 from aileron_tui.presenters.situation import Situation
+from aileron_tui.widgets.reason import Reason
 
 HELD = HeldBackView(
     kind="action",
@@ -488,3 +489,19 @@ def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
         await shown.until(lambda: len(shown.port.intents) == 2)
 
     drive(scenario, start(held=(HELD,)))
+
+
+def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field() -> None:
+    """Typed ahead or pasted: the rest of it is no reason; what is typed after a moment is."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press("d", "a", "p", "p")
+        field = shown.app.screen.query_one("#reason", Reason)
+        await shown.shows('Deny "Send a mail draft"')
+        assert field.value == ""
+        await shown.type("no")
+        assert field.value == "no"
+        assert shown.port.intents == []
+
+    drive(scenario, start(short()))
