@@ -94,6 +94,12 @@ class GatewaySettings:
     ca_file: str = ""
     """PEM file with certificates to trust besides the usual ones; an absolute path."""
 
+    def named(self) -> dict[str, str]:
+        """Return scheme, host and port of each provider that goes elsewhere than to its own."""
+        urls = {"anthropic": self.anthropic, "openai": self.openai, "gemini": self.gemini}
+        parts = {name: urlsplit(url) for name, url in urls.items() if url}
+        return {name: f"{each.scheme}://{each.netloc}" for name, each in parts.items()}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

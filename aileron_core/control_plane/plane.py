@@ -220,6 +220,7 @@ class ControlPlane:
             "version": self.version,
             "routes": list(self.routes),
             "accept_installed": self.options.accept_installed,
+            "upstreams": self.options.settings.gateway.named(),
         }
 
         def unit(tx: Tx) -> None:

@@ -267,6 +267,14 @@ async def slow_client(gateway: Gateway) -> Client:
     return Client(reader, writer, host, gateway.session.gateway_token.encode())
 
 
+def narrow(gateway: Gateway) -> None:
+    """Have the kernel take little of what the gateway writes to its clients."""
+    for side in gateway.server._server.server_state.connections:
+        raw = side.transport.get_extra_info("socket")
+        with socket.socket(fileno=os.dup(raw.fileno())) as own:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+
 async def open_session(plane: ControlPlane) -> OpenedSession:
     """Open a session as the launcher does, for this very process."""
     return await plane.session_desk.open(

@@ -17,6 +17,7 @@ from cryptography.x509.oid import NameOID
 from aileron_core.connectors.addresses import AddressGuard
 from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.server.gateway.dial import Dialer, Proxies
+from aileron_core.server.gateway.providers import Fault
 from aileron_core.server.gateway.upstreams import upstreams
 from aileron_core.settings import GatewaySettings
 from tests.unit.server.gateway.harness import Gateway, Upstream, passing, read_head, run
@@ -358,6 +359,27 @@ def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
                 assert "secret" not in message
 
     run(test())
+
+
+@pytest.mark.parametrize("names", [("HTTPS_PROXY", "NO_PROXY"), ("https_proxy", "no_proxy")])
+def test_the_proxy_is_that_of_the_consoles_own_environment(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
+) -> None:
+    """E1; and one that cannot be used is said, not passed by."""
+    for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(names[0], "http://proxy.example:8080")
+    monkeypatch.setenv(names[1], "api.openai.com")
+    found = upstreams(GatewaySettings())
+    proxies = Proxies.of_this_process()
+    assert proxies.proxy_for(found["openai"]) is None
+    proxy = proxies.proxy_for(found["anthropic"])
+    assert proxy is not None
+    assert (proxy.host, proxy.port, proxy.credentials) == ("proxy.example", 8080, None)
+    for wrong in ("socks5://proxy.example:1", "https://proxy.example", "http://", "http://[x"):
+        monkeypatch.setenv(names[0], wrong)
+        with pytest.raises(Fault, match="HTTPS_PROXY must be"):
+            Proxies.of_this_process().proxy_for(found["anthropic"])
 
 
 @pytest.mark.parametrize(

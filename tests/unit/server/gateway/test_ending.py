@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import resource
-import socket
 import statistics
 import subprocess
 import sys
@@ -18,6 +16,7 @@ from tests.unit.server.gateway.harness import (
     PATIENCE,
     Gateway,
     Seen,
+    narrow,
     passing,
     read_chunk,
     read_head,
@@ -345,7 +344,7 @@ def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one(
         async with passing(answering) as gateway:
             slow = await slow_client(gateway)
             await slow.ask(b"GET", b"/gone")
-            _narrow(gateway)
+            narrow(gateway)
             await slow.send(b"GET", b"/v1/responses/x")
             view = await gateway.until(lambda view: view.requests == 2 and not view.in_flight)
             assert view.bytes_down == 2 * size
@@ -356,14 +355,6 @@ def test_a_connection_that_waited_for_a_slow_client_serves_the_next_one(
             assert len((await slow.answer())[1]) == size
 
     run(test(), loop)
-
-
-def _narrow(gateway: Gateway) -> None:
-    """Have the kernel take little of what the gateway writes to its clients."""
-    for side in gateway.server._server.server_state.connections:
-        raw = side.transport.get_extra_info("socket")
-        with socket.socket(fileno=os.dup(raw.fileno())) as own:
-            own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
 def _is_full(gateway: Gateway) -> bool:

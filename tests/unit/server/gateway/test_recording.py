@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aileron_core.control_plane import plane as plane_module
 from aileron_core.control_plane import traffic as traffic_module
 from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.port import Fact, SessionsUpdated
@@ -129,6 +130,7 @@ async def _dies(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> N
 def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 256 requests, after a while, and for a session that has ended at once."""
     monkeypatch.setattr(traffic_module, "_BATCH", 5)
+    monkeypatch.setattr(plane_module, "_TICK", 1000.0)
 
     async def test() -> None:
         async with passing(echo) as gateway:
@@ -244,6 +246,23 @@ def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
             await client.ask(b"GET", path)
             assert gateway.upstream.seen[0].line == b"GET " + path + b" HTTP/1.1"
             assert len(gateway.traffic.last_route) == len("GET ") + 200
+
+    run(test())
+
+
+def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> None:
+    """H21: a config.toml that another program changed leaves a trace; its path may be a secret."""
+
+    async def test() -> None:
+        async with passing(echo, base="/secret") as gateway:
+            found = await gateway.plane.database.read(
+                lambda c: c.execute(
+                    "SELECT body FROM audit WHERE event = 'console.started'"
+                ).fetchone()
+            )
+            url = f"http://127.0.0.1:{gateway.upstream.port}"
+            expected = {"anthropic": url, "openai": url, "gemini": url}
+            assert json.loads(found[0])["upstreams"] == expected
 
     run(test())
 

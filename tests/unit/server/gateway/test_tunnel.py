@@ -12,6 +12,7 @@ from tests.unit.server.gateway.harness import (
     Client,
     Gateway,
     Seen,
+    narrow,
     passing,
     read_head,
     run,
@@ -145,6 +146,9 @@ def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client(
     async def test() -> None:
         async with passing(stream) as gateway:
             client = await slow_client(gateway)
+            while not gateway.server._server.server_state.connections:
+                await asyncio.sleep(0)
+            narrow(gateway)
             await client.send(b"GET", b"/v1/responses", *UPGRADE)
             assert await read_head(client.reader) == SWITCHED
             came = bytearray()
