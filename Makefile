@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 BIN    := .venv/bin
-# Two workers: the machines that run this have two cores.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# Twice as many workers as the two cores of the machines that run this: many tests wait for a terminal.
+PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
 
 .PHONY: help demo setup node test test-all fuzz check format bench pictures connector clean
 
