@@ -233,7 +233,7 @@ def test_a_head_without_an_end_is_cut_off(shared: Console) -> None:
     "path",
     ["/", "/v2", "/v1", "/v1/actions/", "/v1/health/", "/v1/audit/", "/v1/nothing", "/review/",
      "/v1/action-approvals/", "/v1/actions/a/b/run", "/v1/../v1/health", "//v1/health", "/%00",
-     "/v1/sessions/x", "/gw/token/v1/messages", "/mcp/x", "/docs"],
+     "/v1/sessions/x", "/mcp/x", "/docs"],
 )  # fmt: skip
 def test_what_is_no_route_is_404_in_the_one_error_body(
     shared: Console, token: str, path: str
