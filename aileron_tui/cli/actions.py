@@ -12,7 +12,7 @@ from aileron_core.actions.load import load_action
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.errors import FileProblems, HomeError, NotFound, Problem
+from aileron_core.errors import FileProblems, NotFound, Problem
 from aileron_core.pins import rows as pins
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
@@ -26,10 +26,9 @@ _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
 
 
 def _pinned(home: Home) -> dict[tuple[str, str], str]:
-    try:
-        connection = open_reader(home.database)
-    except HomeError:
-        return {}
+    if not home.database.exists():
+        return {}  # no console ever ran here, so nothing was taken in
+    connection = open_reader(home.database)
     try:
         return {(pin.kind, pin.name): pin.digest for pin in pins.all_pins(connection)}
     finally:

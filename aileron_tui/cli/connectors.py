@@ -13,7 +13,7 @@ from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.trial import try_op
-from aileron_core.errors import Conflict, HomeError, NotFound
+from aileron_core.errors import Conflict, NotFound
 from aileron_core.pins import rows as pins
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
@@ -25,10 +25,9 @@ __all__ = ["check", "install_connector", "list_connectors", "remove_connector", 
 
 
 def _taken_in(home: Home) -> set[str]:
-    try:
-        connection = open_reader(home.database)
-    except HomeError:
-        return set()
+    if not home.database.exists():
+        return set()  # no console ever ran here, so nothing was taken in
+    connection = open_reader(home.database)
     try:
         return {pin.digest for pin in pins.all_pins(connection) if pin.kind == "connector"}
     finally:

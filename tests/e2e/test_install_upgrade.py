@@ -60,7 +60,10 @@ def test_the_first_version_itself_can_read_the_copy(
     assert dump.splitlines() == original.splitlines()
 
 
-@pytest.mark.parametrize("command", [("serve",), ("audit", "list"), ("audit", "verify")])
+@pytest.mark.parametrize(
+    "command",
+    [("serve",), ("audit", "list"), ("audit", "verify"), ("action", "list"), ("connector", "list")],
+)
 def test_a_home_of_a_newer_version_is_refused(old: Path, command: tuple[str, ...]) -> None:
     """Exit 1, one sentence that says what to do, and not a byte is changed."""
     with closing(sqlite3.connect(old / "aileron.db")) as database:
