@@ -227,3 +227,21 @@ def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
     assert len(rows) == 3
     assert all(cells(row) < 80 for row in rows)
     assert plain(rows[-1]).endswith("…")
+
+
+def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
+    """Every line may stand elsewhere now; a hand that was on its way decides nothing."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.pilot.resize_terminal(130, 36)
+        await shown.until(lambda: shown.app._model.size == (130, 36), "the new size")
+        await shown.pilot.pause()
+        assert not shown.armed
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: bool(shown.port.intents))
+
+    drive(scenario, start(short()))
