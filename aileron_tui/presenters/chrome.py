@@ -11,7 +11,7 @@ from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, sp
 from aileron_tui.presenters.outside import brief, outside
 from aileron_tui.presenters.situation import Availability, Situation, View, availability
 from aileron_tui.presenters.times import age, clock_minutes
-from aileron_tui.presenters.wording import letters
+from aileron_tui.presenters.wording import keys, letters
 
 __all__ = [
     "banner_lines",
@@ -205,6 +205,8 @@ def _key(each: Action, state: Availability, now: Situation) -> Line:
     label, face = each.label, now.registry.faces(each)
     if each.id == now.confirmed and now.unseen:
         label = f"{label}, {wording.unread(now.unseen)}"
+    if each.id == "unfold" and now.unfolded:
+        label = keys.FOLD
     if state.filled:
         role: Role = "keydanger" if each.id in _ENDING else "key"
         return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))

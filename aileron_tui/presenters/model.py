@@ -232,6 +232,7 @@ class Model:
             filtered=self.filtered,
             following=table.following if table is not None else None,
             marked=shown and (self.marked or self.unfolded),
+            unfolded=shown and self.unfolded,
             paused_at=self.paused_at,
             verifying=self.audit.verifying,
             block=self._block(now),

@@ -62,6 +62,8 @@ class Situation:
     """The cursor stays on the newest row; None where rows do not come in at the top."""
     marked: bool = False
     """Something in the document is drawn as a mark, or it is drawn unfolded."""
+    unfolded: bool = False
+    """The document shows code points, and nothing folded."""
     paused_at: float | None = None
     verifying: bool = False
     block: Block = "empty"

@@ -121,6 +121,18 @@ def drifted(now: float) -> DriftView:
     )
 
 
+def offered() -> tuple[FieldView, ...]:
+    """Return the whole of the second reading that `drifted` tells of."""
+    after = {change.label: change.after or "" for change in drifted(0.0).changed}
+    return (
+        FieldView(label="To", value=after["To"]),
+        FieldView(label="Cc", value="sales@northwind.example"),
+        FieldView(label="Subject", value="Offer 2291"),
+        FieldView(label="Attached", value="offer-2291.pdf"),
+        FieldView(label="Body", value=after["Body"], multiline=True),
+    )
+
+
 def later_steps(status: str = "running") -> tuple[StepView, ...]:
     """Return three steps, of which the second needs what the first returns; *status* is the second's."""
     asked = status == "asked"
@@ -179,7 +191,7 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         host="gmail.googleapis.com",
         since=now - 4,
     )
-    offer = replace(mail.preview, gist="Offer 2291 → procurement@helio.example")
+    offer = replace(mail.preview, gist="Offer 2291 → procurement@helio.example", fields=offered())
     looking = PreviewView(
         status="fetching",
         fields=(FieldView(label="Title"), FieldView(label="Branch")),

@@ -231,10 +231,15 @@ def _ends(state: str, outcome: str = "") -> Scenario:
     async def scenario(shown: Console) -> None:
         await shown.rest()
         decided = NOW - 3 if state in ("failed", "unknown") else None
-        end = short(1, state=state, outcome=outcome, decided_at=decided, ended_at=NOW - 1)
+        end = short(
+            1, state=state, outcome=outcome, decided_at=decided, ended_at=NOW - 1,
+            can_look_again=state == "unknown",
+        )  # fmt: skip
         shown.port.tell(ApprovalUpdated(view=end))
         await shown.until(lambda: "approve" not in shown.keys, state)
-        shown.clock.advance(8)
+        # A report of it is spoken first, and goes by itself.
+        shown.clock.advance(20)
+        await shown.until(lambda: "without a key of yours" not in shown.voice, "the report is over")
         await shown.rest()
 
     return scenario
@@ -249,7 +254,7 @@ def test_a_call_that_failed_under_the_cursor(snap_compare: Snap, look: Look) -> 
 
 @dark_and_light
 def test_a_call_of_which_nobody_knows_whether_it_ran(snap_compare: Snap, look: Look) -> None:
-    """Said loudly, with what to do; it is never repeated."""
+    """Said loudly, with the key that looks again; it is never repeated."""
     scenario = _ends("unknown", "The connection broke after the request had gone out.")
     assert taken(snap_compare, look, scenario, start(short(1), short(2)))
 

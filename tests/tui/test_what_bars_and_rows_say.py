@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import HeldBackView
+from aileron_core.control_plane.port import FieldView, HeldBackView
 from aileron_tui.actions import DEFAULT
 from aileron_tui.presenters.activity import ActivityTable
 from aileron_tui.presenters.chrome import empty_lines, top_bar
@@ -156,6 +156,23 @@ def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> No
     assert [each.id for each in commands(DEFAULT, now, "")] == [
         each.id for each in DEFAULT.actions if each in commands(DEFAULT, now, "")
     ]
+
+
+def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
+    """Code points first, then folded again; where nothing is marked it is not there."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        assert "u code points" in shown.keys
+        await shown.go("u", "u fold again")
+        assert "code points" not in shown.keys
+        await shown.go("u", "u code points")
+        await shown.press_alone("j")
+        await shown.until(lambda: " u " not in shown.keys, "nothing marked")
+
+    field = FieldView(label="Body", value="x\u202ey", multiline=True)
+    marked = short(1, preview=replace(short().preview, fields=(field,)))
+    drive(scenario, start(marked, short(2)))
 
 
 def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:

@@ -7,6 +7,8 @@ from aileron_core.text import escape
 
 PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command of that name is possible here."
+FOLD: Final = "fold again"
+"""What the key of `unfold` does where code points stand already."""
 HELP: Final = "KEYS"
 HELP_VIEWS: Final = "waiting, activity, audit, actions, sessions"
 HELP_SIGNS: Final = "SIGNS"
