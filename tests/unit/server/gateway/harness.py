@@ -255,10 +255,10 @@ class Gateway:
                 await asyncio.sleep(0)
 
 
-async def slow_client(gateway: Gateway) -> Client:
+async def slow_client(gateway: Gateway, room: int = 64 * 1024) -> Client:
     """Return a client whose buffers are small, and which reads nothing by itself."""
     raw = socket.socket()
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
     raw.setblocking(False)
     await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", gateway.port))
     reader, writer = await asyncio.open_connection(sock=raw, limit=64 * 1024)
