@@ -21,6 +21,7 @@ from aileron_core.launch.private import (
     private_parents,
 )
 from aileron_core.launch.project import Doors, check_project
+from aileron_core.launch.proxies import past_proxies
 from aileron_core.launch.sandbox.box import (
     INSIDE_PRIVATE,
     INSIDE_SOCKET,
@@ -37,7 +38,6 @@ from aileron_core.text import escape
 
 __all__ = ["Person", "Request", "Wired", "launch", "through_gateway", "wire"]
 
-_PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -169,18 +169,7 @@ def through_gateway(wired: Wired, agent: Agent, gateway: str) -> Wired:
     given = wired.context.env
     plan = agent.plan(replace(wired.context, gateway=gateway))
     host = urlsplit(gateway).hostname or ""
-    return replace(wired, plan=plan, env={**given, **_past_proxies(given, host), **plan.env})
-
-
-def _past_proxies(env: Mapping[str, str], host: str) -> dict[str, str]:
-    """Return what keeps requests to *host* from a proxy that the agent uses for the rest."""
-    if not any(env.get(name) for name in _PROXIES):
-        return {}
-    told = env.get("no_proxy") or env.get("NO_PROXY") or ""
-    listed = [each.strip() for each in told.split(",") if each.strip()]
-    if host not in listed:
-        listed.append(host)
-    return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(listed))
+    return replace(wired, plan=plan, env={**given, **past_proxies(given, host), **plan.env})
 
 
 def _settle_wish(wish: Wish | None, console: SessionPort, person: Person) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from aileron_core.launch.agents.reading import (
     home_path,
@@ -14,6 +15,7 @@ from aileron_core.launch.agents.reading import (
     table_at,
 )
 from aileron_core.launch.plan import SERVER, AgentFolder, Context, ModelTraffic, Plan
+from aileron_core.launch.proxies import past_proxies
 
 __all__ = ["CLAUDE"]
 
@@ -90,6 +92,10 @@ class _Claude:
         }
         if context.gateway is not None and self.traffic(context).through:
             env["ANTHROPIC_BASE_URL"] = context.gateway
+            if own := _variables(context):
+                # A proxy in its settings counts over the environment, so ours must be there too.
+                host = urlsplit(context.gateway).hostname or ""
+                env |= past_proxies({**context.env, **own}, host)
         settings = {"env": env, "permissions": {"allow": [f"mcp__{SERVER}"]}}
         # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
         flags = (
@@ -134,6 +140,16 @@ class _Claude:
             if table.get("apiKeyHelper"):
                 found.append(f"{name} sets apiKeyHelper")
         return tuple(found)
+
+
+def _variables(context: Context) -> dict[str, str]:
+    """Return the variables that its own settings set, the later files over the earlier."""
+    found: dict[str, str] = {}
+    for text in context.settings.values():
+        found |= {
+            name: str(value) for name, value in table_at(json_table(text) or {}, "env").items()
+        }
+    return found
 
 
 def _elsewhere(context: Context) -> str | None:

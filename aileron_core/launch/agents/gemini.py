@@ -10,6 +10,7 @@ from aileron_core.launch.agents.reading import (
     assigned,
     home_path,
     json_table,
+    option,
     set_names,
     table_at,
 )
@@ -142,6 +143,8 @@ def _elsewhere(context: Context) -> str | None:
     if found := set_names(context.env, _PROXIES):
         # It sends even loopback through the proxy, whatever NO_PROXY says (read in 0.61.0).
         return f"{found[0]} is set, and Gemini CLI sends all it has to that proxy"
+    if option(context.words, "--proxy") is not None:
+        return "its arguments hold --proxy, and Gemini CLI sends all it has there"
     chosen = ""
     for path, text in context.settings.items():
         if path.endswith(".env"):

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import PurePosixPath
+from urllib.parse import urlsplit
 
 from aileron_core.launch.agents.reading import home_path, json_table, option, table_at
 from aileron_core.launch.plan import AgentFolder, Context, ModelTraffic, Plan, Provider
+from aileron_core.launch.proxies import past_proxies
 
 __all__ = ["PI"]
 
@@ -71,9 +73,13 @@ class _Pi:
             if provider in through
         }
         text = text.replace("__BASES__", json.dumps(bases), 1)
+        env = {"PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}
+        if bases:
+            host = urlsplit(context.gateway or "").hostname or ""
+            env |= past_proxies({**context.env, "HTTP_PROXY": _proxy(context)}, host)
         return Plan(
             argv=(self.program, "-e", f"{context.private}/{_FILE}", *context.words),
-            env={"PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"},
+            env=env,
             files={_FILE: text},
             call_seconds=float(context.call_seconds),
         )
@@ -109,6 +115,13 @@ class _Pi:
         return tuple(
             f"{name} names extensions" for name, text in files.items() if '"extensions"' in text
         )
+
+
+def _proxy(context: Context) -> str:
+    """Return the proxy that it uses, by its own settings or the environment; empty where there is none."""
+    tables = [json_table(text) or {} for text in context.settings.values()]
+    own = [str(table["httpProxy"]) for table in tables if table.get("httpProxy")]
+    return own[-1] if own else context.env.get("HTTP_PROXY", "")
 
 
 PI = _Pi()

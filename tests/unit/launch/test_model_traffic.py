@@ -114,6 +114,28 @@ def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
     assert GATEWAY not in everything(plan(agent, ready(agent), {variable: value}))
 
 
+def test_a_proxy_in_claudes_own_settings_is_not_asked_for_the_gateway() -> None:
+    """Its settings count over the environment, and what they keep from the proxy stays so."""
+    own = {"env": {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "mine.example"}}
+    made = plan("claude", {"~/.claude/settings.json": json.dumps(own)})
+    env = json.loads(made.files["claude-settings.json"])["env"]
+    assert env["NO_PROXY"] == env["no_proxy"] == "mine.example,127.0.0.1"
+    assert "NO_PROXY" not in json.loads(plan("claude").files["claude-settings.json"])["env"]
+
+
+def test_a_proxy_in_pis_own_settings_is_not_asked_for_the_gateway() -> None:
+    """It applies that as if the environment named it."""
+    own = {"~/.pi/agent/settings.json": '{"httpProxy": "http://p:3128"}'}
+    assert plan("pi", own, {"NO_PROXY": "mine"}).env["NO_PROXY"] == "mine,127.0.0.1"
+    assert "NO_PROXY" not in plan("pi").env
+
+
+def test_a_proxy_on_geminis_command_line_leaves_it_alone() -> None:
+    """It has no list of hosts that go past a proxy."""
+    found = traffic("gemini", ready("gemini"), args=("--proxy", "http://p:3128", "-p", "x"))
+    assert found.through == frozenset()
+
+
 @pytest.mark.parametrize("value", ["0", "false", ""])
 def test_a_switch_that_is_off_counts_for_nothing(value: str) -> None:
     """As Claude Code reads its own switches."""
