@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.control_plane.port import ProcessView, SessionView
+from aileron_core.control_plane.port import ProcessView, SessionView, TrafficView
 from aileron_tui.actions import Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.around import process_chain
@@ -30,6 +30,7 @@ _COLUMNS = (
     Column(name="contained", size=11),
     Column(name="waiting", size=9),
     Column(name="running", size=9, wide_from=100),
+    Column(name="model", size=14, wide_from=120),
     Column(name="since", size=9),
     Column(name="session", size=18, wide_from=100),
 )
@@ -89,6 +90,7 @@ class SessionsTable(KeyedTable[SessionView]):
             "contained": _contained(item, short=True),
             "waiting": _count(item.waiting),
             "running": _count(item.running),
+            "model": _requests(item.traffic),
             "since": (Piece(age(now - item.opened_at), "muted"),),
             "session": outside(item.label, "muted"),
         }
@@ -127,11 +129,12 @@ class SessionsTable(KeyedTable[SessionView]):
         return tuple(rows)
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
-        """Return what the kernel saw, then what the agent says of itself, then our record."""
+        """Return what the kernel saw, what the agent says of itself, what passed, and our record."""
         item = self.current
         if item is None:
             return ()
-        return (*_seen(item), blank(), *_said(item), blank(), *_record(item))
+        passed = _model(item.traffic)
+        return (*_seen(item), blank(), *_said(item), blank(), *passed, blank(), *_record(item))
 
     def voice(self, registry: Registry) -> Line:
         """Return what the list is about."""
@@ -210,6 +213,39 @@ def _said(item: SessionView) -> list[Block]:
     for field in item.claims:
         label = outside(field.label, "muted")
         made.append(value(label, outside(field.value, "claim"), "claim", label_outside=True))
+    return made
+
+
+def _status(status: int | None) -> Piece:
+    if status is None:
+        return Piece(views.NO_ANSWER, "muted")
+    return Piece(str(status), "attn" if status >= 400 else "text")
+
+
+def _requests(traffic: TrafficView | None) -> Line:
+    """Return how many requests passed, and how the last one ended or that one is under way."""
+    if traffic is None:
+        return (Piece("0", "muted"),)
+    count = Piece(f"{traffic.requests:,}", "strong")
+    if traffic.in_flight:
+        return (Piece("● ", "ok"), count)
+    if traffic.last_status is None:
+        return (count,)
+    return (count, Piece(" · ", "muted"), _status(traffic.last_status))
+
+
+def _model(traffic: TrafficView | None) -> list[Block]:
+    if traffic is None:
+        return [heading(views.MODEL, (Piece(views.NO_MODEL, "muted"),))]
+    made = [heading(views.MODEL, (Piece(views.MODEL_REMARK, "muted"),))]
+    made.append(value("Requests", line(views.passed(traffic.requests, traffic.in_flight))))
+    made.append(value("Sent", line(views.size(traffic.bytes_up))))
+    made.append(value("Received", line(views.size(traffic.bytes_down))))
+    if traffic.last_route:
+        route = outside(traffic.last_route, "text")
+        made.append(value("Last", line(_status(traffic.last_status), Piece(" ", "muted"), *route)))
+    if traffic.faults:
+        made.append(value("Refused", (Piece(views.faults(traffic.faults), "attn"),)))
     return made
 
 

@@ -9,6 +9,7 @@ from aileron_core.control_plane.port import (
     ProcessView,
     RecordView,
     SessionView,
+    TrafficView,
 )
 from aileron_core.errors import Problem
 
@@ -45,7 +46,11 @@ def sessions(now: float) -> tuple[SessionView, ...]:
             FieldView(label="version", value="0.61.0"),
         ),
         waiting=2,
-    )
+        traffic=TrafficView(
+            requests=41, in_flight=1, bytes_up=3_812_440, bytes_down=268_102, last_status=200,
+            last_route="POST /v1/responses", faults=0,
+        ),
+    )  # fmt: skip
     claude = replace(
         codex, session_id="ses-00000000000000000000000002", agent="claude", label="",
         cwd="/home/ana/work/aileron", contained=False, opened_at=now - 900, waiting=2, running=1,
@@ -54,12 +59,16 @@ def sessions(now: float) -> tuple[SessionView, ...]:
             parents=((51190, "fish"), (2201, "tmux: server")), started_at=now - 905,
         ),
         claims=(FieldView(label="client", value="claude-code"),),
+        traffic=TrafficView(
+            requests=1_204, in_flight=0, bytes_up=91_400_210, bytes_down=4_410_733, last_status=429,
+            last_route="POST /v1/messages", faults=2,
+        ),
     )  # fmt: skip
     relay = replace(
         codex, session_id="ses-00000000000000000000000003", agent="WILL HAPPEN\u200b",
         label="opened by a relay", cwd="/tmp", self_opened=True, contained=False,  # noqa: S108
         opened_at=now - 120, connected=False, waiting=0, process=None, pid=None, executable="",
-        claims=(),
+        claims=(), traffic=None,
     )  # fmt: skip
     return codex, claude, relay
 

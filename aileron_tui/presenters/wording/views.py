@@ -54,6 +54,10 @@ SEEN_NOTHING: Final = "nothing: no kernel told who opened it"
 CLAIMS: Final = "CLAIMED"
 CLAIMS_REMARK: Final = "what the agent says of itself; not checked"
 NO_CLAIMS: Final = "its client said nothing of itself"
+MODEL: Final = "MODEL"
+MODEL_REMARK: Final = "what passed the gateway, in numbers; contents are not looked at"
+NO_MODEL: Final = "nothing passed the gateway yet"
+NO_ANSWER: Final = "no answer"
 SESSIONS_VOICE: Final = "Who is at work. What an agent says of itself is a claim."
 NO_SESSIONS: Final = "No agent is at work. `aileron launch` starts one."
 
@@ -155,3 +159,22 @@ def holds_back(key: str, kind: str, name: str) -> str:
 def ends_session(key: str, agent: str) -> str:
     """Return what the key that ends a session would do."""
     return f"{key} ends the session of {agent}; it asks first."
+
+
+def passed(requests: int, in_flight: int) -> str:
+    """Return how many model requests there were, and how many are under way."""
+    return f"{requests:,}, {in_flight} under way" if in_flight else f"{requests:,}"
+
+
+def size(count: int) -> str:
+    """Return *count* bytes in the unit that a person reads."""
+    if count < 1000:
+        return f"{count} B"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} kB"
+    return f"{count / 1_000_000:,.1f} MB"
+
+
+def faults(count: int) -> str:
+    """Return how many requests Aileron itself answered with an error."""
+    return f"▲ {count:,} answered with an error of Aileron's own"
