@@ -313,11 +313,8 @@ def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
         async with passing(answering) as gateway:
             client = await slow_client(gateway)
             await client.send(b"POST", b"/v1/responses", body=b"{}")
-            last = -1
-            while wrote != last:  # until the upstream stands still
-                last = wrote
-                await gateway.until(lambda view: view.requests == 1)
-                await asyncio.sleep(0.3)  # what stands still tells nobody so
+            await gateway.until(lambda view: view.bytes_down > 0)
+            await standing_still(lambda: wrote + gateway.traffic.bytes_down)
             assert gateway.traffic.bytes_down < 16 * MB
             assert wrote < 24 * MB
             head = await read_head(client.reader)
@@ -380,17 +377,23 @@ def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
             client = await gateway.client()
             await client.send(b"POST", b"/v1/responses", b"Content-Length: %d" % total)
             client.writer.write(b"y" * total)
-            last = -1
             await gateway.until(lambda view: view.bytes_up > 0)
-            while gateway.traffic.bytes_up != last:
-                last = gateway.traffic.bytes_up
-                await asyncio.sleep(0.3)
-            assert last < 16 * MB
+            assert await standing_still(lambda: gateway.traffic.bytes_up) < 16 * MB
             release.set()
             assert (await client.answer())[1] == b"ok"
             assert gateway.traffic.bytes_up == total
 
     run(test())
+
+
+async def standing_still(number: Callable[[], int]) -> int:
+    """Return *number* once it stays as it is; both ends and the gateway are on this very loop."""
+    last, turns = number(), 0
+    async with asyncio.timeout(PATIENCE):
+        while turns < 2000:
+            await asyncio.sleep(0)
+            last, turns = (last, turns + 1) if number() == last else (number(), 0)
+    return last
 
 
 def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
