@@ -245,3 +245,20 @@ def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
         await shown.until(lambda: bool(shown.port.intents))
 
     drive(scenario, start(short()))
+
+
+def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
+    """CONSOLE 7: a line counts once it stood there for 100 ms, however fast one scrolls."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        model = shown.app._model
+        before = model.reading.unseen
+        assert before > 0
+        await shown.press("space")
+        await shown.pilot.pause(0.3)  # the screen looks again in real time; its clock stands still
+        assert model.reading.unseen == before
+        shown.clock.advance(0.2)
+        await shown.until(lambda: model.reading.unseen < before, "seen")
+
+    drive(scenario, start(mail()), size=(80, 24))
