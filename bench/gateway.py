@@ -4,13 +4,12 @@ Upstream and load client are processes of their own, the same for all; what they
 `direct`. All targets run at the same time and are asked in turn, in another order each round.
 `added` is what a target takes more than `direct` did in the same round. A chunk's delay is from
 the upstream's write to the client's read. Every answer is compared with what the upstream said.
-Ours runs twice: as `aileron serve`, and inside `aileron console` on a pty. Ends within 15 minutes,
-most of them installing; once installed (see `gateway_peers`) within 8.
+Ours runs twice: as `aileron serve`, and inside `aileron console` on a pty. It takes about nine
+minutes, one or two of them for installing (see `gateway_peers`).
 """
 
 import contextlib
 import json
-import math
 import signal
 import statistics
 import subprocess
@@ -93,10 +92,10 @@ class Results:
         """Return *value* of each round that there is."""
         return [value(figures) for figures in self._of.get((load, target), {}).values()]
 
-    def over(self, load: str, target: str, floor: str) -> list[float]:
-        """Return by how many ms the p50 of *target* was over that of *floor*, round by round."""
+    def over(self, load: str, target: str, floor: str) -> dict[int, float]:
+        """Return by how many ms the p50 of *target* was over that of *floor*, by round."""
         mine, theirs = self._of.get((load, target), {}), self._of.get((load, floor), {})
-        return [mine[number].p50 - theirs[number].p50 for number in mine if number in theirs]
+        return {at: mine[at].p50 - theirs[at].p50 for at in mine if at in theirs}
 
 
 class Client:
@@ -206,7 +205,7 @@ def _table(results: Results, targets: list[Target]) -> None:
             p50 = _spread(results.each(load.name, target.name, lambda figures: figures.p50))
             p99 = _spread(results.each(load.name, target.name, lambda figures: figures.p99))
             added = results.over(load.name, target.name, DIRECT)
-            more = _spread(added) if target.name != DIRECT else ""
+            more = _spread([*added.values()]) if target.name != DIRECT else ""
             rate = f"{statistics.median(rates):,.0f}" if rates else "-"
             print(f"    {target.name:22} {p50:>24} {more:>24} {p99:>28} {rate:>12}")
 
@@ -215,28 +214,35 @@ def _verdict(value: float, aim: float) -> str:
     return f"aim {aim:g}: {'met' if value <= aim else 'missed'}"
 
 
+def _share(results: Results, load: str, ours: str, peer: str, aim: float) -> str:
+    """Say which part of the peer's added p50 ours is: of the medians, and round by round."""
+    mine, theirs = results.over(load, ours, DIRECT), results.over(load, peer, DIRECT)
+    if not mine or not theirs:
+        return f"not compared with {peer}"
+    added = statistics.median(theirs.values())
+    if added <= 0:
+        return f"{peer} added nothing that could be measured"
+    share = statistics.median(mine.values()) / added
+    rounds = [mine[at] / theirs[at] for at in mine if theirs.get(at, 0) > 0]
+    spread = f"rounds {min(rounds):.3f} to {max(rounds):.3f}" if rounds else "no common round"
+    return f"added p50 {share:.3f} of {peer}'s  ({spread}; {_verdict(share, aim)})"
+
+
 def _aims(results: Results, targets: list[Target]) -> None:
-    """Print each aim beside what was reached; a peer that added nothing gives no ratio."""
+    """Print each aim beside what was reached."""
     names = {target.name.partition(" ")[0]: target.name for target in targets}
     for ours in OURS:
         for load in (ONE, SIXTEEN):
-            mine = results.over(load, ours, DIRECT)
             for peer, aim in SHARES:
-                theirs = results.over(load, names.get(peer, peer), DIRECT)
-                if not mine or not theirs:
-                    print(f"    {ours}, {load}: not compared with {peer}")
-                    continue
-                floor = statistics.median(theirs)
-                share = statistics.median(mine) / floor if floor > 0 else math.nan
-                said = _verdict(share, aim) if floor > 0 else f"{peer} added nothing"
-                print(f"    {ours}, {load}: added p50 {share:.3f} of {peer}'s  ({said})")
+                said = _share(results, load, ours, names.get(peer, peer), aim)
+                print(f"    {ours}, {load}: {said}")
         for load, aim in DELAYS:
-            more = results.over(load, ours, NGINX)
+            more = [*results.over(load, ours, NGINX).values()]
+            said = "not compared with nginx"
             if more:
-                said = _verdict(statistics.median(more), aim)
-                print(f"    {ours}, {load}: p50 {_spread(more)} ms over nginx's  ({said})")
-            else:
-                print(f"    {ours}, {load}: not compared with nginx")
+                verdict = _verdict(statistics.median(more), aim)
+                said = f"p50 {_spread(more)} ms over nginx's  ({verdict})"
+            print(f"    {ours}, {load}: {said}")
 
 
 def _memory(targets: list[Target]) -> None:
