@@ -136,7 +136,13 @@ class _Claude:
             if table.get("hooks"):
                 found.append(f"{name} sets hooks")
             env = cast("dict[str, Any]", table.get("env") or {})
-            found += [f"{name} sets env.{key}" for key in env if key.startswith("ANTHROPIC_")]
+            found += [
+                f"{name} sets env.{key}"
+                for key in env
+                if key.startswith("ANTHROPIC_")
+                or key in _ELSEWHERE
+                or key.upper().endswith("_PROXY")
+            ]
             if table.get("apiKeyHelper"):
                 found.append(f"{name} sets apiKeyHelper")
         return tuple(found)

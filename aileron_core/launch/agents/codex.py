@@ -121,6 +121,7 @@ class _Codex:
             found += [
                 f"{name} sets {key}"
                 for key in (
+                    "profile",
                     "model_provider",
                     "model_providers",
                     "openai_base_url",

@@ -127,8 +127,11 @@ class _Gemini:
         """Return what a project's settings would take away."""
         found: list[str] = []
         for name, text in files.items():
-            if "GOOGLE_GEMINI_BASE_URL" in text:
-                found.append(f"{name} sets GOOGLE_GEMINI_BASE_URL")
+            if name.endswith(".env"):
+                moved = set_names(assigned(text), (*_ELSEWHERE, *_PROXIES))
+                found += [f"{name} sets {variable}" for variable in moved]
+            elif '"selectedType"' in text:
+                found.append(f"{name} sets selectedType")
             if f'"{SERVER}"' in text and "mcpServers" in text:
                 found.append(f"{name} names an MCP server {SERVER}")
             if '"hooks"' in text:

@@ -151,7 +151,9 @@ class _OpenCode:
         for name, text in files.items():
             if f'"{SERVER}"' in text and '"mcp"' in text:
                 found.append(f"{name} names an MCP server {SERVER}")
-            found += [f"{name} sets {key}" for key in ("baseURL", "plugin") if f'"{key}"' in text]
+            found += [
+                f"{name} sets {key}" for key in ("baseURL", "api", "plugin") if f'"{key}"' in text
+            ]
         return tuple(found)
 
 
