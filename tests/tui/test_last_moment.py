@@ -1,0 +1,63 @@
+"""The last 20 ms of a press: what may still happen between the key and what it asks for."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from driving import Console, drive, short, start
+from textual import events
+from textual.geometry import Size
+
+from aileron_core.control_plane.port import ApprovalUpdated
+from aileron_tui.messages import CoreFact
+from aileron_tui.terminal import ConsoleDriver
+
+
+def other_content(shown: Console) -> None:
+    other = replace(short(), version=2, digest="f" * 64)
+    shown.app.on_core_fact(CoreFact(ApprovalUpdated(view=other)))
+
+
+def other_size(shown: Console) -> None:
+    size = Size(130, 36)
+    shown.app._pages["waiting"].on_resize(events.Resize(size, size))
+
+
+@pytest.mark.parametrize("happen", [other_content, other_size])
+def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
+    happen: Callable[[Console], None],
+) -> None:
+    """It came within the silence after the press: what was pressed on stands there no more."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press("a")
+        assert shown.app._model.arming.unsettled
+        happen(shown)
+        shown.clock.advance(0.03)
+        shown.app._pages["waiting"].settle()
+        assert shown.port.intents == []
+
+    drive(scenario, start(short()))
+
+
+def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> None:
+    """What came right behind a press may still lie there when the press is to count."""
+
+    async def scenario(shown: Console) -> None:
+        driver = ConsoleDriver(shown.app)
+        reader, writer = os.pipe()
+        try:
+            driver.fileno = reader
+            assert not driver.unread(0)
+            os.write(writer, b"a")
+            assert driver.unread(0)
+            os.read(reader, 1)
+            assert not driver.unread(0)
+            assert driver.unread(1), "it was read, and nobody was told yet"
+        finally:
+            os.close(reader)
+            os.close(writer)
+
+    drive(scenario, start(short()))
