@@ -15,6 +15,7 @@ from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.screens.fixture_home import library, sessions
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands
+from aileron_tui.widgets.reason import Reason
 
 STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
 
@@ -202,5 +203,27 @@ def test_the_lock_covers_what_stood_over_the_page() -> None:
         await shown.rest()
         await shown.press_alone("enter")
         await shown.until(lambda: len(shown.port.intents) == 1)
+
+    drive(scenario, STATE, lock_seconds=60.0)
+
+
+def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
+    """It goes to no page, and writes nothing into a field that was open."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        before = shown.selected
+        shown.clock.advance(70)
+        await shown.shows("Locked. 2 calls wait.")
+        await shown.press_alone("j")
+        await shown.shows("WILL HAPPEN")
+        assert shown.selected == before
+        await shown.go("d", "What shall codex be told?")
+        await shown.type("no")
+        shown.clock.advance(70)
+        await shown.shows("Locked. 2 calls wait.")
+        await shown.press_alone("x")
+        await shown.shows("What shall codex be told?")
+        assert shown.app.screen.query_one("#reason", Reason).value == "no"
 
     drive(scenario, STATE, lock_seconds=60.0)
