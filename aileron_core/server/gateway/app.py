@@ -203,9 +203,15 @@ class Gateway:
 
     async def _tunnelled(self, wire: Wire, connection: Connection, exchange: Exchange) -> None:
         passing, traffic = exchange.passing, self._plane.traffic
+        upstream = connection.hand_over()
+        if upstream is None or wire.gone:
+            if upstream is not None:
+                upstream.abort()
+            wire.break_off(at_once=True)
+            return
         tunnel = Tunnel(
             wire.side,
-            connection,
+            upstream,
             sent=lambda count: traffic.sent(passing, count),
             came=lambda count: traffic.came(passing, count),
         )

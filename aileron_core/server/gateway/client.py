@@ -135,9 +135,8 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def hand_over(self) -> asyncio.Transport:
-        """Return the transport, for whoever speaks another protocol on it from now on."""
-        assert self._transport is not None
+    def hand_over(self) -> asyncio.Transport | None:
+        """Return the transport, for whoever speaks another protocol on it; None if it is gone."""
         self._sink = None
         return self._transport
 
@@ -178,6 +177,7 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             if self._status == 101:
+                self.pause_reading()  # what follows is for whoever takes the connection over
                 sink.switched(self._reason, self._headers, data[upgrade.args[0] :])
             else:
                 self._broken()

@@ -264,5 +264,6 @@ class Exchange:
 
     def client_gone(self) -> None:
         """Hang up on the upstream as well."""
+        self._wire.lost()
         if self._settle("gone") and self._connection is not None:
             self._connection.drop()

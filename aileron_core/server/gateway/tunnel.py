@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-from aileron_core.server.gateway.client import Connection
 from aileron_core.server.gateway.wire import ClientSide
 
 __all__ = ["Tunnel"]
@@ -26,6 +25,8 @@ class _End(asyncio.Protocol):
     ) -> None:
         self.transport = transport
         self.other: _End = self
+        self.lost = False
+        self.paused = False
         self._count = count
         self._ended = ended
 
@@ -35,19 +36,23 @@ class _End(asyncio.Protocol):
             self.other.transport.write(data)
 
     def pause_writing(self) -> None:
+        self.paused = True
         if not self.other.transport.is_closing():
             self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:
+        self.paused = False
         if not self.other.transport.is_closing():
             self.other.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
         # What came before a clean end is still written; a break is passed on as one.
-        if exc is None:
-            self.other.transport.close()
-        else:
-            self.other.transport.abort()
+        if not self.other.lost:
+            if exc is None:
+                self.other.transport.close()
+            else:
+                self.other.transport.abort()
         self._ended(exc)
 
 
@@ -56,14 +61,14 @@ class Tunnel:
 
     Args:
         side: the client's, where a 101 was just written.
-        connection: the upstream's, which sent it.
+        upstream: the connection that sent it; it is not read yet.
         sent, came: called with the number of bytes that went up, and came down.
     """
 
     def __init__(
         self,
         side: ClientSide,
-        connection: Connection,
+        upstream: asyncio.Transport,
         *,
         sent: Callable[[int], None],
         came: Callable[[int], None],
@@ -73,7 +78,7 @@ class Tunnel:
         """Set once both connections are gone, with all that was still to be written."""
         self._left = 2
         self._client = _End(side.client_transport, sent, self._client_lost)
-        self._upstream = _End(connection.hand_over(), came, self._upstream_lost)
+        self._upstream = _End(upstream, came, self._upstream_lost)
         self._client.other, self._upstream.other = self._upstream, self._client
 
     def begin(self, rest: bytes) -> None:
@@ -86,11 +91,14 @@ class Tunnel:
             self._client.data_received(early)
         if rest:
             self._upstream.data_received(rest)
+        if not self._client.paused:
+            self._upstream.transport.resume_reading()
 
     def cut(self) -> None:
         """End both sides at once."""
-        self._client.transport.abort()
-        self._upstream.transport.abort()
+        for end in (self._client, self._upstream):
+            if not end.lost:
+                end.transport.abort()
 
     def _client_lost(self, exc: Exception | None) -> None:
         self._side.connection_lost(exc)

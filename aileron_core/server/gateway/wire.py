@@ -161,16 +161,20 @@ class Wire:
             self._side.client_transport.close()
         cycle.on_response()
 
+    def lost(self) -> None:
+        """Take note that the client is gone, so that nothing more is expected to be written."""
+        cycle = self._own
+        cycle.disconnected = True
+        cycle.message_event.set()
+
     def break_off(self, *, at_once: bool = False) -> None:
         """End the connection in the middle of the answer, so that its reader knows it is not whole.
 
         Args:
             at_once: without what is still to be written, and with a reset.
         """
-        cycle = self._own
         self._side.listener = None
-        cycle.disconnected = True
-        cycle.message_event.set()
+        self.lost()
         transport = self._side.client_transport
         if at_once:
             _reset_at_close(transport)
@@ -182,7 +186,12 @@ class Wire:
 def _reset_at_close(transport: asyncio.Transport) -> None:
     """Have the kernel reset the connection: a plain close would tell of a clean end."""
     raw: socket.socket | None = transport.get_extra_info("socket")
-    if raw is None or raw.family not in (socket.AF_INET, socket.AF_INET6) or raw.fileno() < 0:
+    if (
+        transport.is_closing()
+        or raw is None
+        or raw.family not in (socket.AF_INET, socket.AF_INET6)
+        or raw.fileno() < 0
+    ):
         return
     # uvloop hands out a stand-in; the descriptor is the socket's own.
     with socket.socket(fileno=os.dup(raw.fileno())) as own, contextlib.suppress(OSError):

@@ -131,6 +131,37 @@ def test_an_upgrade_that_the_upstream_refuses_is_an_ordinary_answer_and_the_last
 
 
 @pytest.mark.parametrize("loop", LOOPS)
+def test_nothing_is_lost_that_comes_right_behind_the_switch(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """In the next reads, and with the end behind it."""
+
+    async def stream(
+        _seen: Seen, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        writer.write(SWITCHED)
+        for frame in frames:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            writer.write(frame)
+        writer.close()
+
+    frames = [b"frame %d" % number for number in range(6)]
+    turns = 0
+
+    async def test() -> None:
+        nonlocal turns
+        async with passing(stream) as gateway:
+            for count in range(8):
+                turns = count
+                client = await gateway.client()
+                await client.send(b"GET", b"/v1/responses", *UPGRADE)
+                assert await client.reader.read() == SWITCHED + b"".join(frames)
+
+    run(test(), loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
 def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
