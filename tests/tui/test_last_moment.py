@@ -61,3 +61,22 @@ def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> N
             os.close(writer)
 
     drive(scenario, start(short()))
+
+
+def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
+    """Until the core has answered the key is gone; a no can still be given."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(shown.port.intents) == 1)
+        await shown.shows("Handing it over …")
+        assert "approve" not in shown.keys
+        assert "d deny" in shown.keys
+        shown.clock.advance(2)
+        await shown.press_alone("a")
+        shown.clock.advance(1)
+        await shown.pilot.pause(0.1)
+        assert len(shown.port.intents) == 1
+
+    drive(scenario, start(short()))
