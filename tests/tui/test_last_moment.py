@@ -80,3 +80,25 @@ def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
         assert len(shown.port.intents) == 1
 
     drive(scenario, start(short()))
+
+
+def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:
+    """A minute in the pager is no minute before the item: the first key afterwards decides nothing."""
+
+    async def scenario(shown: Console) -> None:
+        async def lend(text: str, name: str) -> str:
+            shown.clock.advance(60)  # this screen has no terminal that could be lent
+            return f"{name} was read, {len(text)} characters."
+
+        shown.app.lend = lend
+        await shown.rest()
+        await shown.press_alone("p")
+        await shown.shows(" was read, ")
+        assert not shown.armed
+        await shown.press_alone("a")
+        assert shown.port.intents == []
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.until(lambda: len(shown.port.intents) == 1)
+
+    drive(scenario, start(short()))
