@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core import errors
@@ -18,6 +18,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
+@example({"\x7f": ["\x1b[2J", "\x9b", "\u202e", "\ud800", "\x7f"]})
 def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
     """A terminal obeys nothing in it, and a program reads it back unchanged."""
     printed = safe_json(value)
