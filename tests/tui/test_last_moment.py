@@ -1,4 +1,4 @@
-"""The last 20 ms of a press: what may still happen between the key and what it asks for."""
+"""The last steps: between a key and what it asks for, between a line and the terminal."""
 
 import os
 from collections.abc import Callable
@@ -100,5 +100,24 @@ def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: len(shown.port.intents) == 1)
+
+    drive(scenario, start(short()))
+
+
+def test_all_that_the_console_writes_keeps_its_columns() -> None:
+    """The way to the terminal leads through what holds glyphs of unsure width in their cells."""
+
+    class Terminal:
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def write(self, text: str) -> None:
+            self.told.append(text)
+
+    async def scenario(shown: Console) -> None:
+        driver, terminal = ConsoleDriver(shown.app), Terminal()
+        driver._writer_thread = terminal
+        driver.write("\x1b[1;1Ha🏽b")
+        assert terminal.told == ["\x1b[1;1H \x1b[1Ga🏽\x1b[2Gb"]
 
     drive(scenario, start(short()))
