@@ -144,6 +144,10 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
     Action(
+        id="order", keys=("o",), label="order",
+        help="order of the list: by deadline, again: by arrival", contexts=("waiting",),
+    ),
+    Action(
         id="filter", keys=("slash",), label="filter", rank=60,
         help="filter: words, agent: action: state: age:", contexts=VIEW_CONTEXTS,
     ),

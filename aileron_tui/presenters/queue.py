@@ -1,7 +1,7 @@
-"""The waiting list as a state: order of arrival, a cursor that belongs to an item, not to a row."""
+"""The waiting list as a state: its order, and a cursor that belongs to an item, not to a row."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import overload
 
@@ -9,6 +9,7 @@ from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
 from aileron_core.errors import Problem
 from aileron_tui.presenters.arrivals import Arrivals
 from aileron_tui.presenters.filtering import Facts, Parsed, Query
+from aileron_tui.presenters.item import Item
 from aileron_tui.presenters.item_facts import call_facts, held_facts, problem_facts
 
 __all__ = ["ELSEWHERE_SECONDS", "MINE_SECONDS", "Item", "Queue", "Rows"]
@@ -21,33 +22,6 @@ KEPT = 200
 """Decisions kept for the list of decisions."""
 
 Ended = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One row: an approval, a held-back file or a problem. `key` stays the same for its life."""
-
-    key: str
-    approval: ApprovalView | None = None
-    held: HeldBackView | None = None
-    problem: Problem | None = None
-    leaves_at: float | None = None
-    """When the row goes; None while it stays."""
-
-    @property
-    def waits(self) -> bool:
-        """A person's answer is still out."""
-        return self.held is not None or (
-            self.approval is not None and self.approval.state in Waiting
-        )
-
-    @property
-    def version(self) -> tuple[str, ...]:
-        """What a person must look at anew when it differs."""
-        if self.approval is not None:
-            view = self.approval
-            return (self.key, str(view.version), view.preview.status, view.digest)
-        return (self.key, self.held.digest if self.held is not None else "")
 
 
 class Rows(Sequence[Item]):
@@ -84,7 +58,10 @@ class Queue:
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
         self._number: dict[str, int] = {}
+        """Each call's place: rows stand by it."""
         self._next = 0
+        self._sorted: int | None = None
+        """How many calls were put in order of their deadlines; None in order of arrival."""
         self._all = Arrivals()
         self._waiting = Arrivals()
         self.parsed = Parsed(text="")
@@ -128,7 +105,7 @@ class Queue:
 
     @property
     def items(self) -> Rows:
-        """All rows: approvals in order of arrival, then held-back files, then problems."""
+        """All rows: approvals in the list's order, then held-back files, then problems."""
         return Rows(self)
 
     @property
@@ -208,6 +185,35 @@ class Queue:
         """How many rows the filter lets through."""
         kept = self._kept is not None or any(not self._lets(each) for each in self._files)
         return self.length - kept
+
+    @property
+    def by_deadline(self) -> bool:
+        """The person put the calls in order of their deadlines; else they stand as they came."""
+        return self._sorted is not None
+
+    @property
+    def newer(self) -> int:
+        """How many calls came after the person put the others in order; they stand behind them."""
+        return 0 if self._sorted is None else len(self._all) - self._all.row(self._sorted)
+
+    def change_order(self, now: float) -> None:
+        """Put the calls in order of the deadlines that they have now, or again as they came.
+
+        It happens here and nowhere else: a call that comes later stands at the end in both orders,
+        so that no agent moves a row under a person's hand by asking with a near deadline.
+        """
+        keys = list(self._items)
+        if self._sorted is None:
+            keys.sort(key=lambda key: self._items[key].ends_at)
+        self._sorted = len(keys) if self._sorted is None else None
+        self._next = len(keys)
+        self._number = {key: number for number, key in enumerate(keys)}
+        self._all, self._waiting = Arrivals(), Arrivals()
+        for key, number in self._number.items():
+            self._all.add(number, key)
+            if self._items[key].waits:
+                self._waiting.add(number, key)
+        self.narrow(self.parsed, now)
 
     def narrow(self, parsed: Parsed, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""

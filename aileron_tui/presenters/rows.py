@@ -10,10 +10,12 @@ from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, sp
 from aileron_tui.presenters.outside import brief
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.times import age, clock_minutes, left, left_role
+from aileron_tui.presenters.wording import ordering
 
 __all__ = [
     "compact_list_rows",
     "decided_lines",
+    "order_told",
     "out_of_sight",
     "queue_header",
     "row_lines",
@@ -182,15 +184,25 @@ def _tag(item: Item, *, hidden: bool) -> Line:
     return ()
 
 
-def queue_header(count: int, nearest: float | None, now: float, width: int) -> Line:
-    """Return the line above a waiting list of *count* rows, with its *nearest* deadline."""
+def queue_header(
+    count: int, nearest: float | None, now: float, width: int, *, by_deadline: bool = False
+) -> Line:
+    """Return the line above a waiting list of *count* rows: its order and its *nearest* deadline."""
     if not count:
         return ()
-    first = line(" ", Piece(wording.WAITING, "muted"), "  ", Piece(wording.OLDEST_FIRST, "muted"))
+    told = ordering.BY_DEADLINE if by_deadline else wording.OLDEST_FIRST
+    first = line(" ", Piece(wording.WAITING, "muted"), "  ", Piece(told, "muted"))
     if nearest is None:
         return spread(first, (), width)
     rest = Piece(left(nearest - now), "strong")
     return spread(first, line(Piece(f"{wording.FIRST_ENDS} ", "muted"), rest, " "), width)
+
+
+def order_told(newer: int, *, by_deadline: bool) -> Line:
+    """Return that a list stands *by_deadline*, and how many came after it was put in order."""
+    parts = [ordering.BY_DEADLINE] if by_deadline else []
+    parts += [ordering.newer(newer)] if newer else []
+    return line(Piece(", ".join(parts), "muted"))
 
 
 def out_of_sight(above: int, below: int) -> Line:

@@ -219,6 +219,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "copy": lambda now: now.document,
     "pager": lambda now: now.document,
     "unfold": lambda now: now.document and now.marked,
+    "order": lambda now: now.view == "waiting" and now.several,
     "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,
     "back": lambda now: now.opened or now.filtered or bool(now.confirmed),
     "follow": lambda now: now.following is False and not now.opened,

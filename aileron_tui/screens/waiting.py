@@ -30,6 +30,7 @@ from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import (
     compact_list_rows,
     decided_lines,
+    order_told,
     out_of_sight,
     queue_header,
     row_lines,
@@ -111,21 +112,26 @@ class WaitingScreen(CarryingScreen):
         rows.show(len(items), height, queue.index(queue.selected), queue.selected)
         width = self.query_one("#side").size.width
         more = out_of_sight(*rows.hidden_rows)
+        told = filter_told(queue.parsed, queue.matching, queue.total)
         if self._compact:
-            told = filter_told(queue.parsed, queue.matching, queue.total)
-            self.query_one("#sidefoot", Lines).show(spread(line(" ", *told), more, width))
+            order = order_told(queue.newer, by_deadline=queue.by_deadline)
+            foot = line(" ", *order, "  " if order and told else "", *told)
+            self.query_one("#sidefoot", Lines).show(spread(foot, more, width))
         else:
-            header = self._list_header(width)
-            self.query_one("#sidehead", Lines).show((), header, spread((), more, width))
+            header = self._list_header(told, width)
+            # What the header says already is not said again below it.
+            order = order_told(queue.newer, by_deadline=queue.by_deadline and bool(told))
+            below = spread(line(" ", *order), more, width)
+            self.query_one("#sidehead", Lines).show((), header, below)
             self.query_one("#decided", Lines).show(*decided_lines(queue.decided, width))
 
-    def _list_header(self, width: int) -> Line:
-        """Return the line above the rows: the nearest deadline, or the filter over them."""
-        queue, now = self.model.queue, self.clock.now()
-        told = filter_told(queue.parsed, queue.matching, queue.total)
+    def _list_header(self, told: Line, width: int) -> Line:
+        """Return the line above the rows: their order and the nearest deadline, or *told* of a filter."""
         if told:
             return cut(line(" ", *told), width - 1)
-        return queue_header(queue.length, queue.nearest_deadline(), now, width)
+        queue, now = self.model.queue, self.clock.now()
+        nearest = queue.nearest_deadline()
+        return queue_header(queue.length, nearest, now, width, by_deadline=queue.by_deadline)
 
     def _draw_item(self) -> None:
         item, now = self.model.queue.current, self.clock.now()
@@ -232,6 +238,11 @@ class WaitingScreen(CarryingScreen):
         if self.model.panel == "none":
             self.model.queue.select(message.row)
             self.redraw()
+
+    def action_order(self) -> None:
+        """Put the list in order of the deadlines, or again of arrival; the cursor stays on its item."""
+        self.model.queue.change_order(self.clock.now())
+        self.redraw()
 
     # The item
 

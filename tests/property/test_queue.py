@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 
 from hypothesis import settings
@@ -32,6 +33,13 @@ class Row:
 
     view: ApprovalView
     leaves_at: float | None = None
+    came: int = 0
+    """Its place in order of arrival."""
+
+    @property
+    def ends(self) -> float:
+        ends = self.view.expires_at if self.view.state in Waiting else None
+        return inf if ends is None else ends
 
 
 def held(name: int, kind: str) -> HeldBackView:
@@ -61,6 +69,8 @@ class Lists(RuleBasedStateMachine):
         self.ended: set[str] = set()
         self.selected: str | None = None
         self.now = 1000.0
+        self.arrivals = 0
+        self.sorted_at: int | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -121,7 +131,8 @@ class Lists(RuleBasedStateMachine):
             return
         assert came is (row is None)
         if row is None:
-            self.rows.append(Row(view))
+            self.arrivals += 1
+            self.rows.append(Row(view, came=self.arrivals))
         else:
             row.view = view
         if self.selected is None:
@@ -156,6 +167,15 @@ class Lists(RuleBasedStateMachine):
         self.queue.select(row)
         if 0 <= row < len(self.keys):
             self.selected = self.keys[row]
+
+    @rule()
+    def change_order(self) -> None:
+        """What is selected stays so; the rest is sorted now and never by itself."""
+        self.queue.change_order(self.now)
+        self.rows.sort(key=lambda row: row.came)
+        if self.sorted_at is None:
+            self.rows.sort(key=lambda row: row.ends)
+        self.sorted_at = self.arrivals if self.sorted_at is None else None
 
     @precondition(lambda self: self.selected in {r.view.approval_id for r in self.rows})
     @rule()
@@ -193,6 +213,9 @@ class Lists(RuleBasedStateMachine):
         assert [item.key for item in queue.items] == keys
         assert len(queue.items) == len(keys)
         assert queue.selected == self.selected
+        assert queue.by_deadline is (self.sorted_at is not None)
+        newer = [row for row in self.rows if row.came > (self.sorted_at or 0)]
+        assert queue.newer == (0 if self.sorted_at is None else len(newer))
         assert queue.waiting == sum(row.view.state in Waiting for row in self.rows)
         assert (queue.held, queue.problems) == (len(self.held), len(self.problems))
         ends = [

@@ -1,0 +1,42 @@
+"""One row of the waiting list."""
+
+from dataclasses import dataclass
+from math import inf
+
+from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
+from aileron_core.errors import Problem
+
+__all__ = ["Item"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One row: an approval, a held-back file or a problem. `key` stays the same for its life."""
+
+    key: str
+    approval: ApprovalView | None = None
+    held: HeldBackView | None = None
+    problem: Problem | None = None
+    leaves_at: float | None = None
+    """When the row goes; None while it stays."""
+
+    @property
+    def waits(self) -> bool:
+        """A person's answer is still out."""
+        return self.held is not None or (
+            self.approval is not None and self.approval.state in Waiting
+        )
+
+    @property
+    def ends_at(self) -> float:
+        """Epoch seconds of its deadline; infinite where it has none or waits no more."""
+        ends = self.approval.expires_at if self.approval is not None and self.waits else None
+        return ends if ends is not None else inf
+
+    @property
+    def version(self) -> tuple[str, ...]:
+        """What a person must look at anew when it differs."""
+        if self.approval is not None:
+            view = self.approval
+            return (self.key, str(view.version), view.preview.status, view.digest)
+        return (self.key, self.held.digest if self.held is not None else "")
