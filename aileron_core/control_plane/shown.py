@@ -174,6 +174,8 @@ class ApprovalView:
     words: tuple[str, str, str] | None
     note: str = ""
     """Our own sentence on its history, for example that the console stopped before it began."""
+    args_sha256: str = ""
+    """Hex; calls of one action with the same one have equal arguments. Empty where nobody knows."""
     steps: tuple[StepView, ...] = ()
     """Every step, where one depends on another's output; empty otherwise."""
     process: ProcessView | None = None

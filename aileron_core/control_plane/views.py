@@ -72,6 +72,7 @@ def approval_view(
         digest=row.digest or "",
         words=row.words,
         note=_note(held),
+        args_sha256=row.args_sha256,
         steps=_steps(held, action),
         process=_process(session.process),
         claims=_claims(held.claims),
