@@ -254,11 +254,12 @@ def failed(title: str, outcome: str) -> str:
     return f"✗ Failed: {title}. {outcome}" if outcome else f"✗ Failed: {title}."
 
 
-def denied(title: str, agent: str, reason: str) -> str:
-    """Return the report of a no, with what the agent reads."""
+def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
+    """Return the report of a no to *calls* equal calls, with what the agent reads."""
     who = "The agent" if agent == "the agent" else agent
     told = f'{who} is told: "{reason}"' if reason else f"{who} is told that you gave no reason"
-    return f"✗ Denied: {title}. {told}"
+    equal = f", {calls} equal calls" if calls > 1 else ""
+    return f"✗ Denied: {title}{equal}. {told}"
 
 
 def taken_in(name: str) -> str:
