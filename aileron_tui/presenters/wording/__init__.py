@@ -300,9 +300,9 @@ def held_files(count: int, words: int) -> str:
 
 
 def load_problems(count: int, keys: str, *, short: bool) -> str:
-    """Return how many problems the files in the home have, and which *keys* lead there; *short*: the sign alone."""
+    """Return how many problems the files in the home have, and which *keys* lead there."""
     noun = "problem" if count == 1 else "problems"
-    return f"! {count}" if short else f"! {count} file {noun}: {keys}"
+    return f"! {count}: {keys}" if short else f"! {count} file {noun}: {keys}"
 
 
 def problem_why(severity: str) -> str:
