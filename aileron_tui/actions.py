@@ -129,6 +129,10 @@ ACTIONS: tuple[Action, ...] = (
         help="show every mark with its code point, and nothing folded", contexts=VIEW_CONTEXTS,
     ),
     Action(
+        id="wrap_marks", keys=("w",), label="wrap marks", contexts=VIEW_CONTEXTS,
+        help="show ↩ where a line goes on in the next one",
+    ),
+    Action(
         id="next", moves=True, keys=("j", "down"), label="move", beside="previous", rank=50,
         help="next, previous row (also the arrows)", contexts=_MOVE,
     ),

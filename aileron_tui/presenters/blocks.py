@@ -5,7 +5,7 @@ to the last column but two. The read track in the last column is the widget's.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, wrap
@@ -15,6 +15,7 @@ __all__ = ["COMPACT_GUTTER", "GUTTER", "Block", "Layout", "blank", "heading", "l
 
 GUTTER = 13
 COMPACT_GUTTER = 11
+WRAP_MARK = "↩"
 VALUE_LIMIT = 100
 """Values stop here however wide the terminal is: longer lines are hard to read."""
 
@@ -49,6 +50,26 @@ class Layout:
     places: tuple[Place | None, ...] = ()
     blocks: tuple[int, ...] = ()
     """The block of each line."""
+    wraps: frozenset[int] = frozenset()
+    """The lines that end where the width ends; their text goes on in the next one."""
+    end: int = 0
+    """The first column that no value reaches."""
+
+    def without(self, rows: int) -> "Layout":
+        """Return this layout without its first *rows* lines."""
+        wraps = frozenset(row - rows for row in self.wraps if row >= rows)
+        return Layout(self.lines[rows:], self.places[rows:], self.blocks[rows:], wraps, self.end)
+
+    def line(self, row: int, *, wrap_marks: bool = False) -> Line:
+        """Return the drawn line *row*; with *wrap_marks* `↩` stands behind one that goes on.
+
+        It stands in a column of ours: a text that holds the sign itself can never write it there.
+        """
+        pieces = self.lines[row]
+        if not wrap_marks or row not in self.wraps:
+            return pieces
+        gap = Piece(" " * (self.end - cells(pieces)))
+        return (*pieces, gap, Piece(WRAP_MARK, "muted"))
 
     def joined(self, tail: "Layout", first: int) -> "Layout":
         """Return this layout with *tail* behind it, whose blocks are numbered from *first*."""
@@ -56,6 +77,8 @@ class Layout:
             (*self.lines, *tail.lines),
             (*self.places, *tail.places),
             (*self.blocks, *(first + number for number in tail.blocks)),
+            self.wraps | {len(self.lines) + row for row in tail.wraps},
+            self.end or tail.end,
         )
 
 
@@ -96,21 +119,38 @@ def blank() -> Block:
 
 def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
     """Return *blocks* in *width* cells (the track included), the bar at column *gutter*."""
-    lines: list[Line] = []
-    places: list[Place | None] = []
+    drawn = _Drawn()
+    room = min(VALUE_LIMIT, width - gutter - 4)
     of: list[int] = []
     for index, block in enumerate(blocks):
         if block.kind == "blank":
-            lines.append(())
-            places.append(None)
+            drawn.add(())
         elif block.kind == "heading":
-            drawn = _heading_lines(block, width - 2)
-            lines.extend(drawn)
-            places.extend([None] * len(drawn))
+            for each in _heading_lines(block, width - 2):
+                drawn.add(each)
         else:
-            _value_lines(block, index, width, gutter, lines, places)
-        of.extend([index] * (len(lines) - len(of)))
-    return Layout(tuple(lines), tuple(places), tuple(of))
+            _value_lines(block, index, (width, gutter, room), drawn)
+        of.extend([index] * (len(drawn.lines) - len(of)))
+    return Layout(
+        tuple(drawn.lines),
+        tuple(drawn.places),
+        tuple(of),
+        frozenset(drawn.wraps),
+        gutter + 2 + room,
+    )
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """The lines so far, and what is known of each."""
+
+    lines: list[Line] = field(default_factory=list[Line])
+    places: list[Place | None] = field(default_factory=list[Place | None])
+    wraps: set[int] = field(default_factory=set[int])
+
+    def add(self, pieces: Line, place: Place | None = None) -> None:
+        self.lines.append(pieces)
+        self.places.append(place)
 
 
 def _heading_lines(block: Block, width: int) -> list[Line]:
@@ -126,30 +166,26 @@ def _heading_lines(block: Block, width: int) -> list[Line]:
     ]
 
 
-def _value_lines(
-    block: Block,
-    index: int,
-    width: int,
-    gutter: int,
-    lines: list[Line],
-    places: list[Place | None],
-) -> None:
-    room = min(VALUE_LIMIT, width - gutter - 4)
+def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn: _Drawn) -> None:
+    """Add the lines of *block*; *columns*: the whole width, the gutter, and a value's width."""
+    width, gutter, room = columns
     bar = _BARS[block.gutter]
     label = block.label
     if label and cells(label) > gutter - 2:
-        lines.append(_own_line(block, bar, width, gutter, room))
-        places.append(None)
+        drawn.add(_own_line(block, bar, width, gutter, room))
         label = ()
-    for row, each in enumerate(wrap(block.pieces, room)):
+    wrapped = wrap(block.pieces, room)
+    first = len(drawn.lines)
+    drawn.wraps.update(range(first, first + len(wrapped) - 1))
+    for row, each in enumerate(wrapped):
         named = label if row == 0 else ()
         body: Line = (Piece(" "), *each.pieces)
         if block.fill is not None:
             body = (Piece(" ", block.fill), *each.pieces)
             body = (*body, Piece(" " * (room - cells(each.pieces)), block.fill))
         head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cells(named))))
-        lines.append((*head, bar, *body))
-        places.append(Place(index, each.start, each.end) if block.must else None)
+        place = Place(index, each.start, each.end) if block.must else None
+        drawn.add((*head, bar, *body), place)
 
 
 def _own_line(block: Block, bar: Piece, width: int, gutter: int, room: int) -> Line:

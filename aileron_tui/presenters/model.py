@@ -99,6 +99,10 @@ class Model:
         self.small = False
         self.longer = False
         """The document has more lines than its pane shows."""
+        self.wrapped = False
+        """A line of the document goes on in the next one."""
+        self.wrap_marks = False
+        """The person wants to see which lines do."""
         self.list_rows = 0
         """How high the waiting list is, in the layout where that depends on how much waits."""
         self.said: Said | None = None
@@ -242,6 +246,7 @@ class Model:
             total=reading.total if shown else 0,
             confirmed=self.confirmed,
             longer=shown and self.longer,
+            wrapped=shown and self.wrapped,
             registry=self.registry,
         )
 

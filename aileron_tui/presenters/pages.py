@@ -196,9 +196,7 @@ class Pages:
         old = self._main.blocks.count(0)
         head = lay_out((first,), form.width, form.gutter)
         self._blocks = (first, *self._blocks[1:])
-        main = self._main
-        rest = Layout(main.lines[old:], main.places[old:], main.blocks[old:])
-        self._main = self._whole = head.joined(rest, 0)
+        self._main = self._whole = head.joined(self._main.without(old), 0)
         self._around = ((), 0, 0)
 
     def _blocks_of(

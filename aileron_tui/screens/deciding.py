@@ -58,9 +58,10 @@ class DecidingScreen(ConsoleScreen):
         document, model = self.query_one("#document", Document), self.model
         model.longer = len(layout.lines) > document.size.height
         model.marked = self._pages.marked
+        model.wrapped = bool(layout.wraps)
         model.reading.lay_out(layout.places)
         model.laid_out = version if self._pages.whole else None
-        document.show(layout, model.reading.unseen_rows())
+        document.show(layout, model.reading.unseen_rows(), wrap_marks=model.wrap_marks)
         content = (version, model.unfolded)
         if content != self._shown_content:
             self._shown_content = content
@@ -69,6 +70,11 @@ class DecidingScreen(ConsoleScreen):
     def action_unfold(self) -> None:
         """Show every mark with its code point, or again as it was."""
         self.model.unfold()
+        self.redraw()
+
+    def action_wrap_marks(self) -> None:
+        """Show which lines go on in the next one, or no more; no line moves by it."""
+        self.model.wrap_marks = not self.model.wrap_marks
         self.redraw()
 
     def action_look_again(self) -> None:
@@ -141,7 +147,8 @@ class DecidingScreen(ConsoleScreen):
         present = token == self.model.token and rested and not self.model.small
         if present and self.model.reading.mark(range(first, last)):
             unseen = self.model.reading.unseen_rows()
-            self.query_one("#document", Document).show(self._pages.current, unseen)
+            marks, document = self.model.wrap_marks, self.query_one("#document", Document)
+            document.show(self._pages.current, unseen, wrap_marks=marks)
         self.draw_foot()
         self._wake()
 

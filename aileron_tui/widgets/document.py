@@ -19,10 +19,14 @@ class Document(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._layout_shown = Layout((), ())
         self._unseen: frozenset[int] = frozenset()
+        self._wrap_marks = False
         self._brush = Brush(self)
 
-    def show(self, layout: Layout, unseen: frozenset[int]) -> None:
-        """Draw *layout*; the track marks the rows *unseen*."""
+    def show(self, layout: Layout, unseen: frozenset[int], *, wrap_marks: bool = False) -> None:
+        """Draw *layout*, with *wrap_marks* where its lines go on; the track marks the rows *unseen*."""
+        if wrap_marks != self._wrap_marks:
+            self._wrap_marks = wrap_marks
+            self.refresh()
         before, unread = self._layout_shown, self._unseen
         if layout is before and unseen == unread:
             return
@@ -75,8 +79,10 @@ class Document(ScrollView, can_focus=True):
         """Paint one line of the text, and its part of the track."""
         width = self.size.width
         row = self.scroll_offset.y + y
-        lines = self._layout_shown.lines
-        text = self._brush.paint(lines[row] if row < len(lines) else (), max(0, width - 1))
+        shown = self._layout_shown
+        there = row < len(shown.lines)
+        pieces = shown.line(row, wrap_marks=self._wrap_marks) if there else ()
+        text = self._brush.paint(pieces, max(0, width - 1))
         return Strip.join([text, self._brush.paint(self._track(y), min(1, width))])
 
     def _track(self, y: int) -> Line:
