@@ -219,7 +219,19 @@ ACTIONS: tuple[Action, ...] = (
         help="deny with this reason", contexts=("deny",),
     ),
     Action(
-        id="deny_leave", keys=("escape",), label="leave it waiting", rank=1, fixed=True,
+        id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, rank=1, fixed=True,
+        help="deny with this reason, and equal calls of this session too", contexts=("deny",),
+    ),
+    Action(
+        id="reason_earlier", moves=True, keys=("up",), label="earlier", rank=2, fixed=True,
+        help="bring back an earlier reason", contexts=("deny",),
+    ),
+    Action(
+        id="reason_later", moves=True, keys=("down",), label="later", fixed=True,
+        help="a later reason, at the end what you had written", contexts=("deny",),
+    ),
+    Action(
+        id="deny_leave", keys=("escape",), label="leave it waiting", rank=3, fixed=True,
         contexts=("deny",),
     ),
     Action(

@@ -36,7 +36,7 @@ In `config.toml`, by the name in the second column:
     [console.keys]
     approve = "y"
 
-Two keys that decide cannot be the same, `esc` decides nothing, and no key that decides takes ctrl or alt. A table that breaks this is refused at the start, naming the key and what is wrong with it.
+Two keys that decide cannot be the same, `esc` decides nothing, and a key that you give to a decision takes neither ctrl nor alt. A table that breaks this is refused at the start, naming the key and what is wrong with it.
 """
 
 

@@ -43,7 +43,7 @@ _SHORTER: tuple[tuple[int, bool, _Agents], ...] = (
     (0, True, "left out"),
 )
 """In how many words the top bar tells of files held back, whether short of problems, how of agents."""
-_ENDING = frozenset({"deny_enter", "stop_enter", "end_enter"})
+_ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
 READ_ON_LATER = 45
 """Where reading on stands in the footer once everything was read: before moving."""
 FOOTER_GAP = 3

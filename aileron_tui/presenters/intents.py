@@ -12,7 +12,18 @@ from aileron_core.control_plane.port import (
 )
 from aileron_tui.presenters.model import Model
 
-__all__ = ["intent_of"]
+__all__ = ["intent_of", "intents_of"]
+
+
+def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Intent, ...]:
+    """Return all that the press of *action* asks of the core: for equal calls each its own denial."""
+    if action != "deny_equal":
+        intent = intent_of(model, action, reason)
+        return (intent,) if intent is not None else ()
+    first = intent_of(model, "deny_enter", reason)
+    if first is None:
+        return ()
+    return first, *(Deny(approval_id=key, reason=reason) for key in model.equal(now))
 
 
 def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:

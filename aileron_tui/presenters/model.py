@@ -18,6 +18,7 @@ from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.presenters.activity import ActivityTable
 from aileron_tui.presenters.arming import AFTER_SECONDS, Arming
 from aileron_tui.presenters.audit import AuditTable
+from aileron_tui.presenters.denying import Denying
 from aileron_tui.presenters.filtering import Parsed, parse
 from aileron_tui.presenters.item_facts import ITEM_FIELDS
 from aileron_tui.presenters.library import LibraryTable
@@ -111,11 +112,13 @@ class Model:
         self._undrawable: set[Token] = set()
         self.key_at = 0.0
         """When the key that is being handled was pressed."""
+        self.key_in_burst = False
         self._key_counted = False
         self._panel_quiet = True
         self._panel_at = 0.0
         self._confirmed: tuple[str, Token] | None = None
         self.sent = Sending()
+        self.denying = Denying(snapshot.approvals)
         self._readings: dict[tuple[str, bool], tuple[Token, Reading]] = {}
         self._unfolded: str | None = None
         self.marked = False
@@ -221,6 +224,7 @@ class Model:
         table, waiting = self.table, self.view == "waiting"
         item = self.queue.current if waiting else None
         reading, shown = self.reading, self.document_shown
+        asked = self.denying.reasons if self.panel == "deny" else None
         return Situation(
             view=self.view,
             panel=self.panel,
@@ -242,6 +246,9 @@ class Model:
             block=self._block(now),
             deny_block=self._deny_block(item, now),
             armed=self.arming.armed(self.token, at),
+            equal=len(self.equal(now)) if asked is not None else 0,
+            earlier=asked is not None and asked.has_earlier,
+            later=asked is not None and asked.has_later,
             unseen=reading.unseen if shown else 0,
             total=reading.total if shown else 0,
             confirmed=self.confirmed,
@@ -339,6 +346,17 @@ class Model:
             return "over"
         return "deadline" if _over(view, now) else "none"
 
+    def equal(self, now: float) -> tuple[str, ...]:
+        """Return the calls that may be denied together with the one that the deny panel is about."""
+        counted = (self.queue.get(key) for key in self.denying.equal)
+        return tuple(
+            item.key
+            for item in counted
+            if item is not None
+            and self.sent.get(item.key) is None
+            and self._deny_block(item, now) == "none"
+        )
+
     # Keys
 
     def key_begins(self, at: float, *, decides: bool, moves: bool) -> bool:
@@ -348,6 +366,7 @@ class Model:
         move, and in a panel what comes in one burst with the key that opened it.
         """
         self.key_at, self._key_counted = at, False
+        self.key_in_burst = self.arming.in_burst(at)
         if self.said is not None and self.said.held <= at:
             self.said = None
         if not decides or self.arming.in_burst(at):
@@ -393,7 +412,8 @@ class Model:
 
     def sending(self, intent: Intent) -> None:
         """Note that *intent* is on its way."""
-        self.sent.add(intent, self._content_token())
+        about = self.queue.get(intent.approval_id) if isinstance(intent, Approve | Deny) else None
+        self.sent.add(intent, about.version if about is not None else self._content_token())
         self._confirmed = None
         if isinstance(intent, Approve | Deny):
             self.queue.decided_here(intent.approval_id)

@@ -78,6 +78,7 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     before = known.approval if known is not None else None
     arrived = queue.apply(view, now)
     model.activity.know(view)
+    model.denying.calls.take(view)
     item = queue.get(key)
     model.sent.approval(view, item.version if item is not None else ())
     if before is None or before.state == view.state:
@@ -93,7 +94,8 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
     """Report an end, and let the cursor go on where the person decided."""
     selected = view.approval_id == model.queue.selected
     if model.queue.was_mine(view.approval_id):
-        model.say(outcomes.ended_here(view), at)
+        calls = model.denying.ended(view.approval_id) if view.state == "denied" else 1
+        model.say(outcomes.ended_here(view, calls), at)
         if selected:
             model.queue.advance()
     elif selected:

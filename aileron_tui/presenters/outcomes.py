@@ -18,11 +18,13 @@ __all__ = [
 ]
 
 
-def ended_here(view: ApprovalView) -> Line:
-    """Return the report of what the person decided."""
+def ended_here(view: ApprovalView, calls: int = 1) -> Line:
+    """Return the report of what the person decided; *calls*: how many one press denied so far."""
     title = escape(view.title)
+    if view.state in ("expired", "withdrawn"):
+        return ended_elsewhere(view)  # that came before the person's answer
     if view.state == "denied":
-        told = wording.denied(title, agent_name(view), escape(view.reason))
+        told = wording.denied(title, agent_name(view), escape(view.reason), calls)
         return (Piece(told, "danger"),)
     if view.state == "failed":
         return _failure(view)

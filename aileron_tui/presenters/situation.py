@@ -71,6 +71,11 @@ class Situation:
     block: Block = "empty"
     deny_block: Block = "empty"
     armed: bool = False
+    equal: int = 0
+    """How many equal calls the deny panel counts besides the one that it is about."""
+    earlier: bool = False
+    later: bool = False
+    """There is a reason to bring back; one was brought back."""
     unseen: int = 0
     total: int = 0
     confirmed: str = ""
@@ -247,16 +252,15 @@ _LEAVES: dict[Panel, str] = {
     "stop": "stop_leave",
     "end": "end_leave",
 }
-_PANEL_ACTIONS = frozenset({"deny_enter", *_ENTERS.values(), *_LEAVES.values()})
+_DENY_ACTIONS = frozenset({"deny_enter", "deny_equal", "reason_earlier", "reason_later"})
+_PANEL_ACTIONS = frozenset({*_DENY_ACTIONS, *_ENTERS.values(), *_LEAVES.values()})
 
 
 def _in_panel(action: str, now: Situation) -> Availability:
     if action == _LEAVES.get(now.panel):
         return _PLAIN
-    if action == "deny_enter" and now.panel == "deny":
-        if now.deny_block != "none":
-            return _ABSENT
-        return Availability(shown=True, filled=now.armed)
+    if action in _DENY_ACTIONS and now.panel == "deny":
+        return _in_deny_panel(action, now)
     if action != _ENTERS.get(now.panel):
         return _ABSENT
     if now.panel == "filter":
@@ -265,3 +269,16 @@ def _in_panel(action: str, now: Situation) -> Availability:
     if gone or not now.changeable:
         return _ABSENT
     return Availability(shown=True, filled=now.armed)
+
+
+def _in_deny_panel(action: str, now: Situation) -> Availability:
+    match action:
+        case "reason_earlier":
+            return _PLAIN if now.earlier else _ABSENT
+        case "reason_later":
+            return _PLAIN if now.later else _ABSENT
+        case _:
+            nobody = action == "deny_equal" and not now.equal
+            if nobody or now.deny_block != "none":
+                return _ABSENT
+            return Availability(shown=True, filled=now.armed)

@@ -1,5 +1,7 @@
 """What a page asks before it does something: why not, which rows, really everything, really this one."""
 
+from collections.abc import Callable
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
@@ -79,7 +81,8 @@ class AskingScreen(DecidingScreen):
             case "filter":
                 return self._filter_question(width)
             case _:
-                return chrome.panel_question(self.deny_question(), "", width)
+                told = panels.equal_calls(self.situation.equal)
+                return chrome.panel_question(self.deny_question(), told, width)
 
     def _filter_question(self, width: int) -> tuple[Line, ...]:
         model = self.model
@@ -100,13 +103,18 @@ class AskingScreen(DecidingScreen):
         field = self.query_one("#reason", Reason)
         field.max_length = FILTER_LIMIT if panel == "filter" else REASON_LIMIT
         field.placeholder = placeholder
-        field.value = text
-        field.cursor_position = len(text)
+        self._write(text)
         self.redraw()
         if panel in _WITH_FIELD:
             field.focus()
         else:
             self.set_focus(None)
+
+    def _write(self, text: str) -> None:
+        """Put *text* into the field, the cursor behind it."""
+        field = self.query_one("#reason", Reason)
+        field.value = text
+        field.cursor_position = len(text)
 
     @property
     def reason(self) -> str:
@@ -190,6 +198,26 @@ class AskingScreen(DecidingScreen):
     def action_deny_enter(self) -> None:
         """Deny with the reason, if this press counts."""
         self._press("deny_enter")
+
+    def action_deny_equal(self) -> None:
+        """Deny equal calls too, if this press counts."""
+        self._press("deny_equal")
+
+    def action_reason_earlier(self) -> None:
+        """Bring back an earlier reason."""
+        self._bring(self.model.denying.reasons.earlier)
+
+    def action_reason_later(self) -> None:
+        """Bring back a later reason, or what was written."""
+        self._bring(self.model.denying.reasons.later)
+
+    def _bring(self, other: Callable[[str], str]) -> None:
+        """Put another reason into the field; it has to be read before a key sends it."""
+        if self.model.key_in_burst:
+            return  # no hand pressed it
+        self._write(other(self.reason))
+        self.model.arming.changed()
+        self.redraw()
 
     def action_deny_leave(self) -> None:
         """Leave it waiting."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import LookAgain
+from aileron_core.control_plane.port import Deny, LookAgain
 from aileron_tui.faults import fault_place
 from aileron_tui.messages import DocumentScrolled, Painted, Relaid, SettleDue
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, Layout, lay_out
 from aileron_tui.presenters.document import undrawable_blocks
-from aileron_tui.presenters.intents import intent_of
+from aileron_tui.presenters.intents import intents_of
 from aileron_tui.presenters.lines import Piece, line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
@@ -231,11 +231,15 @@ class DecidingScreen(ConsoleScreen):
         """Hand over what the press of *action* asks for, if it may still be asked."""
         if not availability(action, self.situation).shown:
             return
-        intent = intent_of(self.model, action, self.reason)
-        if intent is None:
+        intents = intents_of(self.model, action, self.reason, self.clock.now())
+        if not intents:
             return
-        self.model.sending(intent)
-        self.submit(intent)
+        denied = [each.approval_id for each in intents if isinstance(each, Deny)]
+        if denied:
+            self.model.denying.sent(denied, self.reason)
+        for intent in intents:
+            self.model.sending(intent)
+            self.submit(intent)
         self.close_panel()
         self.redraw()
 

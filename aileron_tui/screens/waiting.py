@@ -261,6 +261,7 @@ class WaitingScreen(CarryingScreen):
         """Ask for the reason; `enter` there denies."""
         item = self.model.queue.current
         if item is not None and item.approval is not None:
+            self.model.denying.start(item.approval)
             self.ask("deny", item.key, placeholder=wording.REASON_PLACEHOLDER)
 
     def deny_question(self) -> str:

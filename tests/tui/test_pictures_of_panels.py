@@ -229,6 +229,28 @@ def test_a_question_has_just_been_asked(snap_compare: Snap, look: Look) -> None:
     assert taken(snap_compare, look, scenario, start(short(1), short(2)))
 
 
+@every_look
+def test_a_question_counts_equal_calls_and_offers_earlier_reasons(
+    snap_compare: Snap, look: Look
+) -> None:
+    """How many wait besides this one; both keys that deny are filled, and `↑` is there."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.go("d", "What shall codex be told?")
+        await shown.type("wrong list")
+        await shown.rest()
+        await shown.press_alone("enter")
+        await shown.until(lambda: shown.selected != short(1).approval_id, "the next call")
+        await shown.rest()
+        await shown.go("d", "2 equal calls of this session wait too.")
+        await shown.type("too early")
+        await shown.rest()
+
+    views = (short(number, args_sha256="5a" * 32) for number in range(1, 5))
+    assert taken(snap_compare, look, scenario, start(*views), answers=True)
+
+
 @dark
 def test_a_no_is_reported_with_what_the_agent_is_told(snap_compare: Snap, look: Look) -> None:
     """The reason in quotes; the cursor is on the next call, which is not armed by that key."""

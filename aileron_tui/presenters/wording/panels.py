@@ -56,6 +56,14 @@ def end_remark(waiting: int) -> str:
     return f"{told} {_counted(waiting, 'call')} of it {verb} waiting."
 
 
+def equal_calls(count: int) -> str:
+    """Return how many equal calls wait besides the one that the panel is about."""
+    if not count:
+        return ""
+    verb = "waits" if count == 1 else "wait"
+    return f"{_counted(count, 'equal call')} of this session {verb} too."
+
+
 def pausing() -> str:
     """Return that a pause is on its way."""
     return "Holding all calls …"
