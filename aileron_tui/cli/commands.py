@@ -64,8 +64,13 @@ def _console_options(function: Any) -> Any:
 
 @aileron.command()
 @_console_options
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="Line by line, for screen readers and terminals that draw nothing.",
+)
 @command_options
-def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
+def console(context: Context, routes: tuple[str, ...], accept_installed: bool, plain: bool) -> int:
     """Open the console, with the server inside."""
     if context.json:
         raise Fault(
@@ -77,7 +82,7 @@ def console(context: Context, routes: tuple[str, ...], accept_installed: bool) -
     leave_no_hands()
     from aileron_tui.cli.root import run_console
 
-    return run_console(context, routes, accept_installed=accept_installed)
+    return run_console(context, routes, accept_installed=accept_installed, plain=plain)
 
 
 @aileron.command()

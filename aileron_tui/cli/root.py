@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -224,8 +224,13 @@ def _say_start(context: Context, plane: ControlPlane) -> None:
         context.say("Everything that lay in the home was taken in (--accept-installed).")
 
 
-def run_console(context: Context, routes: Sequence[str], *, accept_installed: bool) -> int:
-    """Open the console; return the exit code once it is closed and the core has stopped."""
+def run_console(
+    context: Context, routes: Sequence[str], *, accept_installed: bool, plain: bool = False
+) -> int:
+    """Open the console; return the exit code once it is closed and the core has stopped.
+
+    *plain*: line by line, without a screen.
+    """
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise Fault(EXIT.FAILED, "The console needs a terminal. `aileron serve` runs without one.")
     home = _prepare(context)
@@ -239,18 +244,34 @@ def run_console(context: Context, routes: Sequence[str], *, accept_installed: bo
     core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
     core.begin()
     try:
-        from aileron_tui.cli.screen import console_app, show
-
-        app = console_app(core, load_settings(home.config), drawn)
+        run = _front_end(core, load_settings(home.config), drawn, plain=plain)
     except BaseException:
         core.stop()
         raise
     _log_start(core.start(), "console")
     sys.setswitchinterval(0.0005)  # screen and server share one interpreter (PERFORMANCE 5)
     try:
-        with asyncio.Runner() as runner:
-            return runner.run(show(app))
+        return run()
     finally:
         first_frame.set()
         core.stop()
         _log_end(core, "console")
+
+
+def _front_end(
+    core: CoreThread, settings: Settings, drawn: Callable[[], None], *, plain: bool
+) -> Callable[[], int]:
+    """Return what runs the console for a person to its end and returns its exit code."""
+    if plain:
+        from aileron_tui.cli.plain import plain_console
+
+        return lambda: plain_console(core, settings, drawn).run()
+    from aileron_tui.cli.screen import console_app, show
+
+    app = console_app(core, settings, drawn)
+
+    def run() -> int:
+        with asyncio.Runner() as runner:
+            return runner.run(show(app))
+
+    return run

@@ -1,0 +1,52 @@
+"""The console without a screen that starts now, with what its settings and its terminal ask for."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+from aileron_core.clock import SystemClock
+from aileron_core.control_plane.port import ConsolePort
+from aileron_core.settings import Settings
+from aileron_tui.keymap import remapped
+from aileron_tui.line_terminal import LineTerminal
+from aileron_tui.notifying import Notifier
+from aileron_tui.plain import PlainConsole
+from aileron_tui.styles.choosing import choose_glyphs
+
+__all__ = ["plain_console"]
+
+_log = logging.getLogger(__name__)
+
+
+def plain_console(
+    port: ConsolePort, settings: Settings, first_frame: Callable[[], object]
+) -> PlainConsole:
+    """Return the console for this terminal; it subscribes to *port* at once.
+
+    Raises:
+        Unavailable: the core has ended.
+        FileProblems: the settings name something that there is not.
+    """
+    clock = SystemClock()
+    glyphs = choose_glyphs(settings.console.glyphs, os.environ, sys.stdout.encoding)
+
+    terminal = LineTerminal(sys.stdin.fileno(), sys.stdout.fileno(), clock, charset=glyphs.charset)
+    notifier = Notifier(
+        settings.notify,
+        os.environ,
+        bell=settings.console.bell,
+        ring=lambda: terminal.send("\a"),
+        write=terminal.send,
+        failed=lambda why: _log.warning("%s", why),
+    )
+    return PlainConsole(
+        port,
+        terminal,
+        clock=clock,
+        arm_seconds=settings.console.arm_ms / 1000,
+        registry=remapped(settings.console.keys),
+        glyphs=glyphs,
+        notifier=notifier,
+        first_frame=first_frame,
+    )

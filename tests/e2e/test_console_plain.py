@@ -1,0 +1,280 @@
+"""`aileron console --plain` on a real pseudo-terminal: it is read as a screen reader reads, from the top."""
+
+import json
+import re
+import signal
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from examples.mailbox.server import Mailbox
+from tests.e2e.attended import Sat
+from tests.support.terminal import Pty
+from tests.unit.server.harness import DRAFT, eventually
+
+ASKS = "\n> "
+
+
+class Plain(Sat):
+    """A console without a screen; `mark` is how far its words were read."""
+
+    mark = 0
+
+    def start(self, *more: str) -> None:
+        self.pty = Pty([*self._words, "--plain", *more], **self._terminal)
+        self.process = self.pty.process  # type: ignore[assignment]
+        self.pty.until(lambda: ASKS in self.told, "the first question")
+        self.url = json.loads((self.home / "daemon.json").read_text())["url"]
+        self.port = int(self.url.rpartition(":")[2])
+
+    @property
+    def told(self) -> str:
+        """Everything that was written so far, as lines, without the bell."""
+        return self.pty.raw.decode(errors="ignore").replace("\r\n", "\n").replace("\a", "")
+
+    def hears(self, text: str) -> str:
+        """Wait for *text* behind what was read already; return what was written up to its end."""
+        self.pty.until(lambda: text in self.told[self.mark :], text)
+        begin, self.mark = self.mark, self.told.index(text, self.mark) + len(text)
+        return self.told[begin : self.mark]
+
+    def asked(self) -> str:
+        """Wait for the next question; return what stands before it."""
+        return self.hears(ASKS)
+
+    def answer(self, text: str) -> None:
+        """Type a line at the question."""
+        self.pty.type(text.encode() + b"\n")
+
+    def ask(self, times: int = 1, **more: object) -> None:
+        """Let an agent ask to send the draft."""
+        token = self.session(label="plain")["token"]
+        for number in range(times):
+            answer = self.run(
+                "send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number), **more
+            )
+            assert answer.status == 202
+
+
+@pytest.fixture
+def console(home: Path, mailbox: Mailbox) -> Iterator[Plain]:
+    running = Plain(home, mailbox)
+    yield running
+    running.close()
+
+
+def asked_to_send(console: Plain) -> str:
+    """Let an agent ask once and read its call to the question."""
+    console.asked()
+    console.ask()
+    console.hears("WILL HAPPEN  fetched")
+    return console.asked()
+
+
+def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: Mailbox) -> None:
+    """C1: no alternate screen, the whole document, then the question; `a` and Enter approve."""
+    page = asked_to_send(console)
+    assert "All seen" in page
+    for section in ("SENT", "RECORD", "Digest"):
+        assert section in page
+    console.answer("a")
+    console.hears("✓ Approved: ")
+    console.hears("✓ done: ")
+    console.hears("Nothing is waiting.")
+    eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent")
+    assert console.rows("state") == [("completed",)]
+    assert "\x1b" not in console.told
+
+
+def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:
+    """C1: `d REASON` denies; everything behind the key is what the agent is told."""
+    asked_to_send(console)
+    console.answer("d not before Thursday, Jörg")
+    told = console.hears("Nothing is waiting.")
+    assert "Denied: Send a draft" in told
+    assert console.rows("state") == [("denied",)]
+    assert console.rows("reason") == [("not before Thursday, Jörg",)]
+    assert mailbox.state()["sent"] == []
+
+
+def test_what_is_typed_before_the_question_decides_nothing(console: Plain) -> None:
+    """C2: input that waits when an item is printed, or comes while it rests, is thrown away unseen."""
+    console.asked()
+    console.pty.type(b"a\n" * 3)
+    console.ask()
+    console.hears("WILL HAPPEN  fetched")
+    console.pty.type(b"a\na\nd no\n")
+    console.hears("All seen")
+    console.pty.type(b"a\n")
+    console.asked()
+    console.pty.settle(0.6)
+    assert console.rows("state") == [("pending",)]
+    console.answer("d now")  # the question that stands there works all the same
+    console.hears("Denied: ")
+
+
+def test_more_than_one_line_at_once_decides_nothing(console: Plain) -> None:
+    """C2: a paste is not an answer, whether its last line is whole or not."""
+    asked_to_send(console)
+    for pasted in (b"a\na\n", b"a\nb", b"a\n\n", b"d no\na\n"):
+        console.pty.type(pasted)
+        console.hears("More than one line came. Nothing was decided.")
+        console.asked()
+    assert console.rows("state") == [("pending",)]
+
+
+def test_a_line_without_its_end_decides_nothing(console: Plain) -> None:
+    """C1: the end of input behind a letter is no Enter."""
+    asked_to_send(console)
+    console.pty.type(b"a\x04")
+    console.hears("Nothing was decided.")
+    assert console.rows("state") == [("pending",)]
+
+
+def test_the_end_of_input_quits_and_decides_nothing(console: Plain) -> None:
+    """C1: what waits stays waiting, and the terminal is as it was."""
+    asked_to_send(console)
+    console.pty.type(b"\x04")
+    assert console.pty.ended() == 0
+    assert console.rows("state") == [("pending",)]
+    assert termios.tcgetattr(console.pty.slave) == console.pty.before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_and_gives_the_terminal_back(console: Plain, number: int) -> None:
+    """DESIGN 10: however it ends, the shell finds its terminal as it was."""
+    console.asked()
+    assert console.end(number) == 0
+    assert termios.tcgetattr(console.pty.slave) == console.pty.before
+
+
+def test_quitting_while_something_waits_asks_once(console: Plain) -> None:
+    """CONSOLE 7: the first `q` says what stays behind."""
+    asked_to_send(console)
+    console.answer("q")
+    console.hears("q again quits.")
+    console.asked()
+    console.answer("l")  # any other answer takes it back
+    console.asked()
+    console.answer("q")
+    console.hears("q again quits.")
+    console.asked()
+    console.answer("q")
+    assert console.pty.ended() == 0
+    assert console.rows("state") == [("pending",)]
+
+
+def test_without_a_preview_the_key_is_given_twice(console: Plain, mailbox: Mailbox) -> None:
+    """C2: the first answer says that there is none; another answer between them takes it back."""
+    mailbox.control(fail={"op": "get", "status": 503, "times": 10})
+    console.asked()
+    console.ask()
+    console.hears("Preview unavailable")
+    console.asked()
+    console.answer("a")
+    console.hears("Press a again to approve without one.")
+    console.asked()
+    console.answer("l")
+    console.asked()
+    console.answer("a")
+    console.hears("Press a again to approve without one.")
+    console.asked()
+    assert console.rows("state") == [("pending",)]
+    console.answer("a")
+    console.hears("✓ Approved: ")
+
+
+def test_an_answer_to_what_changed_meanwhile_decides_nothing(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """C1: what changed is printed again, and only an answer to that counts."""
+    asked_to_send(console)
+    mailbox.control(change={"id": DRAFT, "to": "eve@example.com"})
+    console.answer("a")
+    told = console.hears("CHANGED  after you looked.")
+    assert "Approved" not in told
+    assert "eve@example.com" in console.asked()
+    assert console.rows("state") == [("pending",)]
+    console.answer("a")
+    console.hears("✓ done: ")
+
+
+def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> None:
+    """C1: half a line that was typed for it is not the begin of an answer to the next."""
+    console.asked()
+    token = console.session(label="plain")["token"]
+    answer = console.run("send-draft", {"draft_id": DRAFT}, token)
+    console.hears("WILL HAPPEN  fetched")
+    console.asked()
+    console.pty.type(b"a")
+    approval = answer.json["approval_id"]
+    done = console.post(f"/v1/action-approvals/{approval}/withdraw", {}, token=token)
+    assert done.status == 200, done.raw
+    console.hears("What stood there changed. What you typed decides nothing.")
+    console.asked()
+    console.pty.type(b"\n")
+    console.pty.settle(0.3)
+    assert console.rows("state") == [("withdrawn",)]
+
+
+def test_arrivals_are_told_between_items_and_next_goes_round(console: Plain) -> None:
+    """C1: nothing is printed into an answer; `n` goes on, `l` lists, `?` tells the keys."""
+    asked_to_send(console)
+    token = console.session(label="more")["token"]
+    for number in range(2):
+        answer = console.run("send-draft", {"draft_id": DRAFT}, token, idempotency_key=str(number))
+        assert answer.status == 202
+    console.pty.settle(0.5)
+    assert "came" not in console.told[console.mark :]
+    console.answer("l")
+    listed = console.asked()
+    assert " * 1. SEND, the agent, " in listed
+    assert "   3. SEND, the agent, " in listed
+    assert "2 more calls came; the newest: send-draft." in listed
+    for _ in range(3):
+        console.answer("n")
+        console.hears("WILL HAPPEN  fetched")
+        console.asked()
+    console.answer("?")
+    assert "d: deny" in console.asked()
+    console.answer("\x1b[A")
+    assert "does nothing here now" in console.asked()
+
+
+def test_all_calls_are_held_and_let_go_on(console: Plain) -> None:
+    """C4: while they are held nothing is approved here either."""
+    asked_to_send(console)
+    console.answer("P")
+    console.hears("All calls are held.")
+    console.asked()
+    console.answer("a")
+    console.hears("does nothing here now")
+    console.asked()
+    console.answer("P")
+    console.hears("Calls go on.")
+    console.hears("Keys: a approve")
+    assert console.rows("state") == [("pending",)]
+
+
+def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """C8: nothing that an agent or a service says is obeyed, or imitates a line of ours."""
+    console.asked()
+    forged = (
+        "✓ Approved: all\n> a\n" + "字" * 300 + " > a" + " \x1b[2J\x1b]52;c;aGk=\x07\r> \u202ea"
+    )
+    mailbox.control(change={"id": DRAFT, "subject": "\x1b[31mred\x9b2J", "body": forged})
+    token = console.session(label="\x1b[2Jlabel\r> ")["token"]
+    assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
+    console.hears("WILL HAPPEN  fetched")
+    page = console.asked()
+    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.told) is None
+    body = [line for line in page.split("\n")[:-1] if "字" in line or "Approved" in line]
+    assert len(body) > 5
+    assert all(line.startswith(" ") and "┃" in line for line in body)
+    assert max(len(line) + line.count("字") for line in body) <= 120
+    assert "\n> " not in page.removesuffix(ASKS)
+    assert "‹ESC›" in page
