@@ -103,6 +103,10 @@ ACTIONS: tuple[Action, ...] = (
         help="deny; asks what the agent shall be told", contexts=("waiting",),
     ),
     Action(
+        id="whole", keys=("x",), label="whole", rank=35,
+        help="show the whole new preview; again: what changed", contexts=("waiting",),
+    ),
+    Action(
         id="refresh", keys=("r",), label="refetch", rank=40,
         help="fetch the preview again", contexts=("waiting",),
     ),

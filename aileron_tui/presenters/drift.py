@@ -7,14 +7,14 @@ from itertools import groupby
 
 from aileron_core.control_plane.port import DriftView, FieldChange
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.blocks import Block, blank, value
+from aileron_tui.presenters.blocks import Block, Layout, blank, value
 from aileron_tui.presenters.comparing import Comparing
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, Role, line, plain
 from aileron_tui.presenters.outside import block, outside, rendered
 from aileron_tui.presenters.times import clock_seconds
 
-__all__ = ["drift_blocks"]
+__all__ = ["drift_blocks", "whole_row"]
 
 LINES_COMPARED = 2_000
 """Texts with more differing lines are shown whole, old and then new."""
@@ -55,6 +55,18 @@ def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -
     if rows:
         yield blank()
         yield from rows
+
+
+def whole_row(blocks: Sequence[Block], layout: Layout) -> int | None:
+    """Return the line of *layout* at which the whole new preview of a changed call begins.
+
+    None where there is none: what was there is gone, or the text is not laid out yet.
+    """
+    for index, each in enumerate(blocks):
+        # A heading's label is ours alone: no text can begin a section.
+        if each.kind == "heading" and plain(each.label) == wording.WILL_HAPPEN:
+            return layout.blocks.index(index)
+    return None
 
 
 def _moment(name: str, at: float, remark: str, role: Role) -> Line:

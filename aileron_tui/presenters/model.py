@@ -100,6 +100,8 @@ class Model:
         self.small = False
         self.longer = False
         """The document has more lines than its pane shows."""
+        self.whole_row: int | None = None
+        """The line at which the whole new preview begins, below what changed of the selected call."""
         self.wrapped = False
         """A line of the document goes on in the next one."""
         self.wrap_marks = False
@@ -253,6 +255,7 @@ class Model:
             total=reading.total if shown else 0,
             confirmed=self.confirmed,
             longer=shown and self.longer,
+            whole=waiting and shown and self.whole_row is not None,
             wrapped=shown and self.wrapped,
             registry=self.registry,
         )

@@ -64,6 +64,8 @@ class Situation:
     """Something in the document is drawn as a mark, or it is drawn unfolded."""
     unfolded: bool = False
     """The document shows code points, and nothing folded."""
+    whole: bool = False
+    """What changed stands in the document, and below it the whole new preview."""
     wrapped: bool = False
     """A line of the document goes on in the next one."""
     paused_at: float | None = None
@@ -226,6 +228,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "copy": lambda now: now.document,
     "pager": lambda now: now.document,
     "unfold": lambda now: now.document and now.marked,
+    "whole": lambda now: now.document and now.longer and now.whole,
     "wrap_marks": lambda now: now.document and now.wrapped,
     "order": lambda now: now.view == "waiting" and now.several,
     "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,

@@ -22,6 +22,7 @@ from aileron_tui.presenters.around import (
 )
 from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.presenters.document import agent_name
+from aileron_tui.presenters.drift import whole_row
 from aileron_tui.presenters.head import item_head
 from aileron_tui.presenters.lines import Line, cut, line, spread
 from aileron_tui.presenters.narrowing import filter_told
@@ -155,6 +156,8 @@ class WaitingScreen(CarryingScreen):
             around=self._at_the_end(item),
         )
         layout = self._pages.layout(item, form, now)
+        changed = item is not None and item.approval is not None and item.approval.drift is not None
+        self.model.whole_row = whole_row(self._pages.blocks, layout) if changed else None
         self._show_document(layout, item.version if item is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
@@ -251,6 +254,16 @@ class WaitingScreen(CarryingScreen):
         item = self.model.queue.current
         if item is not None and item.approval is not None:
             self.submit(Refresh(approval_id=item.key))
+
+    def action_whole(self) -> None:
+        """Show the whole new preview from its first line; where it stands already, what changed."""
+        document, row = self.query_one("#document", Document), self.model.whole_row
+        if row is None:
+            return
+        top, _ = document.in_view
+        document.read(row - top)
+        if document.in_view[0] == top:
+            document.start_over()
 
     def action_back(self) -> None:
         """Show all rows again."""
