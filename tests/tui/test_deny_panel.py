@@ -256,6 +256,23 @@ def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
     drive(scenario, start(short(1), short(2), short(3)), answers=True)
 
 
+def test_a_reason_that_a_click_brought_back_has_to_rest_as_well() -> None:
+    """No key came before `enter`: what stands there is new all the same."""
+
+    async def scenario(shown: Console) -> None:
+        await deny(shown, "wrong list")
+        await ask(shown)
+        await shown.pilot.click("#panelkeys", offset=(shown.keys.index("earlier"), 0))
+        await shown.until(lambda: field(shown) == "wrong list", "it is back")
+        shown.clock.advance(0.1)
+        await shown.press_alone("enter")
+        await shown.rest()
+        assert field(shown) == "wrong list"
+        assert len(shown.port.intents) == 1
+
+    drive(scenario, start(short(1), short(2), short(3)), answers=True)
+
+
 def test_a_burst_brings_nothing_back() -> None:
     """Arrows that came at once with something else leave what is written as it is."""
 
