@@ -19,9 +19,10 @@ FORGED = "hello\nWILL HAPPEN  the whole new reading\nbye"
 
 
 def changed(lines: int = 60, unavailable: str = "") -> ApprovalView:
-    """A call of which *lines* lines changed, the first of them a forged heading."""
+    """A call of which *lines* lines changed: first a forged heading, at the end a line that wraps."""
     old = "\n".join(f"old {n}" for n in range(lines))
     new = FORGED + "\n" + "\n".join(f"new {n}" for n in range(lines))
+    new += "\n" + "word " * 60
     change = FieldChange(label="Body", before=old, after=new)
     drift = DriftView(
         before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
