@@ -319,7 +319,7 @@ class PlainConsole:
     def _list(self) -> None:
         items = self._state.waiting
         selected = self._model.queue.selected or ""
-        self._printer.list(items, selected, self._clock.now())
+        self._printer.listing(items, selected, self._clock.now())
 
     def _quit(self) -> None:
         waiting = self._model.queue.waiting

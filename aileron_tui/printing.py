@@ -41,6 +41,6 @@ class Printer:
         self.lines(((), *page, ()))
         return self._pages.current
 
-    def list(self, items: list[Item], current: str, now: float) -> None:
+    def listing(self, items: list[Item], current: str, now: float) -> None:
         """Print a line for each of *items*."""
         self.lines(listed(items, current, now, self._terminal.columns))

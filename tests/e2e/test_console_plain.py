@@ -23,8 +23,8 @@ class Plain(Sat):
     mark = 0
 
     def start(self, *more: str) -> None:
-        self.pty = Pty([*self._words, "--plain", *more], **self._terminal)
-        self.process = self.pty.process  # type: ignore[assignment]
+        self.pty = Pty([*self._words, "--plain", *more])
+        self.process = self.pty.process
         self.pty.until(lambda: ASKS in self.told, "the first question")
         self.url = json.loads((self.home / "daemon.json").read_text())["url"]
         self.port = int(self.url.rpartition(":")[2])
