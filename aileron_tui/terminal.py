@@ -21,6 +21,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from aileron_tui.anchoring import anchored
+from aileron_tui.styles.ground import LATE
 
 __all__ = ["ConsoleDriver", "InputCame", "Kind", "TerminalGone", "kind_of"]
 
@@ -174,6 +175,7 @@ class ConsoleDriver(LinuxDriver):
                 text = decoder.decode(data)
                 whole = not decoder.getstate()[0]
                 self.send_message(InputCame(kind_of(text, whole=whole, asked=self._open)))
+                text = LATE.sub("", text)
                 for event in parser.take(text, get_time()) if text else ():
                     self.process_message(event)
             for event in parser.tick(get_time()):

@@ -96,6 +96,7 @@ class Screen:
                 **{name: value for name, value in environment.items() if name not in _FOREIGN},
                 "TERM": "xterm-256color",
                 "COLORTERM": "truecolor",
+                "COLORFGBG": "15;0",  # this terminal answers no question for its ground
             },
             start_new_session=True,
         )

@@ -16,6 +16,7 @@ from aileron_tui.cli.output import EXIT
 from aileron_tui.keymap import remapped
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
+from aileron_tui.styles.ground import ground_is_light
 
 __all__ = ["console_app", "show"]
 
@@ -45,7 +46,7 @@ def console_app(
 def _looks_and_keys(settings: Settings) -> tuple[str, Registry]:
     """Return the theme and the keys; what is wrong with either is told together."""
     try:
-        theme = choose_theme(settings.console.theme, os.environ)
+        theme = choose_theme(settings.console.theme, os.environ, _light)
     except FileProblems as of_looks:
         problems = list(of_looks.problems)
         try:
@@ -54,6 +55,17 @@ def _looks_and_keys(settings: Settings) -> tuple[str, Registry]:
             problems += of_keys.problems
         raise FileProblems(problems) from of_looks
     return theme, remapped(settings.console.keys)
+
+
+def _light() -> bool | None:
+    """Return what the terminal says of its ground; where it knows no such question it is not asked."""
+    if (
+        os.environ.get("TERM", "dumb") in ("dumb", "linux")
+        or not sys.__stdin__
+        or not sys.__stderr__
+    ):
+        return None
+    return ground_is_light(sys.__stdin__.fileno(), sys.__stderr__.fileno())  # as Textual's driver
 
 
 def _glyphs(settings: Settings) -> Glyphs:

@@ -1,6 +1,6 @@
 """Which look and which signs a console starts with: what the person set, else what the terminal says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from textual.theme import BUILTIN_THEMES
 
@@ -23,11 +23,20 @@ def colourless(environment: Mapping[str, str]) -> bool:
     return bool(environment.get("NO_COLOR"))
 
 
-def choose_theme(setting: str, environment: Mapping[str, str]) -> str:
+def choose_theme(
+    setting: str,
+    environment: Mapping[str, str],
+    light: Callable[[], bool | None] = lambda: None,
+) -> str:
     """Return the theme to start in.
 
     `NO_COLOR` wins over the setting; the setting over `COLORFGBG`, which terminals set to the
-    numbers of their colours, the ground last. Nobody says: dark.
+    numbers of their colours, the ground last; that over what the terminal answers. Nobody says: dark.
+
+    Args:
+        setting: `[console] theme`.
+        environment: of the terminal.
+        light: asks the terminal whether its ground is light; None: it does not say.
 
     Raises:
         FileProblems: there is no theme of that name.
@@ -40,7 +49,9 @@ def choose_theme(setting: str, environment: Mapping[str, str]) -> str:
     if setting != "auto":
         return NAMES.get(setting, setting)
     ground = environment.get("COLORFGBG", "").rpartition(";")[2]
-    return LIGHT if ground.isdecimal() and int(ground) in _LIGHT_GROUNDS else DARK
+    if ground.isdecimal():
+        return LIGHT if int(ground) in _LIGHT_GROUNDS else DARK
+    return LIGHT if not ground and light() else DARK
 
 
 def terminal_charset(environment: Mapping[str, str], stream: str) -> str:

@@ -153,6 +153,7 @@ class Pty:
         foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")
         given = {k: v for k, v in os.environ.items() if k not in foreign}
         given |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+        given["COLORFGBG"] = "15;0"  # so that nobody asks for the ground and waits for an answer
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         self.process = subprocess.Popen(
