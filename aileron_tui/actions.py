@@ -125,6 +125,10 @@ ACTIONS: tuple[Action, ...] = (
         help="verify the whole chain, in the background", contexts=("audit",),
     ),
     Action(
+        id="export", keys=("x",), label="export", rank=25,
+        help="write every record into a new file in the home", contexts=("audit",),
+    ),
+    Action(
         id="follow", keys=("f",), label="follow", rank=24,
         help="follow the newest row again", contexts=("activity", "audit"),
     ),

@@ -1,12 +1,21 @@
 """Reading and verifying the audit for a front end, beside the core's loop."""
 
 import asyncio
+import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
 
 from aileron_core.audit.read import verify_home
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import AuditVerified, RecordRead, RecordsRead
+from aileron_core.control_plane.port import (
+    AuditExported,
+    AuditVerified,
+    RecordRead,
+    RecordsRead,
+)
 from aileron_core.control_plane.views import records_from
 from aileron_core.errors import Conflict, NotFound, Unavailable
 from aileron_core.storage.database import Database
@@ -23,7 +32,7 @@ _STEPS = 1000
 
 
 class AuditReader:
-    """What a person reads of the record. It writes nothing.
+    """What a person reads of the record. It changes nothing of it.
 
     Args:
         home: whose audit it is.
@@ -103,6 +112,47 @@ class AuditReader:
             left = len(messages) - _MOST_PROBLEMS
             messages[_MOST_PROBLEMS:] = [f"and {left} more; `aileron audit verify` lists them all"]
         return report.records, tuple(messages)
+
+    async def export(self) -> AuditExported:
+        """Write every record as it is stored, a line of JSON each, into a new file that only we read.
+
+        Raises:
+            Conflict: a file of this very second is there.
+            Unavailable: the database cannot be read, or the file not be written.
+        """
+        at = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ")
+        path = self._home.exports / f"audit-{at}.jsonl"
+        try:
+            records = await asyncio.to_thread(self._export, path)
+        except FileExistsError as error:
+            raise Conflict(f"{path} is there already. Export again in a second.") from error
+        except sqlite3.Error as error:
+            raise _unreadable(error) from error
+        except OSError as error:
+            raise Unavailable(f"{path} cannot be written: {error.strerror}.") from error
+        return AuditExported(records=records, path=str(path))
+
+    def _export(self, path: Path) -> int:
+        with suppress(FileExistsError):
+            path.parent.mkdir(mode=0o700)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+            try:
+                return self._copy(file)
+            except BaseException:
+                with suppress(OSError):
+                    path.unlink()  # half of a record would pass for the whole
+                raise
+
+    def _copy(self, file: TextIO) -> int:
+        records = 0
+        with closing(open_reader(self._home.database)) as reader:
+            reader.set_progress_handler(lambda: self._closed, _STEPS)
+            for (body,) in reader.execute("SELECT body FROM audit ORDER BY seq"):
+                file.write(f"{body}\n")
+                records += 1
+        file.flush()
+        return records
 
     def close(self) -> None:
         """Give up a verification that is under way: the console stops, and would wait for it."""

@@ -3,8 +3,11 @@
 from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.control_plane.port import (
     Approve,
+    AuditExported,
+    AuditVerified,
     Deny,
     EndSession,
+    ExportAudit,
     HoldBack,
     Intent,
     LookAgain,
@@ -12,6 +15,8 @@ from aileron_core.control_plane.port import (
     PauseChanged,
     ReadRecord,
     ReadRecords,
+    RecordRead,
+    RecordsRead,
     Refresh,
     StopEverything,
     TakeIn,
@@ -48,12 +53,23 @@ async def carry_out(plane: ControlPlane, intent: Intent) -> None:
             plane.facts.publish(await plane.everything_stop.carry_out())
         case EndSession():
             await _end_session(plane, intent.session_id)
+        case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
+            plane.facts.publish(await _of_the_audit(plane, intent))
+
+
+async def _of_the_audit(
+    plane: ControlPlane, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit
+) -> RecordsRead | RecordRead | AuditVerified | AuditExported:
+    """Return the answer to what only reads."""
+    match intent:
         case ReadRecords():
-            plane.facts.publish(await plane.audit.page(intent.before_seq, intent.limit))
+            return await plane.audit.page(intent.before_seq, intent.limit)
         case ReadRecord():
-            plane.facts.publish(await plane.audit.record(intent.seq))
+            return await plane.audit.record(intent.seq)
         case VerifyAudit():
-            plane.facts.publish(await plane.audit.verify())
+            return await plane.audit.verify()
+        case ExportAudit():
+            return await plane.audit.export()
 
 
 async def _pause(plane: ControlPlane, *, on: bool) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "ApprovalUpdated",
     "ApprovalView",
     "Approve",
+    "AuditExported",
     "AuditVerified",
     "ConsolePort",
     "CoreLost",
@@ -40,6 +41,7 @@ __all__ = [
     "DriftView",
     "EndSession",
     "EverythingStopped",
+    "ExportAudit",
     "Fact",
     "FieldChange",
     "FieldView",
@@ -175,6 +177,14 @@ class RecordRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditExported:
+    """Fact: the answer to `ExportAudit`: how many records stand in the new file."""
+
+    records: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditVerified:
     """Fact: the answer to `VerifyAudit`; `problems` are our own sentences."""
 
@@ -215,6 +225,7 @@ Fact: TypeAlias = (
     | EverythingStopped
     | RecordsRead
     | RecordRead
+    | AuditExported
     | AuditVerified
     | Recorded
     | StorageHealth
@@ -318,6 +329,11 @@ class VerifyAudit:
     """Verify the whole chain, the heads and the rows, off the core's loop."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportAudit:
+    """Write every record into a new file in the home, off the core's loop."""
+
+
 Intent: TypeAlias = (
     Approve
     | Deny
@@ -331,6 +347,7 @@ Intent: TypeAlias = (
     | ReadRecords
     | ReadRecord
     | VerifyAudit
+    | ExportAudit
 )
 
 

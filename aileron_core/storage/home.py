@@ -28,6 +28,7 @@ _OURS = {
     "run",
     "log",
     "backups",
+    "exports",
 }
 
 
@@ -51,6 +52,11 @@ class Home:
     def audit_head(self) -> Path:
         """The newest record's number and hash, outside the database."""
         return self.path / "audit.head"
+
+    @property
+    def exports(self) -> Path:
+        """Copies of the audit that a person asked for."""
+        return self.path / "exports"
 
     @property
     def run(self) -> Path:

@@ -3,6 +3,7 @@
 from aileron_core.control_plane.port import (
     ApprovalUpdated,
     ApprovalView,
+    AuditExported,
     AuditVerified,
     CoreLost,
     EverythingStopped,
@@ -59,6 +60,8 @@ def _whole(model: Model, fact: Fact, at: float) -> None:
             model.health = fact
         case PauseChanged():
             model.paused_at = fact.paused_at
+        case AuditExported():
+            model.say(outcomes.audit_exported(fact), at)
         case EverythingStopped():
             model.say(outcomes.everything_stopped(fact), at)
         case IntentRefused():

@@ -1,6 +1,12 @@
 """What the voice reports when a fact came: what happened to what the person did or looks at."""
 
-from aileron_core.control_plane.port import ApprovalView, EverythingStopped, HoldBack, TakeIn
+from aileron_core.control_plane.port import (
+    ApprovalView,
+    AuditExported,
+    EverythingStopped,
+    HoldBack,
+    TakeIn,
+)
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import agent_name
@@ -9,6 +15,7 @@ from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.wording import panels, views
 
 __all__ = [
+    "audit_exported",
     "ended_elsewhere",
     "ended_here",
     "everything_stopped",
@@ -16,6 +23,11 @@ __all__ = [
     "outcome_of_mine",
     "session_ended",
 ]
+
+
+def audit_exported(fact: AuditExported) -> Line:
+    """Return the report of a copy of the audit: how much stands in it, and where it lies."""
+    return line(Piece(f"✓ {views.exported(fact.records)} ", "ok"), *outside(fact.path))
 
 
 def ended_here(view: ApprovalView, calls: int = 1) -> Line:

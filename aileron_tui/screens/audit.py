@@ -5,7 +5,7 @@
 
 from typing import ClassVar
 
-from aileron_core.control_plane.port import VerifyAudit
+from aileron_core.control_plane.port import ExportAudit, VerifyAudit
 from aileron_tui.actions import Context
 from aileron_tui.presenters.situation import View
 from aileron_tui.screens.listing import ListScreen
@@ -36,6 +36,10 @@ class AuditScreen(ListScreen):
         self.model.audit.verifying = True
         self.submit(VerifyAudit())
         self.redraw()
+
+    def action_export(self) -> None:
+        """Write every record into a new file in the home."""
+        self.submit(ExportAudit())
 
 
 if __name__ == "__main__":

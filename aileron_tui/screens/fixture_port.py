@@ -12,10 +12,12 @@ from aileron_core.control_plane.port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,
+    AuditExported,
     AuditVerified,
     Deny,
     EndSession,
     EverythingStopped,
+    ExportAudit,
     Fact,
     HoldBack,
     Intent,
@@ -63,7 +65,7 @@ class FixtureCore:
                 return self._decide(intent)
             case TakeIn() | HoldBack():
                 return self._move_file(intent)
-            case ReadRecords() | ReadRecord() | VerifyAudit():
+            case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
             case Pause(on=on):
                 facts: list[Fact] = [PauseChanged(paused_at=self._clock.now() if on else None)]
@@ -139,7 +141,7 @@ class FixtureCore:
         )
         return [told, self._record(f"library.{event}", f"{verb} the {intent.kind} {intent.name}")]
 
-    def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit) -> Fact:
+    def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit) -> Fact:
         total = len(self._records)
         match intent:
             case ReadRecords(before_seq=before, limit=limit):
@@ -153,6 +155,9 @@ class FixtureCore:
                 return _whole(found)
             case VerifyAudit():
                 return AuditVerified(records=total, problems=(), at=self._clock.now(), seconds=0.2)
+            case ExportAudit():
+                path = "/home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
+                return AuditExported(records=total, path=path)
 
     def _end(self, session_id: str) -> list[Fact]:
         self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)

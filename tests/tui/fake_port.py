@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import (
+    ExportAudit,
     Fact,
     Intent,
     ReadRecord,
@@ -42,7 +43,7 @@ class RecordingPort:
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
-        reads = isinstance(intent, ReadRecords | ReadRecord | VerifyAudit)
+        reads = isinstance(intent, ReadRecords | ReadRecord | VerifyAudit | ExportAudit)
         (self.reads if reads else self.intents).append(intent)
         if (reads or self._answers) and not self.deaf:
             self.tell(*self._core.answer(intent))

@@ -245,3 +245,15 @@ def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
         await shown.shows("this is record 1999")
 
     drive(scenario, LONG)
+
+
+def test_a_copy_of_the_whole_audit_is_told_with_its_place() -> None:
+    """How many records, and the file; nothing else in the view changes."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.go("3", "not verified since")
+        await shown.go("x", "2,000 records in /home/ana/.aileron/exports/audit-20261008T120231Z.jsonl")
+        assert shown.port.intents == []
+        assert "export" in shown.keys
+
+    drive(scenario, LONG)

@@ -178,3 +178,8 @@ def size(count: int) -> str:
 def faults(count: int) -> str:
     """Return how many requests Aileron itself answered with an error."""
     return f"▲ {count:,} answered with an error of Aileron's own"
+
+
+def exported(count: int) -> str:
+    """Return the report of a copy of the audit, before its path."""
+    return f"{records(count)} in"

@@ -10,7 +10,9 @@ from core_harness import Core, furnish, run
 
 from aileron_core.control_plane.intents import carry_out
 from aileron_core.control_plane.port import (
+    AuditExported,
     AuditVerified,
+    ExportAudit,
     ReadRecord,
     ReadRecords,
     RecordRead,
@@ -18,6 +20,7 @@ from aileron_core.control_plane.port import (
     VerifyAudit,
 )
 from aileron_core.errors import Conflict, NotFound, Unavailable
+from aileron_core.testing import FrozenClock
 
 
 async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
@@ -140,5 +143,48 @@ def test_verifying_runs_beside_the_core_and_once_at_a_time(home: Path) -> None:
             core.plane.audit.close()
             with pytest.raises(Unavailable):
                 await second
+
+    run(story())
+
+
+def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(home: Path) -> None:
+    """One line each, oldest first; a second copy in the same second overwrites nothing."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home, clock=FrozenClock()) as core:
+            stored = await core.plane.database.read(
+                lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
+            )
+            await carry_out(core.plane, ExportAudit())
+            told = [fact for fact in core.facts if isinstance(fact, AuditExported)][-1]
+            path = Path(told.path)
+            assert path.parent == home / "exports"
+            assert path.read_text(encoding="utf-8").splitlines() == stored
+            assert told.records == len(stored) > 0
+            assert [each.stat().st_mode & 0o777 for each in (path, path.parent)] == [0o600, 0o700]
+            path.write_text("kept")
+            with pytest.raises(Conflict, match="is there already"):
+                await carry_out(core.plane, ExportAudit())
+            assert path.read_text() == "kept"
+
+    run(story())
+
+
+def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(home: Path) -> None:
+    """A spoilt database leaves no half of a copy behind; a file in the way is named."""
+    furnish(home)
+
+    async def story() -> None:
+        async with Core.open(home) as core:
+            (home / "exports").write_text("in the way")
+            with pytest.raises(Unavailable, match="exports"):
+                await carry_out(core.plane, ExportAudit())
+            (home / "exports").unlink()
+            spoil(home, "ALTER TABLE audit RENAME TO gone")
+            with pytest.raises(Unavailable, match="cannot be read"):
+                await carry_out(core.plane, ExportAudit())
+            assert list((home / "exports").iterdir()) == []
+            spoil(home, "ALTER TABLE gone RENAME TO audit")
 
     run(story())
