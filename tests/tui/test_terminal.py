@@ -63,6 +63,11 @@ class Terminal:
     def type(self, keys: bytes) -> None:
         os.write(self.master, keys)
 
+    def rest(self, seconds: float = 0.3) -> None:
+        """Let a hand rest: a key that comes with the one before it counts for nothing."""
+        end = monotonic() + seconds
+        self.until(lambda _: monotonic() > end)
+
 
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
@@ -99,8 +104,10 @@ def test_a_page_that_one_comes_back_to_is_drawn_again(terminal: Terminal) -> Non
     """Going to and fro leaves no page that stands still; Pilot draws by itself, a terminal does not."""
     drawn = terminal.is_filled()
     for _ in range(2):
+        terminal.rest()
         terminal.type(b"2")
         drawn = terminal.shows("Newest first.", since=drawn)
+        terminal.rest()
         terminal.type(b"1")
         drawn = terminal.shows("WILL HAPPEN", since=drawn)
 
