@@ -252,7 +252,9 @@ def test_a_copy_of_the_whole_audit_is_told_with_its_place() -> None:
 
     async def scenario(shown: Console) -> None:
         await shown.go("3", "not verified since")
-        await shown.go("x", "2,000 records in /home/ana/.aileron/exports/audit-20261008T120231Z.jsonl")
+        await shown.go(
+            "x", "2,000 records in /home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
+        )
         assert shown.port.intents == []
         assert "export" in shown.keys
 
