@@ -60,16 +60,17 @@ _SLOW = (
 """Real processes, a real screen, long attacks: `make check` leaves them to `make test`."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what drives processes and screens as slow.
+_SECOND_TRY = ("tests/tui/test_pictures_of_", "tests/tui/test_looks.py", "tests/tui/test_layouts.py")
+"""Looks alone. What may decide, send or leak is tried once: a misfire now and then is a misfire."""
 
-    Real terminals and processes have a clock of their own: on a machine that is busy elsewhere a key
-    may come late. Such a test is given a second try, and the run's last lines name each that took it.
-    """
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what drives processes and screens as slow; a picture that came late is taken once more."""
     for item in items:
         path = item.path.relative_to(Path(__file__).parents[1]).as_posix()
         if path.startswith(_SLOW):
             item.add_marker(pytest.mark.slow)
+        if path.startswith(_SECOND_TRY):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
