@@ -60,7 +60,11 @@ _SLOW = (
 """Real processes, a real screen, long attacks: `make check` leaves them to `make test`."""
 
 
-_SECOND_TRY = ("tests/tui/test_pictures_of_", "tests/tui/test_looks.py", "tests/tui/test_layouts.py")
+_SECOND_TRY = (
+    "tests/tui/test_pictures_of_",
+    "tests/tui/test_looks.py",
+    "tests/tui/test_layouts.py",
+)
 """Looks alone. What may decide, send or leak is tried once: a misfire now and then is a misfire."""
 
 
