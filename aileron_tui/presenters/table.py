@@ -97,6 +97,11 @@ class Table(ABC):
     def voice(self, registry: Registry) -> Line:
         """Return what the voice says of the list."""
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the rows are about, in their order; nothing where a row is a record's number."""
+        return ()
+
     def tick(self, now: float) -> None:  # noqa: B027 - most have nothing to do
         """Let time pass: rows grow older."""
 
@@ -193,6 +198,11 @@ class KeyedTable(Table, Generic[T]):
     def index(self) -> int:
         """The selected row; 0 where there is none."""
         return self._rows.get(self._selected, 0) if self._selected is not None else 0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the rows are about, in their order."""
+        return tuple(self._rows)
 
     @property
     def current(self) -> T | None:
