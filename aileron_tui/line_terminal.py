@@ -124,7 +124,8 @@ class LineTerminal:
         self._be(quiet=True)
         if not typed.endswith(b"\n") or self._more():
             raise Together
-        return typed.decode(self._encoding, "replace").strip()
+        # Not every blank: `ctrl+k` types one of those that Python knows.
+        return typed.decode(self._encoding, "replace").strip(" \t\r\n")
 
     def _more(self) -> bool:
         """Return whether anything follows at once; it is thrown away."""

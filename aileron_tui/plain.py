@@ -2,54 +2,49 @@
 
 The same state, texts and conditions as the screen's; only the drawing differs. An item is printed
 whole, then it rests, then a question stands there. What is typed before the question counts for nothing.
+What stands there last is what an answer is about: `Looking` turns to something, `Showing` prints it,
+`Deciding` hands over what is answered.
 """
 
-import logging
+import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import (
-    ConsolePort,
-    Deny,
-    Fact,
-    Intent,
-    Refresh,
-)
-from aileron_core.text import escape
-from aileron_tui.actions import Registry
-from aileron_tui.faults import fault_place
+from aileron_core.control_plane.port import ConsolePort, Fact
+from aileron_tui.actions import Action, Registry, face_of
 from aileron_tui.line_terminal import EndOfInput, LineTerminal, Together
 from aileron_tui.notifying import Notifier
+from aileron_tui.plain_deciding import Deciding
+from aileron_tui.plain_desk import Desk
+from aileron_tui.plain_looking import VIEWS, Looking
+from aileron_tui.plain_showing import NEXT, Showing, looking
 from aileron_tui.plain_state import PlainState
 from aileron_tui.presenters import wording
+from aileron_tui.presenters.chrome import banner_lines
 from aileron_tui.presenters.glyphs import Glyphs
-from aileron_tui.presenters.intents import intent_of
-from aileron_tui.presenters.lines import Line, plain
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.plain_lines import own
-from aileron_tui.presenters.queue import Item
-from aileron_tui.presenters.situation import availability
-from aileron_tui.presenters.voice import voice
 from aileron_tui.presenters.wording import panels
 from aileron_tui.presenters.wording import plain as words
 from aileron_tui.printing import Printer
 
 __all__ = ["PlainConsole"]
 
-_log = logging.getLogger(__name__)
-
 EXIT_CORE_LOST = 70
-FOLLOW_SECONDS = 5.0
-"""How long the end of what was decided is waited for before the next item is printed."""
-REASON_LIMIT = 2_000
-_NEXT, _LIST = "n", "l"
-_ENDED = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
-_KEYS = ("go_on", "approve", "take_in", "deny", "refresh", "pause", "quit", "help")
-"""The actions of the registry that are here; `n` and `l` are only here."""
+_HERE = (
+    "go_on", "approve", "take_in", "hold_back", "end_session", "deny", "whole", "refresh",
+    "look_again", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
+    "export", *VIEWS, "pause", "stop_everything", "quit", "help",
+)  # fmt: skip
+"""The actions of the registry that are here, in the order in which the help names them."""
+_WITH_TEXT = frozenset({"deny", "filter", *VIEWS}) - {"view_waiting"}
+"""Those behind whose key more may be typed."""
+
+_CONTROLS = {"escape": "\x1b"}
+"""The keys that send a character which nobody sees."""
 
 
 class PlainConsole:
@@ -66,6 +61,8 @@ class PlainConsole:
         glyphs: Glyphs,
         notifier: Notifier,
         first_frame: Callable[[], object],
+        lock_seconds: float = 0.0,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         """Subscribe to *port*.
 
@@ -78,23 +75,35 @@ class PlainConsole:
             glyphs: what the terminal can draw.
             notifier: tells of arrivals.
             first_frame: called once, after the first item was printed.
+            lock_seconds: after so long without a line the next one only unlocks; 0: never.
+            environment: says whether there is a browser.
 
         Raises:
             Unavailable: the core has ended.
         """
-        self._port, self._terminal, self._clock = port, terminal, clock
-        self._arm_seconds, self._registry = arm_seconds, registry
+        self._terminal, self._clock, self._registry = terminal, clock, registry
+        self._arm_seconds, self._lock_seconds = arm_seconds, lock_seconds
         self._first_frame: Callable[[], object] | None = first_frame
         self._facts: deque[Fact] = deque()
         snapshot = port.subscribe(self._sink)
-        self._model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
-        self._state = PlainState(self._model, self._facts, clock, notifier)
-        self._printer = Printer(terminal, glyphs, Pages(registry))
-        self._say = self._printer.say
-        self._printed: Token = ()
+        model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
+        self._model = model
+        self._state = PlainState(model, self._facts, clock, notifier, port.submit)
+        desk = Desk(
+            port=port,
+            terminal=terminal,
+            clock=clock,
+            registry=registry,
+            state=self._state,
+            printer=Printer(terminal, glyphs, Pages(registry)),
+            environment=environment,
+        )
+        self._desk, self._say = desk, desk.say
+        self._showing = Showing(desk)
+        self._looking, self._deciding = Looking(desk, self._showing), Deciding(desk)
         self._shown: Token = ()
-        self._shown_at = 0.0
-        self._quit_asked = self._ended = False
+        self._touched_at = clock.monotonic()
+        self._quit_asked = False
 
     def run(self) -> int:
         """Ask until the person quits or a signal ends it; return the exit code. For the main thread."""
@@ -103,14 +112,18 @@ class PlainConsole:
         with suppress(EndOfInput), self._terminal:
             self._say(words.STARTS)
             self._say(words.REST)
-            while not self._ended and self._model.lost is None:
-                self._turn()
+            self._tell_what_stands()
+            while not self._state.ended and self._model.lost is None:
+                if self._is_idle:
+                    self._stay_locked()
+                else:
+                    self._turn()
             self._tell_news()
-            self._say(words.ENDS if self._model.lost is None else self._voice())
+            self._say(words.ENDS if self._model.lost is None else self._showing.voice())
         return 0 if self._model.lost is None else EXIT_CORE_LOST
 
     def _end(self, _number: int, _frame: object) -> None:
-        self._ended = True
+        self._state.ended = True
         self._terminal.wake()
 
     def _sink(self, fact: Fact) -> None:
@@ -122,204 +135,175 @@ class PlainConsole:
         for told in self._state.take_news():
             self._say(told)
 
+    def _tell_what_stands(self) -> None:
+        """Tell the warnings that stand above everything on the screen."""
+        start = self._model.snapshot
+        rows = banner_lines(
+            lost=None,
+            storage=None,
+            routes=start.routes,
+            accepted_installed=start.accepted_installed,
+            width=1 << 16,
+        )
+        for row in rows:
+            self._say(row)
+
     # One turn: tell, print, rest, ask, answer
 
     def _turn(self) -> None:
         self._state.take()
         self._tell_news()
-        self._show()
+        self._shown = self._showing.show()
         if self._first_frame is not None:
             self._first_frame()
             self._first_frame = None
         if not self._terminal.rests(self._arm_seconds, self._interrupted):
             return
-        item = self._state.item
+        asked = self._asks
         try:
             typed = self._terminal.hears(words.PROMPT, self._interrupted)
         except Together:
+            self._touched_at = self._clock.monotonic()
+            self._leave_question()
             self._say(words.TOGETHER)
             return
         if typed is None:
             self._say(())  # leave the line of the question
         if typed is None or self._interrupted():
-            if item is not None and not self._ended and not _looking(item):
+            if asked and not self._state.ended and not self._is_idle:
                 self._say(words.CHANGED_MEANWHILE)
-        elif typed:
+            return
+        self._touched_at = self._clock.monotonic()
+        if typed:
             self._answer(typed)
+
+    @property
+    def _asks(self) -> bool:
+        """Something stands there that an answer could be about."""
+        state, model = self._state, self._model
+        if model.view != "waiting" or model.panel != "none":
+            return not state.reading
+        return state.item is not None and not looking(state.item)
 
     def _interrupted(self) -> bool:
         """Take what came; return whether what was printed does not hold any more."""
-        self._state.take()
-        return self._ended or self._state.token != self._shown
+        state = self._state
+        state.take()
+        return state.ended or self._is_idle or state.token != self._shown
 
-    # Printing
+    # The lock
 
-    def _show(self) -> None:
-        """Print the item unless it stands there already, then what an answer would do."""
-        self._shown = self._state.token
-        item, content = self._state.item, self._state.content
-        if item is not None and content != self._printed:
-            self._print_item(item)
-            self._shown_at = self._clock.monotonic()
-        self._printed = content
-        if item is None:
-            self._say(wording.NOTHING_WAITS)
-            if files := self._model.queue.held:
-                self._say(words.files_wait(files, _NEXT))
-        told = own(wording.LOOKING) if _looking(item) else self._voice()
-        if plain(told):
-            self._say(told)
-        self._say(words.keys(list(self._keys())))
+    @property
+    def _is_idle(self) -> bool:
+        """Nobody has typed a line for as long as the person set."""
+        idle = self._clock.monotonic() - self._touched_at
+        return 0 < self._lock_seconds <= idle
 
-    def _print_item(self, item: Item) -> None:
-        """Print the whole of *item*, which counts as seen then; only its head while it is looked at."""
-        model, now = self._model, self._clock.now()
-        moved = model.queue.file_moved(item)
-        try:
-            if _looking(item):
-                self._printer.head(item, now, file_moved=moved)
+    def _stay_locked(self) -> None:
+        """Tell a count and nothing else until a line comes, which does nothing else."""
+        state, model = self._state, self._model
+        state.take()
+        self._leave_question()
+        model.take_back()
+        state.printed = ()
+        self._say(panels.locked(model.queue.waiting))
+        self._say(words.LOCKED)
+        with suppress(Together):
+            if self._terminal.hears(words.PROMPT, self._ends) is None:
+                self._say(())
                 return
-            layout = self._printer.item(item, now, file_moved=moved)
-        except EndOfInput:
-            raise
-        except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            if model.cannot_draw(item.version):
-                _log.error("an item could not be drawn: %s", fault_place(error))
-            return
-        model.laid_out = item.version
-        model.reading.lay_out(layout.places)
-        model.reading.mark(range(len(layout.places)))
+        self._touched_at = self._clock.monotonic()
 
-    def _voice(self) -> Line:
-        now = self._clock.now()
-        situation = self._model.situation(now, self._clock.monotonic())
-        return voice(situation, None, now, width=1 << 16)
+    def _ends(self) -> bool:
+        self._state.take()
+        return self._state.ended or self._model.lost is not None
 
-    def _keys(self) -> Iterable[tuple[str, str]]:
-        """Yield the keys that do something now, each with what it does."""
-        model, face = self._model, self._registry.face
-        now = model.situation(self._clock.now(), self._clock.monotonic())
-        for action in _KEYS:
-            if action in ("quit", "help") or availability(action, now).shown:
-                key = f"{face(action)} REASON" if action == "deny" else face(action)
-                yield key, self._registry.action(action).label
-        if [each for each in self._state.waiting if each is not self._state.item]:
-            yield _NEXT, "next"
-        yield _LIST, "list"
+    def _leave_question(self) -> None:
+        if self._model.panel != "none":
+            self._model.close_panel()
 
     # Answers
 
     def _answer(self, typed: str) -> None:
-        word, _, rest = typed.partition(" ")
-        action = self._meant(word)
-        if rest and action != "deny":
+        action, rest = self._read(typed)
+        if rest and action not in _WITH_TEXT:
             action = ""
         if action != "quit":
             self._quit_asked = False
-        if action != self._model.confirmed:
-            self._model.take_back()
+        if self._model.panel != "none":
+            self._deciding.answer_question(action)
+            return
+        taken_back = action != self._model.confirmed and self._model.take_back()
         match action:
-            case "approve" | "take_in" | "go_on":
-                self._decide(action, typed)
+            case "back" if taken_back:
+                pass
+            case "approve" | "take_in" | "hold_back" | "go_on":
+                self._deciding.decide(action, typed)
             case "deny":
-                self._deny(rest.strip(), typed)
+                self._deciding.deny(rest, typed)
             case "refresh" | "pause":
-                self._ask_core(action, typed)
-            case "next":
-                self._next()
-            case "list":
-                self._list()
+                self._deciding.ask_core(action, typed)
+            case "stop_everything":
+                self._deciding.ask("stop", typed)
+            case "end_session":
+                self._deciding.ask("end", typed)
             case "quit":
                 self._quit()
-            case "help":
-                self._help()
             case _:
-                self._say(words.not_now(escape(typed)))
+                self._look(action, rest, typed)
+
+    def _look(self, action: str, rest: str, typed: str) -> None:
+        """Turn to what *action* shows."""
+        seen = self._looking
+        of_what_stands = {
+            "back": seen.back,
+            "unfold": seen.unfold,
+            "whole": seen.whole,
+            "look_again": seen.look_again,
+            "open_review": seen.open_review,
+            "page_down": seen.page_down,
+            "page_up": seen.page_up,
+            "verify": seen.verify,
+        }
+        if action in VIEWS:
+            seen.turn_to(VIEWS[action], rest)
+        elif action in of_what_stands:
+            of_what_stands[action](typed)
+        elif action == "filter":
+            seen.narrow(rest)
+        elif action == "next":
+            seen.next()
+        elif action == "export":
+            seen.export()
+        elif action == "help":
+            self._help()
+        else:
+            self._desk.say_not_now(typed)
+
+    def _read(self, typed: str) -> tuple[str, str]:
+        """Return the action that *typed* stands for, empty for none, and what follows its key."""
+        word, _, rest = typed.partition(" ")
+        sign = self._registry.face("filter")
+        if typed.startswith(sign) and not sign.isalnum():
+            return "filter", typed.removeprefix(sign).strip()
+        return self._meant(word), rest.strip()
 
     def _meant(self, word: str) -> str:
         """Return what *word* stands for: of two actions with one key the one that is possible now."""
-        named = [each for each in _KEYS if self._registry.face(each) == word]
+        view = self._model.view
+        actions = (self._registry.action(each) for each in _HERE)
+        named = [each.id for each in actions if view in each.contexts and word in self._typed(each)]
         if not named:
-            return {_NEXT: "next", _LIST: "list"}.get(word, "")
-        now = self._model.situation(self._clock.now(), self._clock.monotonic())
-        return next((each for each in named if availability(each, now).shown), named[0])
+            return {NEXT: "next", words.STOP: "stop_everything"}.get(word, "")
+        return next((each for each in named if self._desk.stands(each).shown), named[0])
 
-    def _decide(self, action: str, typed: str) -> None:
-        """Hand over what *action* asks for, if what was printed has rested and may be decided."""
-        at, model = self._clock.monotonic(), self._model
-        model.arming.drawn(model.token, self._shown_at)
-        state = availability(action, model.situation(self._clock.now(), at))
-        if state.asks:
-            model.confirm(action)
-            return
-        intent = intent_of(model, action) if state.filled else None
-        if intent is None:
-            self._say(words.not_now(escape(typed)))
-            return
-        self._hand_over(intent)
-
-    def _deny(self, reason: str, typed: str) -> None:
-        item = self._state.item
-        situation = self._model.situation(self._clock.now(), self._clock.monotonic())
-        if item is None or not availability("deny", situation).shown:
-            self._say(words.not_now(escape(typed)))
-        elif len(reason) > REASON_LIMIT:
-            self._say(words.reason_too_long(REASON_LIMIT))
-        else:
-            self._hand_over(Deny(approval_id=item.key, reason=reason))
-
-    def _hand_over(self, intent: Intent) -> None:
-        """Submit *intent* and wait a while for what becomes of it."""
-        item, model = self._state.item, self._model
-        model.sending(intent)
-        self._port.submit(intent)
-        key = item.key if item is not None else ""
-        until = self._clock.monotonic() + FOLLOW_SECONDS
-
-        def over() -> bool:
-            self._state.take()
-            late = self._clock.monotonic() >= until
-            return late or self._ended or model.lost is not None or self._over(key)
-
-        if not over():
-            self._terminal.rests(FOLLOW_SECONDS, over)
-        if not self._over(key):
-            self._state.news.append(own(words.UNDER_WAY))
-
-    def _over(self, key: str) -> bool:
-        item = self._model.queue.get(key)
-        if self._model.sent.get(key) is not None:
-            return False
-        view = item.approval if item is not None else None
-        return view is None or view.state in _ENDED or view.state in ("pending", "awaiting_vault")
-
-    def _ask_core(self, action: str, typed: str) -> None:
-        """Ask for the preview again, or hold all calls."""
-        item = self._state.item
-        situation = self._model.situation(self._clock.now(), self._clock.monotonic())
-        if not availability(action, situation).shown:
-            self._say(words.not_now(escape(typed)))
-        elif action == "refresh" and item is not None:
-            self._port.submit(Refresh(approval_id=item.key))
-            self._say(words.ASKED_AGAIN)
-        elif (intent := intent_of(self._model, action)) is not None:
-            self._port.submit(intent)
-            self._say(panels.pausing())
-
-    def _next(self) -> None:
-        """Go to the next item that waits, behind the last one to the first."""
-        waiting, here = self._state.waiting, self._state.item
-        others = [each for each in waiting if each is not here]
-        if not others:
-            self._say(words.NOTHING_ELSE)
-            return
-        row = waiting.index(here) + 1 if here is not None else 0
-        self._state.chosen = self._model.queue.selected = waiting[row % len(waiting)].key
-
-    def _list(self) -> None:
-        items = self._state.waiting
-        selected = self._model.queue.selected or ""
-        self._printer.listing(items, selected, self._clock.now())
+    def _typed(self, action: Action) -> tuple[str, ...]:
+        """Return how the key of *action* can be typed: as it is written, or as its control character."""
+        key = action.keys[0]
+        character = _CONTROLS.get(key, "")
+        if key.startswith("ctrl+") and len(key) == 6:
+            character = chr(ord(key[-1]) & 0x1F)
+        return (face_of(key), character or face_of(key))
 
     def _quit(self) -> None:
         waiting = self._model.queue.waiting
@@ -327,18 +311,14 @@ class PlainConsole:
             self._quit_asked = True
             self._say(wording.quit_asks(waiting, self._registry.face("quit")))
         else:
-            self._ended = True
+            self._state.ended = True
 
     def _help(self) -> None:
-        for action in _KEYS:
+        view = self._model.view
+        for action in _HERE:
             told = self._registry.action(action)
-            self._say(f" {self._registry.face(action)}: {told.help or told.label}")
+            if view in told.contexts:
+                self._say(f" {self._registry.face(action)}: {told.help or told.label}")
         for key, told in words.HELP:
             self._say(f" {key}: {told}")
         self._say(words.REST)
-
-
-def _looking(item: Item | None) -> bool:
-    """Return whether Aileron still asks what *item* would do."""
-    view = item.approval if item is not None else None
-    return view is not None and view.state == "pending" and view.preview.status == "fetching"

@@ -4,15 +4,26 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import ApprovalUpdated, ApprovalView, Fact, PauseChanged
+from aileron_core.control_plane.port import (
+    ApprovalUpdated,
+    ApprovalView,
+    AuditExported,
+    EverythingStopped,
+    Fact,
+    Intent,
+    IntentRefused,
+    PauseChanged,
+)
 from aileron_core.text import escape
 from aileron_tui.notifying import Attention, Notifier
 from aileron_tui.presenters import wording
+from aileron_tui.presenters.item_facts import call_facts, held_facts
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.news import take_fact
 from aileron_tui.presenters.plain_lines import own
 from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.situation import View
 from aileron_tui.presenters.wording import plain as words
 
 __all__ = ["PlainState"]
@@ -21,13 +32,36 @@ __all__ = ["PlainState"]
 class PlainState:
     """Takes facts into a model and keeps the cursor on what waits. It prints and asks nothing."""
 
-    def __init__(self, model: Model, facts: deque[Fact], clock: Clock, notifier: Notifier) -> None:
-        """Take facts from *facts*, where another thread puts them."""
+    def __init__(
+        self,
+        model: Model,
+        facts: deque[Fact],
+        clock: Clock,
+        notifier: Notifier,
+        submit: Callable[[Intent], None],
+    ) -> None:
+        """Take facts from *facts*, where another thread puts them; *submit* asks for records."""
         self.model = model
         self.news: deque[Line] = deque()
         """What is to be told before the next item."""
         self.chosen = ""
         """The row that the person went to."""
+        self.ended = False
+        """The person, a signal or the core ended it."""
+        self.printed: Token = ()
+        """The content that stands in the terminal, as the last of all."""
+        self.printed_at = 0.0
+        self.top = 0
+        """The first row of the page of rows that is listed."""
+        self.numbers: dict[View, dict[int, str]] = {}
+        """Which row each number stood for when it was listed."""
+        self.unknown: ApprovalView | None = None
+        """The call that the person approved last of those of which nobody knows how they ended."""
+        self.reports = 0
+        """How many answers came that are about no one row."""
+        self._told_unknown: set[str] = set()
+        self._reads = False
+        self._submit = submit
         self._facts, self._clock = facts, clock
         self._arrived: dict[str, str] = {}
         """The actions of calls that came and were not told yet, by approval."""
@@ -42,11 +76,16 @@ class PlainState:
         while self._facts:
             fact = self._facts.popleft()
             model.said = None
+            self.reports += isinstance(fact, EverythingStopped | AuditExported | IntentRefused)
+            if isinstance(fact, IntentRefused):
+                self._reads = False  # what was refused would be refused again, at once
             arrived = take_fact(model, fact, now, at)
             if model.said is not None:
                 self.news.append(model.said.pieces)
             else:
                 self.news.extend(self._told_of(fact))
+            if isinstance(fact, ApprovalUpdated):
+                self._note_unknown(fact.view)
             if arrived and isinstance(fact, ApprovalUpdated):
                 self._arrived[fact.view.approval_id] = fact.view.action
                 if model.paused_at is None:
@@ -54,6 +93,8 @@ class PlainState:
         model.said = None
         model.tick(now, at)
         self._go_to_one_that_waits()
+        self._leave_a_question_of_nothing()
+        self._ask_for_records()
         if self._due is not None and self._due[0] <= at:
             _, do = self._due
             self._due = None
@@ -68,11 +109,66 @@ class PlainState:
             case _:
                 pass
 
+    def _note_unknown(self, view: ApprovalView) -> None:
+        """Keep what the person approved and nobody knows the end of; tell once how to look."""
+        model, key = self.model, view.approval_id
+        if not view.can_look_again or not model.queue.was_mine(key) or key in self._told_unknown:
+            return
+        self.unknown = view
+        self._told_unknown.add(key)
+        face = model.registry.face("look_again")
+        self.news.append(own(words.looks_again_at(face, escape(view.title))))
+
+    def _leave_a_question_of_nothing(self) -> None:
+        """Take a question back whose object is gone."""
+        model = self.model
+        lost = model.lost is not None or not model.health.writable
+        ended = model.panel == "end" and model.people.key != model.panel_key
+        if model.panel != "none" and (lost or ended):
+            model.close_panel()
+
     def _done_here(self, view: ApprovalView) -> bool:
         return view.state == "completed" and self.model.queue.was_mine(view.approval_id)
 
     def _later(self, seconds: float, do: Callable[[], None]) -> None:
         self._due = (self._clock.monotonic() + seconds, do)
+
+    # The other views
+
+    def turn_to(self, view: View) -> None:
+        """Show *view* from its first row on; what stood there has to be printed anew."""
+        self.model.show(view)
+        table = self.model.table
+        if table is not None:
+            table.opened = False
+            table.follow()
+        self.top, self._reads, self.printed = 0, False, ()
+
+    def read_on(self) -> None:
+        """Ask the core for the records that are to be printed."""
+        self._reads = True
+        self._ask_for_records()
+
+    def _ask_for_records(self) -> None:
+        model = self.model
+        if model.view != "audit" or model.lost is not None or not self._reads:
+            return
+        if (wanted := model.audit.wanted()) is not None:
+            self._submit(wanted)
+
+    @property
+    def reading(self) -> bool:
+        """A record is opened that was not read whole yet, and may still be."""
+        audit = self.model.audit
+        opened = self.model.view == "audit" and audit.opened
+        return opened and self._reads and not self._is_read
+
+    @property
+    def _is_read(self) -> bool:
+        audit = self.model.audit
+        return audit.current is not None and audit.version[1] is True
+
+    # What is asked about
 
     def _go_to_one_that_waits(self) -> None:
         """Stay where the person is while that waits; else go to the call that waits longest."""
@@ -80,8 +176,32 @@ class PlainState:
         item = queue.current
         if item is not None and item.waits and (item.held is None or item.key == self.chosen):
             return
-        first = next((each for each in queue.items if each.waits and each.approval), None)
-        queue.selected = first.key if first is not None else None
+        calls = (row for row, each in enumerate(queue.items) if each.waits and each.approval)
+        first = next(calls, None)
+        if first is None:
+            queue.selected = None
+        else:
+            queue.select(first)
+
+    def go_to(self, item: Item) -> None:
+        """Ask about *item*, which waits."""
+        queue = self.model.queue
+        queue.select(queue.index(item.key))
+        self.chosen = item.key
+
+    def narrow(self, text: str) -> None:
+        """Leave out what the filter *text* does not let through; ask about the first that is left.
+
+        Where nothing is left, what was asked about stays.
+        """
+        model, queue, here, now = self.model, self.model.queue, self.item, self._clock.now()
+        queue.selected = None  # the selected one would stay whatever it is
+        model.narrow(text, now)
+        waiting = [each for each in queue.items if each.waits]
+        chosen = here if here in waiting or not waiting else waiting[0]
+        queue.selected = chosen.key if chosen is not None else None
+        self.chosen = queue.selected or self.chosen
+        model.narrow(text, now)
 
     @property
     def item(self) -> Item | None:
@@ -91,30 +211,63 @@ class PlainState:
 
     @property
     def waiting(self) -> list[Item]:
-        """Everything that waits, calls in order of arrival, then held-back files."""
-        return [each for each in self.model.queue.items if each.waits]
+        """What waits and the filter lets through: calls in the list's order, then held-back files."""
+        here = self.item
+        return [
+            each
+            for each in self.model.queue.items
+            if each.waits and (each is not here or self._lets(each))
+        ]
+
+    def _lets(self, item: Item) -> bool:
+        """Return whether the filter lets *item* through; the one asked about stays all the same."""
+        query = self.model.queue.parsed.query
+        if not query:
+            return True
+        now = self._clock.now()
+        if item.approval is not None:
+            return query.matches(call_facts(item.approval), now)
+        return item.held is not None and query.matches(held_facts(item.held), now)
 
     @property
     def token(self) -> Token:
         """Name everything that, when it differs, takes the question away."""
-        model, item = self.model, self.item
-        state = item.approval.state if item is not None and item.approval is not None else ""
-        sending = item is not None and model.sent.get(item.key) is not None
+        model = self.model
         core = (model.paused_at is not None, model.health.writable, model.lost)
-        return (self.content, state, sending, *core)
+        if model.panel != "none":
+            return (self.content, *core)
+        item = self.item if model.view == "waiting" else None
+        state = item.approval.state if item is not None and item.approval is not None else ""
+        return (self.content, state, self.sending, *core)
+
+    @property
+    def sending(self) -> bool:
+        """An answer to what stands there is on its way."""
+        block = self.model.situation(self._clock.now(), self._clock.monotonic()).block
+        return block == "sending"
 
     @property
     def content(self) -> Token:
-        """Name everything that is printed of the item."""
-        item = self.item
-        version = item.version if item is not None else ()
-        return (version, self.model.queue.file_moved(item))
+        """Name everything that is printed of what is asked about."""
+        model, table = self.model, self.model.table
+        if model.panel != "none":
+            return (model.panel, model.panel_key)
+        if table is None:
+            item = self.item
+            version = item.version if item is not None else ()
+            return (version, model.queue.file_moved(item), model.unfolded)
+        if table.opened:
+            of_record = (self._is_read, self.reading) if model.view == "audit" else ()
+            return (model.view, table.version, of_record, model.unfolded)
+        verified = model.audit.verified if model.view == "audit" else None
+        return (model.view, self.top, table.parsed.text, verified)
 
     def take_news(self) -> Iterator[Line]:
         """Yield what is to be told, once: what happened, then how many other calls came."""
         while self.news:
             yield self.news.popleft()
-        here, arrived = self.item, self._arrived
+        here = self.item if self.model.view == "waiting" else None
+        arrived = self._arrived
         self._arrived = {}
         queue = self.model.queue
         came = [

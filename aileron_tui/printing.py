@@ -7,8 +7,20 @@ from aileron_tui.presenters.blocks import Layout
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.plain_lines import head_lines, item_page, listed, own, spoken, text_of
+from aileron_tui.presenters.plain_lines import (
+    head_lines,
+    item_page,
+    listed,
+    own,
+    row_page,
+    rows_listed,
+    rows_width,
+    spoken,
+    text_of,
+    whole_preview,
+)
 from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.table import Table
 
 __all__ = ["Printer"]
 
@@ -17,7 +29,9 @@ class Printer:
     """Writes sentences and items to a terminal, whole, and returns once they have left."""
 
     def __init__(self, terminal: LineTerminal, glyphs: Glyphs, pages: Pages) -> None:
-        self._terminal, self._glyphs, self._pages = terminal, glyphs, pages
+        self._terminal, self._glyphs = terminal, glyphs
+        self.pages = pages
+        """Keeps what was laid out last."""
 
     def say(self, told: Line | str) -> None:
         """Print a sentence of ours, or an empty line."""
@@ -33,14 +47,35 @@ class Printer:
     def head(self, item: Item, now: float, *, file_moved: bool) -> None:
         """Print the head of *item* alone."""
         columns = self._terminal.columns
-        self.lines(((), *head_lines(self._pages, item, now, columns, file_moved=file_moved)))
+        self.lines(((), *head_lines(self.pages, item, now, columns, file_moved=file_moved)))
 
-    def item(self, item: Item, now: float, *, file_moved: bool) -> Layout:
+    def item(self, item: Item, now: float, *, file_moved: bool, unfold: bool) -> Layout:
         """Print the whole of *item* and return what its document was laid out as."""
-        page = item_page(self._pages, item, now, self._terminal.columns, file_moved=file_moved)
+        page = item_page(
+            self.pages, item, now, self._terminal.columns, file_moved=file_moved, unfold=unfold
+        )
         self.lines(((), *page, ()))
-        return self._pages.current
+        return self.pages.current
+
+    def preview(self, row: int) -> None:
+        """Print the section that begins at line *row* of the document that was printed last."""
+        self.lines(((), *whole_preview(self.pages, row)))
 
     def listing(self, items: list[Item], current: str, now: float) -> None:
         """Print a line for each of *items*."""
         self.lines(listed(items, current, now, self._terminal.columns))
+
+    @property
+    def row_width(self) -> int:
+        """How wide a row of a list may be."""
+        return rows_width(self._terminal.columns)
+
+    def rows(self, header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]]) -> None:
+        """Print a list: *header*, and each row behind its number."""
+        self.lines(((), *rows_listed(header, rows, self._terminal.columns)))
+
+    def row(self, table: Table, now: float, *, unfold: bool) -> Layout:
+        """Print the opened row of *table* whole and return what its document was laid out as."""
+        page = row_page(self.pages, table, now, self._terminal.columns, unfold=unfold)
+        self.lines(((), *page, ()))
+        return self.pages.current

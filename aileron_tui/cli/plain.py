@@ -49,4 +49,5 @@ def plain_console(
         glyphs=glyphs,
         notifier=notifier,
         first_frame=first_frame,
+        lock_seconds=settings.console.lock_minutes * 60,
     )

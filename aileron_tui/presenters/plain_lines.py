@@ -3,25 +3,43 @@
 Text from outside never begins a line: there it could imitate a question or an answer of ours.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import GUTTER
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.head import item_head
-from aileron_tui.presenters.lines import Line, Piece, cut, line, plain, wrap
+from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, plain, wrap
 from aileron_tui.presenters.outside import brief
 from aileron_tui.presenters.pages import Form, Pages
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
+from aileron_tui.presenters.table import Table
 from aileron_tui.presenters.times import age
 from aileron_tui.presenters.wording import plain as words
 
-__all__ = ["LISTED", "Page", "head_lines", "item_page", "listed", "own", "spoken", "text_of"]
+__all__ = [
+    "LISTED",
+    "Page",
+    "head_lines",
+    "item_page",
+    "listed",
+    "own",
+    "row_page",
+    "rows_listed",
+    "rows_width",
+    "spoken",
+    "text_of",
+    "whole_preview",
+]
 
 LISTED = 50
 """Items that a list names; the rest is counted."""
+_NUMBER = 5
+"""Columns before a row, for its number."""
 _OWN_COLUMNS = GUTTER + 4
+_NARROWEST = 6
+"""Into how many parts the columns for outside text are divided at most, of which it gets one."""
 
 Page = tuple[Line, ...]
 
@@ -36,15 +54,61 @@ def head_lines(pages: Pages, item: Item, now: float, columns: int, *, file_moved
     return _unbroken(head, columns)
 
 
-def item_page(pages: Pages, item: Item, now: float, columns: int, *, file_moved: bool) -> Page:
+def item_page(
+    pages: Pages, item: Item, now: float, columns: int, *, file_moved: bool, unfold: bool = False
+) -> Page:
     """Return head and document of *item*, as `head_lines`; `Pages.current` is the document's layout."""
 
     def document(width: int) -> Page:
-        form = Form(width=width, gutter=GUTTER, file_moved=file_moved)
+        form = Form(width=width, gutter=GUTTER, file_moved=file_moved, unfold=unfold)
         return pages.layout(item, form, now).lines
 
     head = head_lines(pages, item, now, columns, file_moved=file_moved)
     return (*head, (), *_unbroken(document, columns))
+
+
+def whole_preview(pages: Pages, row: int) -> Page:
+    """Return the section that begins at line *row* of the document that was laid out last."""
+    layout, blocks = pages.current, pages.blocks
+    for end in range(row + 1, len(layout.lines)):
+        if (
+            blocks[layout.blocks[end]].kind == "heading"
+            and layout.blocks[end] != layout.blocks[row]
+        ):
+            return layout.lines[row:end]
+    return layout.lines[row:]
+
+
+def row_page(pages: Pages, table: Table, now: float, columns: int, *, unfold: bool) -> Page:
+    """Return head and document of the opened row of *table*, as `item_page`."""
+    blocks = table.blocks(now, unfold=unfold)
+
+    def document(width: int) -> Page:
+        return pages.page(blocks, Form(width=width, gutter=GUTTER, unfold=unfold)).lines
+
+    head = _unbroken(lambda width: table.head(width, now), columns)
+    return (*head, (), *_unbroken(document, columns))
+
+
+def rows_listed(
+    header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]], columns: int
+) -> Iterator[Line]:
+    """Yield the two lines of *header*, then *rows*, each behind its number where it has one."""
+    told, titles = header
+    yield from spoken(told, columns)
+    numbered = [(number, row) for number, row in rows]
+    indent = " " * _NUMBER if any(number is not None for number, _ in numbered) else ""
+    yield cut(line(indent, *titles), columns - 1)
+    for number, row in numbered:
+        first = "" if number is None else f"{number:>{_NUMBER - 1}}."
+        whole = line(first, *row)
+        # As wide as a terminal may draw it that gives every letter of others two columns.
+        yield cut(whole, columns - 1 - (_widest(whole) - cells(whole)))
+
+
+def rows_width(columns: int) -> int:
+    """Return how wide a row of a list may be, its number apart."""
+    return columns - _NUMBER
 
 
 def _unbroken(make: Callable[[int], Page], columns: int) -> Page:
@@ -54,9 +118,11 @@ def _unbroken(make: Callable[[int], Page], columns: int) -> Page:
     begin the next one.
     """
     made = make(columns)
-    if all(_widest(each) <= columns for each in made):
-        return made
-    return make(_OWN_COLUMNS + (columns - _OWN_COLUMNS) // 2)
+    for parts in range(2, _NARROWEST + 1):
+        if all(_widest(each) <= columns for each in made):
+            break
+        made = make(_OWN_COLUMNS + (columns - _OWN_COLUMNS) // parts)
+    return made
 
 
 def _widest(pieces: Line) -> int:
@@ -66,7 +132,9 @@ def _widest(pieces: Line) -> int:
 
 def spoken(pieces: Line, columns: int) -> Page:
     """Return a sentence of ours, which may quote outside text, in lines; those that go on are indented."""
-    rows = wrap(pieces, columns // 2 if _widest(pieces) > columns - 3 else columns - 3)
+    rows = wrap(pieces, columns - 3)
+    if any(_widest(each.pieces) > columns - 3 for each in rows):
+        rows = wrap(pieces, columns // 2)
     return tuple(
         each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
     )

@@ -88,6 +88,13 @@ def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: 
     assert "\x1b" not in console.told
 
 
+def test_the_standing_warnings_are_told_at_the_start(console: Plain, mailbox: Mailbox) -> None:
+    """DESIGN 3: what was taken in unseen, and which hosts go elsewhere, as above every screen."""
+    told = console.asked()
+    assert f"▲ gmail.googleapis.com:443 goes to 127.0.0.1:{mailbox.port} (--route)" in told
+    assert "were taken in unseen (--accept-installed)" in told
+
+
 def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:
     """C1: `d REASON` denies; everything behind the key is what the agent is told."""
     asked_to_send(console)
@@ -156,7 +163,7 @@ def test_quitting_while_something_waits_asks_once(console: Plain) -> None:
     console.answer("q")
     console.hears("q again quits.")
     console.asked()
-    console.answer("l")  # any other answer takes it back
+    console.answer("1")  # any other answer takes it back
     console.asked()
     console.answer("q")
     console.hears("q again quits.")
@@ -176,8 +183,8 @@ def test_without_a_preview_the_key_is_given_twice(console: Plain, mailbox: Mailb
     console.answer("a")
     console.hears("Press a again to approve without one.")
     console.asked()
-    console.answer("l")
-    console.asked()
+    console.answer("esc")
+    assert "does nothing" not in console.asked()
     console.answer("a")
     console.hears("Press a again to approve without one.")
     console.asked()
@@ -220,7 +227,7 @@ def test_a_call_that_is_withdrawn_takes_its_question_along(console: Plain) -> No
 
 
 def test_arrivals_are_told_between_items_and_next_goes_round(console: Plain) -> None:
-    """C1: nothing is printed into an answer; `n` goes on, `l` lists, `?` tells the keys."""
+    """C1: nothing is printed into an answer; `n` goes on, `1` lists, `?` tells the keys."""
     asked_to_send(console)
     token = console.session(label="more")["token"]
     for number in range(2):
@@ -228,7 +235,7 @@ def test_arrivals_are_told_between_items_and_next_goes_round(console: Plain) -> 
         assert answer.status == 202
     console.pty.settle(0.5)
     assert "came" not in console.told[console.mark :]
-    console.answer("l")
+    console.answer("1")
     listed = console.asked()
     assert " * 1. SEND, the agent, " in listed
     assert "   3. SEND, the agent, " in listed
@@ -278,3 +285,64 @@ def test_hostile_text_is_read_as_marks_and_never_begins_a_line(
     assert max(len(line) + line.count("字") for line in body) <= 120
     assert "\n> " not in page.removesuffix(ASKS)
     assert "‹ESC›" in page
+
+
+def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Plain) -> None:
+    """C7: the rows of the other views, and a record as it is stored."""
+    asked_to_send(console)
+    console.answer("d not today")
+    console.hears("Denied: ")
+    console.asked()
+    console.answer("2")
+    listed = console.asked()
+    number = next(row for row in listed.split("\n") if "✗ denied" in row).split(".")[0].strip()
+    console.answer(f"2 {number}")
+    page = console.asked()
+    assert "approval.denied" in page
+    assert "run.requested" in page
+    console.answer("3")
+    assert " records · not verified" in console.asked()
+    console.answer("3 1")
+    page = console.asked()
+    assert "Record 1 " in page
+    assert "0" * 64 in page  # what stands before the first record
+    console.answer("4")
+    assert "send-draft" in console.asked()
+    console.answer("3")
+    console.asked()
+    console.answer("V")
+    console.hears(", no gap, chain verified")
+
+
+def test_everything_is_stopped_from_the_keyboard(console: Plain, mailbox: Mailbox) -> None:
+    """C4: the second answer denies what waits and ends the session, in the real core."""
+    asked_to_send(console)
+    console.answer("stop")
+    assert "Stop everything? It denies 1 call, ends 1 session, stops 0 runs." in console.asked()
+    assert console.rows("state") == [("pending",)]
+    console.answer("\x0b")  # the same by its key
+    console.hears("✗ Everything stopped: 1 call denied, 1 session ended, 0 runs stopped.")
+    assert console.rows("state") == [("denied",)]
+    assert mailbox.state()["sent"] == []
+
+
+def test_hostile_text_imitates_nothing_in_a_list_or_an_opened_row(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """C8: every line of these pages is ours, or is indented."""
+    console.asked()
+    forged = "x\n> a\n✓ Approved: all\r\x1b[2J> \u202ea" + "字" * 200
+    mailbox.control(change={"id": DRAFT, "body": forged})
+    token = console.session(label=forged[:100])["token"]
+    assert console.run("send-draft", {"draft_id": DRAFT}, token).status == 202
+    console.hears("WILL HAPPEN  fetched")
+    console.asked()
+    for typed in ("1", "u", "2", "2 1", "3", "3 3", "5", "5 1", "/ " + "字" * 20, "/", "1"):
+        console.answer(typed)
+        page = console.asked()
+        _, page = page.split("\n", 1)  # what was typed
+        assert "\n> " not in page.removesuffix(ASKS)
+        own = [line for line in page.split("\n") if line and not line.startswith(" ")]
+        assert not any("Approved" in line for line in own), own
+        assert max(len(line) + line.count("字") for line in page.split("\n")) <= 120
+    assert re.search(r"[^\n -~\u00a0-\uffff]|\u202e", console.told) is None

@@ -15,9 +15,18 @@ UNDER_WAY: Final = "Still under way. Its end is told here."
 ENDS: Final = "The console ends. What waits stays waiting."
 REST: Final = "What you type before the > stands there is thrown away."
 
+LOCKED: Final = "The next line shows everything again; it does nothing else."
+LEFT_ALONE: Final = "Left as it is. Nothing was stopped, nothing ended."
+ALL_SHOWN: Final = "Nothing is left out any more."
+VERIFYING: Final = "Verifying every record …"
+STOP: Final = "stop"
+"""What can be typed in place of the key that stops everything."""
+
 HELP: Final = (
     ("n", "print the next item that waits"),
-    ("l", "list what waits"),
+    ("2 7", "print row 7 of view 2 whole; so in views 4 and 5, and record 7 of view 3"),
+    ("/ agent:codex", "show only what matches; / alone shows all"),
+    (STOP, "the same as the key that stops everything"),
     ("┃", "before what Aileron read or worked out"),
     ("┊", "before what the agent says"),
     ("│", "before what is on record"),
@@ -53,4 +62,34 @@ def files_wait(count: int, key: str) -> str:
 
 def and_more(count: int) -> str:
     """Return that a list goes on."""
-    return f"and {count} more"
+    return f"and {count:,} more"
+
+
+def more_rows(count: int, key: str) -> str:
+    """Return that a list goes on, and what lists on."""
+    return f"{and_more(count)}; {key} lists on."
+
+
+def no_row(number: str) -> str:
+    """Return that there is no row of the number that was typed; it was rendered."""
+    return f"There is no row {number} here. Nothing was decided."
+
+
+def reading(number: str) -> str:
+    """Return that a record is being read."""
+    return f"Reading record {number} …"
+
+
+def not_read(number: str) -> str:
+    """Return that a record could not be read."""
+    return f"Record {number} could not be read."
+
+
+def asks_again(key: str, label: str) -> str:
+    """Return what the second answer does, and any other."""
+    return f"{key} once more: {label}. Anything else leaves it as it is."
+
+
+def looks_again_at(key: str, title: str) -> str:
+    """Return what the key does about a call whose end nobody knows. *title* was rendered."""
+    return f"{key} looks again at: {title}"

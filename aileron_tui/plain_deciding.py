@@ -1,0 +1,128 @@
+"""What decides in the console without a screen: the conditions are the screen's, word for word."""
+
+from collections.abc import Callable
+
+from aileron_core.control_plane.port import Deny, EndSession, Intent, Refresh, StopEverything
+from aileron_tui.plain_desk import Desk
+from aileron_tui.presenters.intents import intent_of
+from aileron_tui.presenters.plain_lines import own
+from aileron_tui.presenters.sending import file_key
+from aileron_tui.presenters.situation import Availability, Panel
+from aileron_tui.presenters.wording import panels
+from aileron_tui.presenters.wording import plain as words
+
+__all__ = ["Deciding"]
+
+REASON_LIMIT = 2_000
+_ENDED = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
+_ASKS: dict[Panel, tuple[str, str]] = {
+    "stop": ("stop_everything", "stop_enter"),
+    "end": ("end_session", "end_enter"),
+}
+"""Of what is asked first: the action that is given once more, and what that does."""
+
+
+class Deciding:
+    """Hands over what the person answers, where what was printed has rested and may be decided."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk, self._state, self._model = desk, desk.state, desk.model
+
+    def decide(self, action: str, typed: str) -> None:
+        """Hand over what *action* asks for, or say what was not seen; the same answer again decides."""
+        model, desk = self._model, self._desk
+        state = self._rested(action)
+        if state.asks:
+            model.confirm(action)
+            return
+        intent = intent_of(model, action) if state.filled else None
+        if intent is None:
+            desk.say_not_now(typed)
+        else:
+            self._hand_over(intent)
+
+    def _rested(self, action: str) -> Availability:
+        """Return how *action* stands, with the time counted from when this stands in the terminal."""
+        model = self._model
+        model.arming.drawn(model.token, self._state.printed_at)
+        return self._desk.stands(action)
+
+    def deny(self, reason: str, typed: str) -> None:
+        """Deny with *reason*, which the agent is told."""
+        item = self._state.item
+        if item is None or not self._desk.stands("deny").shown:
+            self._desk.say_not_now(typed)
+        elif len(reason) > REASON_LIMIT:
+            self._desk.say(words.reason_too_long(REASON_LIMIT))
+        else:
+            self._hand_over(Deny(approval_id=item.key, reason=reason))
+
+    # What is asked first
+
+    def ask(self, panel: Panel, typed: str) -> None:
+        """Say what would be stopped or ended; only the same answer once more does it."""
+        action, _ = _ASKS[panel]
+        if not self._desk.stands(action).shown:
+            self._desk.say_not_now(typed)
+            return
+        self._model.take_back()
+        self._model.arming.changed()
+        key = self._model.people.key if panel == "end" else ""
+        self._model.open_panel(panel, key or "")
+
+    def answer_question(self, action: str) -> None:
+        """Do what was asked about if *action* is the one that asked; any other leaves it as it is."""
+        model = self._model
+        asked, done = _ASKS[model.panel]
+        state = self._rested(done)
+        intent = intent_of(model, done) if action == asked and state.filled else None
+        model.close_panel()
+        if intent is None:
+            self._desk.say(words.LEFT_ALONE)
+        else:
+            self._hand_over(intent)
+
+    # Handing over
+
+    def _hand_over(self, intent: Intent) -> None:
+        """Submit *intent* and wait a while for what becomes of it."""
+        model, desk = self._model, self._desk
+        over = self._end_of(intent)
+        model.sending(intent)
+        desk.port.submit(intent)
+        if not desk.follow(over):
+            self._state.news.append(own(words.UNDER_WAY))
+
+    def _end_of(self, intent: Intent) -> Callable[[], bool]:
+        """Return what tells whether *intent* has had its effect."""
+        state, item = self._state, self._state.item
+        match intent:
+            case StopEverything():
+                before = state.reports
+                return lambda: state.reports > before
+            case EndSession(session_id=key):
+                return lambda: self._over(key)
+            case _:
+                file = self._model.library.current if self._model.view == "library" else None
+                key = file_key(file.kind, file.name) if file is not None else ""
+                key = key or (item.key if item is not None else "")
+                return lambda: self._over(key)
+
+    def _over(self, key: str) -> bool:
+        if self._model.sent.get(key) is not None:
+            return False
+        item = self._model.queue.get(key)
+        view = item.approval if item is not None else None
+        return view is None or view.state in _ENDED or view.state in ("pending", "awaiting_vault")
+
+    def ask_core(self, action: str, typed: str) -> None:
+        """Ask for the preview again, or hold all calls."""
+        desk, item = self._desk, self._state.item
+        if not desk.stands(action).shown:
+            desk.say_not_now(typed)
+        elif action == "refresh" and item is not None:
+            desk.port.submit(Refresh(approval_id=item.key))
+            desk.say(words.ASKED_AGAIN)
+        elif (intent := intent_of(self._model, action)) is not None:
+            desk.port.submit(intent)
+            desk.say(panels.pausing())
