@@ -363,10 +363,15 @@ class AileronApp(LendingApp, inherit_bindings=False):
         at = self._pressed_at(message)
         if message.kind != "reply" and not isinstance(self.screen, LockScreen):
             self._touched_at = at
-        if message.kind == "burst":
-            self._model.burst(at)
-        elif message.kind == "mouse":
-            self._model.arming.stirred(at)
+        match message.kind:
+            case "burst":
+                self._model.burst(at)
+            case "mouse":
+                self._model.arming.stirred(at)
+            case "key":
+                self._model.arming.heard()  # its event may come behind a press that falls due
+            case "reply":
+                pass
 
     def on_terminal_gone(self) -> None:
         """Nobody can look or press any more."""
@@ -463,14 +468,11 @@ class AileronApp(LendingApp, inherit_bindings=False):
 
     def on_settle_due(self) -> None:
         """A press may have had its silence, unless something waits that nobody has read yet."""
-        driver = self._driver
-        waits = isinstance(driver, ConsoleDriver) and driver.unread(self._arrivals)
-        if waits and self._model is not None:
-            self._model.arming.unread()
+        driver, at = self._driver, self._clock.monotonic()
+        if isinstance(driver, ConsoleDriver) and driver.unread(self._arrivals):
             self._settle_in(UNREAD_SECONDS)
-            return
-        if self._model is not None:
-            self._pages[self._model.view].settle()
+        elif self._model is not None:
+            self._pages[self._model.view].settle(at)
 
     def action_help(self) -> None:
         """Show the keys of this page; decide keys rest anew afterwards."""

@@ -26,7 +26,6 @@ class Arming:
         self._focus_at = _NEVER
         self._stirred_at = _NEVER
         self._press: tuple[Hashable, float] | None = None
-        self._late = False
         self._burst = 0
         self._dropped = False
 
@@ -42,35 +41,34 @@ class Arming:
         self._press = None
 
     def key(self, at: float) -> None:
-        """Any key. One within `AFTER_SECONDS` of a press takes that press back."""
+        """Any key. It takes a press back that was not settled before."""
         self._burst = self._burst + 1 if self.in_burst(at) else 1
-        self._take_back(at)
+        self.heard()
         self._key_at = max(at, self._key_at)
 
     def burst(self, at: float) -> None:
         """More than one key came in one read: each key that follows from it is in one burst."""
         self._burst = self._burst if self.in_burst(at) else 0
-        self._take_back(at)
+        self.heard()
         self._key_at = max(at, self._key_at)
 
     def stirred(self, at: float) -> None:
         """Other input came, the mouse's: a press within `AFTER_SECONDS` of it does not count."""
-        self._take_back(at)
+        self.heard()
         self._stirred_at = max(at, self._stirred_at)
 
-    def unread(self) -> None:
-        """Input waits that nobody has read: a press counts only if it turns out to be none."""
-        self._late = self._press is not None
+    def heard(self) -> None:
+        """Input was read; what it says is told later. A press that is not settled is taken back.
+
+        Whatever the time: where the reader was held up, a byte is read long after it was sent.
+        """
+        if self._press is not None:
+            self._press = None
+            self._dropped = True
 
     def refused(self) -> None:
         """A decide key came in a burst and was dropped unread; that is to be said."""
         self._dropped = True
-
-    def _take_back(self, at: float) -> None:
-        # Input that was found late may have come early.
-        if self._press is not None and (self._late or at - self._press[1] < AFTER_SECONDS):
-            self._press = None
-            self._dropped = True
 
     def paste(self, at: float) -> None:
         """A bracketed paste counts as a key and decides nothing."""
@@ -106,11 +104,14 @@ class Arming:
         counts = self.armed(token, at) and self._press is None
         self.key(at)
         if counts:
-            self._press, self._late = (token, at), False
+            self._press = (token, at)
         return counts
 
     def settled(self, at: float) -> Hashable | None:
-        """Return the token that was pressed once `AFTER_SECONDS` have passed in silence, once."""
+        """Return the token that was pressed once `AFTER_SECONDS` have passed in silence, once.
+
+        *at*: when nothing lay unread; to be taken before one looks whether anything does.
+        """
         if self._press is None or at - self._press[1] < AFTER_SECONDS:
             return None
         token, _ = self._press
@@ -131,4 +132,4 @@ class Arming:
         if not self._dropped or self.in_burst(at):
             return 0
         self._dropped = False
-        return self._burst
+        return max(self._burst, 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import Deny, LookAgain
+from aileron_core.control_plane.port import Approve, Deny, LookAgain
 from aileron_tui.faults import fault_place
 from aileron_tui.messages import DocumentScrolled, Painted, Relaid, SettleDue
 from aileron_tui.presenters import wording
@@ -214,9 +214,8 @@ class DecidingScreen(ConsoleScreen):
         # By way of the application's queue: every key that had arrived is counted before.
         self.set_timer(seconds, lambda: self.post_message(SettleDue()))
 
-    def settle(self) -> None:
-        """Let a press that had its silence decide; say it where a burst took it back."""
-        at = self.clock.monotonic()
+    def settle(self, at: float) -> None:
+        """Let a press that had its silence until *at* decide; say it where a burst took it back."""
         arming = self.model.arming
         token = arming.settled(at)
         if token is not None and token == self.model.token:
@@ -235,6 +234,8 @@ class DecidingScreen(ConsoleScreen):
         if not intents:
             return
         denied = [each.approval_id for each in intents if isinstance(each, Deny)]
+        if denied or isinstance(intents[0], Approve):
+            self.keep_screen()
         if denied:
             self.model.denying.sent(denied, self.reason)
         for intent in intents:
@@ -242,6 +243,9 @@ class DecidingScreen(ConsoleScreen):
             self.submit(intent)
         self.close_panel()
         self.redraw()
+
+    def keep_screen(self) -> None:
+        """Keep what stands on screen while a call is decided, to show it again."""
 
     @property
     def reason(self) -> str:

@@ -40,6 +40,13 @@ class OwnedClock:
         self._at += seconds
 
 
+def app_on(clock: OwnedClock, port: RecordingPort, **options: Any) -> AileronApp:
+    """Return the App on the test's clock alone: how late a busy machine handles a key is not on it."""
+    app = AileronApp(port, clock=clock, **options)
+    app._pressed_at = lambda _: clock.monotonic()
+    return app
+
+
 class Console:
     """One running console: what it shows, what it asked the core for."""
 
@@ -177,7 +184,7 @@ async def console(
     """Run a console. *answers*: what is asked of the core happens. *options*: the App's."""
     clock = OwnedClock()
     port = RecordingPort(state, clock=clock, answers=answers)
-    app = AileronApp(port, clock=clock, **options)
+    app = app_on(clock, port, **options)
     shown = Console(app, port, clock)
     async with app.run_test(size=size) as pilot:
         shown.pilot = pilot

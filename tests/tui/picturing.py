@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from driving import NOW, Console, OwnedClock
+from driving import NOW, Console, OwnedClock, app_on
 from fake_port import RecordingPort
 
 from aileron_core.control_plane.port import Snapshot
-from aileron_tui.app import AileronApp
 from aileron_tui.screens.fixtures import snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 
@@ -54,7 +53,7 @@ def picture(
     clock = OwnedClock()
     start = state if state is not None else snapshot(NOW)
     port = RecordingPort(start, clock=clock, answers=answers)
-    app = AileronApp(port, clock=clock, **options)
+    app = app_on(clock, port, **options)
     shown = Console(app, port, clock)
 
     async def before(pilot: Any) -> None:

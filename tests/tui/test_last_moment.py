@@ -11,7 +11,7 @@ from textual.geometry import Size
 
 from aileron_core.control_plane.port import ApprovalUpdated
 from aileron_tui.messages import CoreFact
-from aileron_tui.terminal import ConsoleDriver
+from aileron_tui.terminal import ConsoleDriver, InputCame
 
 
 def other_content(shown: Console) -> None:
@@ -36,8 +36,23 @@ def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
         assert shown.app._model.arming.unsettled
         happen(shown)
         shown.clock.advance(0.03)
-        shown.app._pages["waiting"].settle()
+        shown.app._pages["waiting"].settle(shown.clock.monotonic())
         assert shown.port.intents == []
+
+    drive(scenario, start(short()))
+
+
+def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there() -> None:
+    """The press falls due between the reader's word that something came and the key itself."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press("a")
+        shown.app.on_input_came(InputCame("key"))
+        shown.clock.advance(0.03)
+        shown.app._pages["waiting"].settle(shown.clock.monotonic())
+        assert shown.port.intents == []
+        await shown.shows("Nothing was decided.")
 
     drive(scenario, start(short()))
 
