@@ -208,13 +208,17 @@ def test_two_hundred_calls_from_sixteen_threads_leave_nothing_behind(
 
     round_of_calls()
     gc.collect()
-    threads, files, memory = threading.active_count(), open_files(), resident()
-    round_of_calls()
-    gc.collect()
+    threads, files, grown = threading.active_count(), open_files(), list[int]()
+    # The allocator of sixteen threads takes its share in the first rounds; a leak takes it in each.
+    while len(grown) < 10 and not (grown and grown[-1] < 16 * MIB):
+        memory = resident()
+        round_of_calls()
+        gc.collect()
+        grown.append(resident() - memory)
     # Not equal: a thread or socket of an earlier test's service may end meanwhile.
     assert threading.active_count() <= threads
     assert open_files() <= files
-    assert resident() - memory < 32 * MIB
+    assert grown[-1] < 16 * MIB, grown
 
 
 def test_calls_that_end_while_a_service_hangs_leave_no_connection(

@@ -8,6 +8,7 @@ test may kill. Only the routes under `/test` are not WIRE.md's: they play the pe
 import argparse
 import asyncio
 import contextlib
+import errno
 import fcntl
 import hashlib
 import hmac
@@ -377,7 +378,15 @@ def listen_unix(path: Path) -> socket.socket:
 def listen_tcp(port: int = 0) -> socket.socket:
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("127.0.0.1", port))
+    until = time.monotonic() + 10
+    while True:
+        try:
+            sock.bind(("127.0.0.1", port))
+            break
+        except OSError as error:  # a connection of another test may have come by this very port
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
     sock.listen(64)
     return sock
 
