@@ -87,6 +87,7 @@ def test_two_answers_at_once_stop_nothing(person: Reader) -> None:
     person.hears("Stop everything?")
     person.pty.type(b"stop\n")  # before the question has rested
     person.asked()
+    assert LEFT in person.answers("esc")  # the question still stands there
     assert person.intents == ""
 
 

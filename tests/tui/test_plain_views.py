@@ -33,6 +33,7 @@ def test_each_view_is_listed_row_by_row_and_one_row_is_opened_whole(person: Read
     assert "   7. CREATE, codex, " in person.answers("1")
     listed = person.answers("2")
     assert "7 calls in the last hour" in listed
+    assert rows(person.answers("2")) == rows(listed)  # listed again, as often as it is asked for
     opened = person.answers(f"2 {number_of(listed, 'not gated')}")
     assert "SO FAR" in opened
     assert "list-drafts completed" in opened
