@@ -121,6 +121,11 @@ ACTIONS: tuple[Action, ...] = (
         help="open the row: everything that is known of it", contexts=_TABLES, fixed=True,
     ),
     Action(
+        id="replay", keys=("s",), label="screen as seen", rank=7,
+        help="show the screen as you saw it when you decided; again: the record",
+        contexts=("audit",),
+    ),
+    Action(
         id="verify", keys=("V",), label="verify", rank=23,
         help="verify the whole chain, in the background", contexts=("audit",),
     ),

@@ -26,6 +26,10 @@ PICTURES = {
     "paused.svg": (_PANELS, "test_while_all_calls_are_held[120x36]"),
     "stop.svg": (_PANELS, "test_stop_everything_says_what_it_would_stop[120x36]"),
     "activity.svg": (_VIEWS, "test_activity_names_each_call_once_with_what_became_of_it[120x36]"),
+    "as-seen.svg": (
+        _VIEWS,
+        "test_the_screen_as_it_was_seen_says_that_it_is_not_live[120x36]",
+    ),
     "audit.svg": (_VIEWS, "test_an_audit_that_was_verified_says_when[120x36]"),
     "actions.svg": (_VIEWS, "test_actions_and_connectors_with_how_they_stand[120x36]"),
     "take-in.svg": (_VIEWS, "test_a_held_back_action_is_read_before_it_is_taken_in[120x36]"),

@@ -26,6 +26,7 @@ from aileron_tui.presenters.filtering import Parsed
 from aileron_tui.presenters.lines import Line, Piece, Role, cut, line
 from aileron_tui.presenters.outside import block, outside, rendered
 from aileron_tui.presenters.records import RecordBook
+from aileron_tui.presenters.replay import SeenScreen, SeenScreens
 from aileron_tui.presenters.table import Table
 from aileron_tui.presenters.times import clock_seconds, day
 from aileron_tui.presenters.wording import filters, views
@@ -49,6 +50,7 @@ _ROLES: dict[str, Role] = {
     "expired": "muted",
     "withdrawn": "muted",
 }
+_DECISIONS = frozenset({"approval.approved", "approval.denied"})
 _COLUMNS = (
     Column(name="no.", size=9),
     Column(name="time", size=10),
@@ -64,9 +66,12 @@ class AuditTable(Table):
 
     fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state", "by")
 
-    def __init__(self, records: Sequence[RecordView]) -> None:
+    def __init__(self, records: Sequence[RecordView], screens: SeenScreens) -> None:
         super().__init__()
         self._book = RecordBook(records)
+        self._screens = screens
+        self._replaying: str | None = None
+        """The record that is shown as the screen in which its call was decided."""
         self._selected: int | None = None
         self._whole: RecordRead | None = None
         self._asked: int | None = None
@@ -164,7 +169,8 @@ class AuditTable(Table):
     @property
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs: records never change."""
-        return (self.key, self._whole is not None and str(self._whole.seq) == self.key)
+        whole = self._whole is not None and str(self._whole.seq) == self.key
+        return (self.key, whole, self.replayed is not None)
 
     def _at(self, row_number: int) -> int | None:
         if not 0 <= row_number < len(self):
@@ -192,6 +198,26 @@ class AuditTable(Table):
         """The selected record, if it was read."""
         number = self._at(self.index)
         return self._book.get(number) if number is not None else None
+
+    # The screen as seen
+
+    @property
+    def seen(self) -> SeenScreen | None:
+        """What stood on screen when the call of the selected record was decided, if that is kept."""
+        record = self.current
+        return self._screens.find(record.run_id, record.at) if record is not None else None
+
+    @property
+    def replayed(self) -> SeenScreen | None:
+        """The screen that is shown in place of the opened record."""
+        return self.seen if self.opened and self._replaying == self.key else None
+
+    def replay(self) -> None:
+        """Show the screen as seen; where it is shown already, the record."""
+        shown = self.replayed is not None
+        self.stay()
+        self.opened = True
+        self._replaying = None if shown else self.key
 
     # Drawing
 
@@ -282,6 +308,9 @@ class AuditTable(Table):
             return (*made, told, value("", (Piece(views.READING, "muted"),), "record"))
         for name, text in _entries(whole.body) or [("summary", record.summary)]:
             made.append(value(outside(name, "muted"), outside(text), "record"))
+        if record.event in _DECISIONS:
+            told = views.SCREEN_KEPT if self.seen is not None else views.SCREEN_NOT_KEPT
+            made += [blank(), heading(views.SCREEN, (Piece(told, "muted"),), "muted")]
         made += [
             blank(),
             heading(views.CHAIN, (Piece(views.CHAIN_REMARK, "muted"),), "muted"),

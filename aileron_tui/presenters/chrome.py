@@ -138,9 +138,13 @@ def banner_lines(
     accepted_installed: bool,
     width: int,
     paused: str = "",
+    replayed: str = "",
     lacks_letters: bool = False,
 ) -> tuple[Line, ...]:
-    """Return what stands above all: broken things first, then *paused*, then standing warnings."""
+    """Return what stands above all: broken things first, then *paused*, then standing warnings.
+
+    *replayed*: that what stands below is a screen of an earlier time.
+    """
     rows: list[Line] = []
     if lost is not None:
         rows.append(line(" ", Piece(wording.BANNER_LOST, "danger"), " ", *outside(lost)))
@@ -148,6 +152,8 @@ def banner_lines(
         rows.append(line(" ", Piece(wording.BANNER_STORAGE, "danger"), " ", *outside(storage)))
     if paused:
         rows.append(line(" ", Piece(f"▲ {paused}", "attn")))
+    if replayed:
+        rows.append(line(" ", Piece(f"▲ {replayed}", "attn")))
     for route in routes:
         source, _, target = route.partition(" -> ")
         goes = (Piece(wording.ROUTE_GOES, "attn"), *outside(target, "attn"))
@@ -207,6 +213,8 @@ def _key(each: Action, state: Availability, now: Situation) -> Line:
         label = f"{label}, {wording.unread(now.unseen)}"
     if each.id == "unfold" and now.unfolded:
         label = keys.FOLD
+    if each.id == "replay" and now.replayed:
+        label = keys.RECORD
     if state.filled:
         role: Role = "keydanger" if each.id in _ENDING else "key"
         return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))

@@ -25,6 +25,7 @@ from aileron_tui.presenters.library import LibraryTable
 from aileron_tui.presenters.lines import Line, Piece
 from aileron_tui.presenters.queue import Item, Queue
 from aileron_tui.presenters.reading import Reading
+from aileron_tui.presenters.replay import SeenScreen, SeenScreens
 from aileron_tui.presenters.sending import Sending, file_key
 from aileron_tui.presenters.sessions import SessionsTable
 from aileron_tui.presenters.situation import Block, Panel, Situation, View
@@ -82,7 +83,8 @@ class Model:
         self.activity = ActivityTable(snapshot.records, now)
         for view in snapshot.approvals:
             self.activity.know(view)
-        self.audit = AuditTable(snapshot.records)
+        self.screens = SeenScreens()
+        self.audit = AuditTable(snapshot.records, self.screens)
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
         self.people = SessionsTable(snapshot.sessions, now)
         self.tables: dict[View, Table] = {
@@ -184,8 +186,16 @@ class Model:
         self._unfolded = subject.key if subject is not None and not shown else None
 
     @property
+    def replayed(self) -> SeenScreen | None:
+        """The screen of an earlier time that stands in place of an opened record."""
+        return self.audit.replayed if self.view == "audit" else None
+
+    @property
     def reading(self) -> Reading:
         """Return what of the selected item's present content was on screen, in its present form."""
+        seen = self.replayed
+        if seen is not None and seen.unfolded == self.unfolded:
+            return seen.reading
         subject = self.subject
         key, version = (subject.key, subject.version) if subject is not None else ("", ())
         form = (key, self.unfolded)
@@ -245,6 +255,8 @@ class Model:
             unfolded=shown and self.unfolded,
             paused_at=self.paused_at,
             verifying=self.audit.verifying,
+            replayable=self.view == "audit" and self.audit.seen is not None,
+            replayed=self.replayed is not None,
             block=self._block(now),
             deny_block=self._deny_block(item, now),
             armed=self.arming.armed(self.token, at),

@@ -23,6 +23,15 @@ class Reading:
         self._places: Sequence[Place | None] = ()
         self._seen: set[int] = set()
         self._must: frozenset[int] = frozenset()
+        self.over = False
+        """Nothing is added to it any more."""
+
+    def ended(self) -> "Reading":
+        """Return what was seen until now; nothing that is marked later is added to it."""
+        kept = Reading()
+        kept._places, kept._must, kept._seen = self._places, self._must, set(self._seen)
+        kept.over = True
+        return kept
 
     def lay_out(self, places: Sequence[Place | None]) -> None:
         """Take the drawn lines of a new width; `None` is a line that need not be seen."""
@@ -35,6 +44,8 @@ class Reading:
 
     def mark(self, rows: Iterable[int]) -> bool:
         """Note that *rows* stood on screen; return whether that was news."""
+        if self.over:
+            return False
         fresh = (self._must & frozenset(rows)) - self._seen
         self._seen |= fresh
         return bool(fresh)

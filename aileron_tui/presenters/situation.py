@@ -70,6 +70,10 @@ class Situation:
     """A line of the document goes on in the next one."""
     paused_at: float | None = None
     verifying: bool = False
+    replayable: bool = False
+    """The screen in which the call of the selected record was decided is kept."""
+    replayed: bool = False
+    """It stands in place of the record."""
     block: Block = "empty"
     deny_block: Block = "empty"
     armed: bool = False
@@ -236,6 +240,7 @@ _OFFERED: Mapping[str, Callable[[Situation], bool]] = {
     "follow": lambda now: now.following is False and not now.opened,
     "filter": lambda now: (now.rows > 0 or now.filtered) and not now.opened,
     "verify": lambda now: now.view == "audit" and now.block != "lost" and not now.verifying,
+    "replay": lambda now: now.replayable and now.block not in ("lost", "small"),
     "end_session": lambda now: now.session is not None and now.changeable,
     "pause": lambda now: now.paused_at is None and now.changeable,
     "stop_everything": lambda now: now.changeable,

@@ -99,6 +99,8 @@ def _over(now: Situation, view: ApprovalView | None) -> Line:
 
 
 def _decidable(now: Situation) -> Line:
+    if now.replayed:
+        return (Piece(views.AS_SEEN, "muted"),)
     if now.problem or (now.item is not None and now.item.state == "error"):
         return (Piece(wording.PROBLEM_READ, "muted"),)
     if now.unseen:

@@ -3,12 +3,18 @@
 `python -m aileron_tui.screens.audit` shows it on fixtures.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 from aileron_core.control_plane.port import ExportAudit, VerifyAudit
 from aileron_tui.actions import Context
+from aileron_tui.presenters.blocks import Layout
+from aileron_tui.presenters.head import item_head
+from aileron_tui.presenters.lines import Line
+from aileron_tui.presenters.pages import Form
 from aileron_tui.presenters.situation import View
 from aileron_tui.screens.listing import ListScreen
+from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 
 __all__ = ["AuditScreen"]
@@ -30,6 +36,23 @@ class AuditScreen(ListScreen):
         wanted = self.model.audit.wanted()
         if wanted is not None:
             self.submit(wanted)
+
+    def _page_of(self, form: Form) -> tuple[tuple[Line, ...], Layout]:
+        """Return head and document of the opened record, or of the screen as it was seen."""
+        seen = self.model.audit.replayed
+        if seen is None:
+            return super()._page_of(form)
+        warned = self._pages.warnings(seen.item, file_moved=seen.file_moved)
+        compact = self.has_class("-compact")
+        head = item_head(seen.item, warned, seen.at, form.width, compact=compact)
+        form = replace(form, around=seen.around, file_moved=seen.file_moved)
+        return head, self._pages.layout(seen.item, form, seen.at)
+
+    def action_replay(self) -> None:
+        """Show the screen as it was seen when its call was decided, or again the record."""
+        self.model.audit.replay()
+        self.redraw()
+        self.query_one("#document", Document).focus()
 
     def action_verify(self) -> None:
         """Verify the whole chain, in the background."""

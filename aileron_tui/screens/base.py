@@ -15,8 +15,8 @@ from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.lines import Piece, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Situation, availability
-from aileron_tui.presenters.times import clock_minutes
-from aileron_tui.presenters.wording import panels
+from aileron_tui.presenters.times import clock_minutes, clock_seconds
+from aileron_tui.presenters.wording import panels, views
 from aileron_tui.presenters.wording.mouse import press_it
 from aileron_tui.widgets.linework import ROLE_CLASSES, Lines, glyphs_of
 
@@ -171,6 +171,7 @@ class ConsoleScreen(Screen[None]):
             accepted_installed=model.snapshot.accepted_installed,
             width=width,
             paused=self._paused(),
+            replayed=self._replayed(),
             lacks_letters=bool(glyphs_of(self).charset),
         )[:BANNER_ROWS]
         banner = self.query_one("#banner", Lines)
@@ -182,6 +183,12 @@ class ConsoleScreen(Screen[None]):
         if since is None:
             return ""
         return panels.paused(self.model.registry.face("go_on"), clock_minutes(since))
+
+    def _replayed(self) -> str:
+        screen = self.model.replayed
+        if screen is None:
+            return ""
+        return views.as_shown(clock_seconds(screen.at), screen.unseen, screen.total)
 
     def _draw_sentence(self) -> None:
         """Draw the one sentence of a pane that is too small to decide in."""

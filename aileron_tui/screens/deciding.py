@@ -131,7 +131,8 @@ class DecidingScreen(ConsoleScreen):
         waits: list[float] = []
         if arms_in := self.model.arming.arms_in(self.model.token, at):
             waits.append(arms_in)
-        if self.model.reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
+        reading = self.model.reading
+        if not reading.over and reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
             waits.append(self._in_view_since + SEEN_SECONDS - at)
         if self._waker is not None:
             self._waker.stop()

@@ -46,6 +46,15 @@ from aileron_tui.screens.fixtures import snapshot
 __all__ = ["FixtureCore", "FixturePort"]
 
 
+_EVENTS: dict[type[Intent], tuple[tuple[str, str], ...]] = {
+    Approve: (("approval.approved", "person"), ("run.completed", "aileron")),
+    Deny: (("approval.denied", "person"),),
+    Refresh: (("preview.fetched", "aileron"),),
+    LookAgain: (("outcome.looked_at", "person"),),
+}
+"""What is put on record of an intent about a call, and who acts in it."""
+
+
 class FixtureCore:
     """The state of a snapshot, and what each intent makes of it."""
 
@@ -110,12 +119,8 @@ class FixtureCore:
                 views = [replace(view, preview=replace(view.preview, since=now))]
         self._views[view.approval_id] = views[-1]
         facts: list[Fact] = [ApprovalUpdated(view=each) for each in views]
-        event = (
-            "preview.fetched"
-            if isinstance(intent, Refresh | LookAgain)
-            else f"run.{views[-1].state}"
-        )
-        return [*facts, self._record(event, view.title, view)]
+        told = [self._record(event, view.title, view, by) for event, by in _EVENTS[type(intent)]]
+        return [*facts, *told]
 
     def _move_file(self, intent: TakeIn | HoldBack) -> list[Fact]:
         taken = isinstance(intent, TakeIn)

@@ -9,7 +9,7 @@ from aileron_core.clock import Clock
 from aileron_tui.actions import Context
 from aileron_tui.messages import RowClicked
 from aileron_tui.presenters import chrome, wording
-from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
+from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER, Layout
 from aileron_tui.presenters.lines import Line, Piece, line, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.pages import Form
@@ -88,18 +88,22 @@ class ListScreen(CarryingScreen):
         self.query_one("#detail", Lines).show(*table.about(width, now))
 
     def _draw_page(self) -> None:
-        table, now = self.table, self.clock.now()
         width = self.query_one("#document", Document).size.width
         subject = self.model.subject
         if not width or subject is None:
             self.model.laid_out = None
             return
-        self.query_one("#head", Lines).show(*table.head(width, now))
-        self.query_one("#gap", Lines).show(())
         gutter = COMPACT_GUTTER if self.has_class("-compact") else GUTTER
-        form = Form(width=width, gutter=gutter, unfold=self.model.unfolded)
-        blocks = table.blocks(now, unfold=form.unfold)
-        self._show_document(self._pages.page(blocks, form), subject.version)
+        head, layout = self._page_of(Form(width=width, gutter=gutter, unfold=self.model.unfolded))
+        self.query_one("#head", Lines).show(*head)
+        self.query_one("#gap", Lines).show(())
+        self._show_document(layout, subject.version)
+
+    def _page_of(self, form: Form) -> tuple[tuple[Line, ...], Layout]:
+        """Return head and document of the opened row."""
+        now = self.clock.now()
+        blocks = self.table.blocks(now, unfold=form.unfold)
+        return self.table.head(form.width, now), self._pages.page(blocks, form)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         try:

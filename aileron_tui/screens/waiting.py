@@ -28,6 +28,7 @@ from aileron_tui.presenters.lines import Line, cut, line, spread
 from aileron_tui.presenters.narrowing import filter_told
 from aileron_tui.presenters.pages import Form
 from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.replay import SeenScreen
 from aileron_tui.presenters.rows import (
     compact_list_rows,
     decided_lines,
@@ -203,6 +204,24 @@ class WaitingScreen(CarryingScreen):
             height=self.size.height - 4,
         )
         self.query_one("#empty", Lines).show(*rows)
+
+    def keep_screen(self) -> None:
+        """Keep the call that is decided as it stands there, for the audit."""
+        item, reading = self.model.queue.current, self.model.reading
+        if item is None or item.approval is None:
+            return
+        self.model.screens.keep(
+            SeenScreen(
+                at=self.clock.now(),
+                item=item,
+                around=self._around(item),
+                file_moved=self.model.queue.file_moved(item),
+                unfolded=self.model.unfolded,
+                reading=reading.ended(),
+                unseen=reading.unseen,
+                total=reading.total,
+            )
+        )
 
     # Moving
 

@@ -115,7 +115,7 @@ class Console:
             if not page.is_current or model.small or not model.document_shown:
                 return True
             in_view = range(*page.query_one("#document", Document).in_view)
-            return not model.reading.unseen_rows() & frozenset(in_view)
+            return model.reading.over or not model.reading.unseen_rows() & frozenset(in_view)
 
         await self.until(seen, "seen")
         self.app._redraw()

@@ -141,6 +141,35 @@ def test_a_record_stands_whole_as_it_is_stored(snap_compare: Snap, look: Look) -
     assert taken(snap_compare, look, scenario)
 
 
+@every_look
+def test_the_screen_as_it_was_seen_says_that_it_is_not_live(snap_compare: Snap, look: Look) -> None:
+    """Head and document as they stood at the yes; the banner says when, and what was unread."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("Press a again")
+        await shown.rest()
+        await shown.press_alone("a")
+        await shown.shows("✓ Approved")
+        shown.clock.advance(60)
+        await shown.go("3", "records")
+        await to_row(shown, "approval.approved")
+        await shown.go("s", "not live")
+        await shown.rest()
+
+    assert taken(snap_compare, look, scenario, start(mail(), mail(2)), answers=True)
+
+
+@dark
+def test_a_decision_in_the_audit_says_whether_its_screen_is_kept(
+    snap_compare: Snap, look: Look
+) -> None:
+    """Decided in an earlier console: `SCREEN` says that it is not, and why; no key is offered."""
+    scenario = row("3", "records", "approval.denied", "SCREEN")
+    assert taken(snap_compare, look, scenario)
+
+
 @dark_and_light
 def test_an_audit_that_was_verified_says_when(snap_compare: Snap, look: Look) -> None:
     """How many records, that no number is missing, and until when the chain holds."""

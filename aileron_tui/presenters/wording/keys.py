@@ -9,6 +9,8 @@ PALETTE: Final = "every command by name"
 PALETTE_NONE: Final = "No command of that name is possible here."
 FOLD: Final = "fold again"
 """What the key of `unfold` does where code points stand already."""
+RECORD: Final = "the record"
+"""What the key of `replay` does where the screen stands already."""
 HELP: Final = "KEYS"
 HELP_VIEWS: Final = "waiting, activity, audit, actions, sessions"
 HELP_SIGNS: Final = "SIGNS"
@@ -66,3 +68,5 @@ def shared(key: str, other: str, *, both: bool) -> str:
     if both:
         return f"{told}; two actions that decide cannot share a key"
     return f"{told}; give that another one as well"
+
+

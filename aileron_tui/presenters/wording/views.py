@@ -23,6 +23,12 @@ WHAT: Final = "WHAT"
 WHAT_REMARK: Final = "as the record says it"
 CHAIN: Final = "CHAIN"
 CHAIN_REMARK: Final = "each record's hash covers the one before it"
+SCREEN: Final = "SCREEN"
+SCREEN_KEPT: Final = "kept as you saw it when you decided, until this console ends"
+SCREEN_NOT_KEPT: Final = (
+    "not kept: only the console in which a person decided has it, until it ends"
+)
+AS_SEEN: Final = "This is what you saw when you decided. Nothing is decided here."
 AS_STORED: Final = "AS STORED"
 AS_STORED_REMARK: Final = "the text that the hash was made from"
 
@@ -103,6 +109,12 @@ def records(count: int) -> str:
 def record(number: int) -> str:
     """Return the name of one record."""
     return f"Record {number:,}"
+
+
+def as_shown(at: str, unseen: int, total: int) -> str:
+    """Return that a screen is not live, and how much of it had been read."""
+    unread = f", {unseen} of {total} lines unread" if unseen else ""
+    return f"as shown at {at}, not live{unread}"
 
 
 def sound(count: int) -> str:
