@@ -238,7 +238,9 @@ class PlainState:
             return (self.content, *core)
         item = self.item if model.view == "waiting" else None
         state = item.approval.state if item is not None and item.approval is not None else ""
-        return (self.content, state, self.sending, *core)
+        # Where nothing is asked about, what came to its end is told at once.
+        told = model.view == "waiting" and item is None and bool(self.news)
+        return (self.content, state, self.sending, told, *core)
 
     @property
     def sending(self) -> bool:

@@ -314,6 +314,24 @@ def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Pla
     console.hears(", no gap, chain verified")
 
 
+def test_a_late_end_is_told_unasked_and_an_unknown_one_is_looked_at_again(
+    console: Plain, mailbox: Mailbox
+) -> None:
+    """C3: the service never answered; `l` reads how it is there now, and sends nothing."""
+    asked_to_send(console)
+    mailbox.control(hang="send")
+    console.answer("a")
+    console.hears("Still under way. Its end is told here.")
+    console.asked()
+    console.hears("? unknown: ")
+    assert "l looks again at: Send a draft" in console.asked()
+    console.answer("l")
+    console.hears("Looking again …")
+    page = console.hears("HOW IT IS NOW") + console.asked()
+    assert "run.unknown" in page
+    assert console.rows("state") == [("unknown",)]
+
+
 def test_everything_is_stopped_from_the_keyboard(console: Plain, mailbox: Mailbox) -> None:
     """C4: the second answer denies what waits and ends the session, in the real core."""
     asked_to_send(console)
