@@ -68,5 +68,3 @@ def shared(key: str, other: str, *, both: bool) -> str:
     if both:
         return f"{told}; two actions that decide cannot share a key"
     return f"{told}; give that another one as well"
-
-
