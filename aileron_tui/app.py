@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
@@ -13,21 +12,20 @@ from rich.text import Text
 from textual import events
 from textual.binding import BindingType
 from textual.filter import LineFilter
-from textual.message import Message
 from textual.types import AnimationLevel
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.control_plane.port import ApprovalUpdated, ConsolePort, CoreLost, Fact
+from aileron_core.control_plane.port import ApprovalUpdated, ConsolePort, CoreLost
 from aileron_core.errors import Unavailable
 from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
 from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.faults import fault_place
-from aileron_tui.lending import LendingApp
-from aileron_tui.messages import CoreFact, FactsCame, Failed, Painted, SettleDue, Wanted
+from aileron_tui.inbox import Inbox
+from aileron_tui.keyed import KeyedApp
+from aileron_tui.messages import CoreFact, FactsCame, Failed, Painted, Wanted
 from aileron_tui.notifying import Attention, Notifier
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.arming import AFTER_SECONDS
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.news import take_fact
@@ -37,7 +35,6 @@ from aileron_tui.screens.activity import ActivityScreen
 from aileron_tui.screens.asking import AskingScreen
 from aileron_tui.screens.audit import AuditScreen
 from aileron_tui.screens.base import ConsoleScreen
-from aileron_tui.screens.deciding import DecidingScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.library import LibraryScreen
 from aileron_tui.screens.lock import LockScreen
@@ -46,21 +43,15 @@ from aileron_tui.screens.sessions import SessionsScreen
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
-from aileron_tui.terminal import ConsoleDriver, InputCame
+from aileron_tui.terminal import ConsoleDriver
 
 __all__ = ["EXIT_CORE_LOST", "AileronApp"]
 
 _log = logging.getLogger(__name__)
 
 EXIT_CORE_LOST = 70
-FACTS_TOGETHER = 200
-"""How many facts are taken in one go."""
-GATHER_SECONDS = 0.015
-"""How long the first of several facts waits for the others."""
-FACTS_SECONDS = 0.1
-"""Facts are taken at most so often: what a person sees of a storm is its end."""
 FACTS_PAUSE_SECONDS = 0.01
-"""Between one go and the next."""
+"""Between taking some facts and taking the next."""
 REDRAW_SECONDS = 0.05
 """Facts are drawn at most so often: a storm of them must not take the time of the agents' calls."""
 UNREAD_SECONDS = 0.005
@@ -77,7 +68,7 @@ _PAGES: Mapping[View, type[AskingScreen]] = {
 _VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _PAGES}
 
 
-class AileronApp(LendingApp, inherit_bindings=False):
+class AileronApp(KeyedApp, inherit_bindings=False):
     """Shows what the core says and hands over what the person presses. It holds no decision."""
 
     CSS_PATH = "styles/app.tcss"
@@ -105,25 +96,17 @@ class AileronApp(LendingApp, inherit_bindings=False):
         *environment* says what terminal this is. After *lock_seconds* without a key the items are
         hidden; 0: never.
         """
-        super().__init__(
-            driver_class=ConsoleDriver, ansi_color=True if start_theme == PLAIN else None
-        )
+        clock = clock if clock is not None else SystemClock()
+        colourless = True if start_theme == PLAIN else None
+        super().__init__(clock, registry, lock_seconds=lock_seconds, ansi_color=colourless)
         self.glyphs = glyphs
         self.title = "aileron"
         self._port = port
-        self._clock: Clock = clock if clock is not None else SystemClock()
         self._arm_seconds = arm_seconds
         self._start_theme = start_theme
         self._first_frame = first_frame
         self.environment = environment
-        self._lock_seconds = lock_seconds
-        self._touched_at = self._clock.monotonic()
-        self._keys = registry
         self._start_view: View = start_view
-        self._deciding = registry.keys_that_decide()
-        self._moving = registry.keys_that_move()
-        self._model: Model | None = None
-        self._pages: dict[View, AskingScreen] = {}
         self._notifier = Notifier(
             notify,
             environment,
@@ -135,18 +118,14 @@ class AileronApp(LendingApp, inherit_bindings=False):
         self._attention = Attention(
             self._notifier.tell,
             waiting=lambda: self._model.queue.waiting if self._model is not None else 0,
-            clock=self._clock,
+            clock=clock,
             later=self.set_timer,
         )
-        self._quit_asked = False
         self._ends_on_signal = False
-        self._facts: deque[Fact] = deque()
-        self._ui: asyncio.AbstractEventLoop | None = None
-        self._taken_at = float("-inf")
+        self._inbox = Inbox(lambda: self.post_message(FactsCame()))
         self._redraw_due = False
         self._drawn_at = float("-inf")
         self._title_shown = ""
-        self._arrivals = 0
         self.animation_level: AnimationLevel = "none"
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -166,9 +145,9 @@ class AileronApp(LendingApp, inherit_bindings=False):
         if self._ends_on_signal:
             for number in (signal.SIGTERM, signal.SIGHUP):
                 asyncio.get_running_loop().add_signal_handler(number, self._terminated, number)
-        self._ui = asyncio.get_running_loop()
+        self._inbox.open()
         try:
-            snapshot = self._port.subscribe(self._sink)
+            snapshot = self._port.subscribe(self._inbox.put)
         except Unavailable as gone:
             self.exit(
                 EXIT_CORE_LOST, return_code=EXIT_CORE_LOST, message=Text(escape(gone.message))
@@ -193,20 +172,6 @@ class AileronApp(LendingApp, inherit_bindings=False):
         self.set_interval(1.0, self._tick)
         self._show_title()
 
-    def _sink(self, fact: Fact) -> None:
-        """Take a fact on the core's thread. After the loop's end there is nobody to tell.
-
-        One message for all that have come: each one that crosses threads writes to the pipe by which
-        the loop learns of signals as well, and a full pipe loses them.
-        """
-        self._facts.append(fact)
-        if len(self._facts) > 1 or self._ui is None:
-            return
-        try:
-            self._ui.call_soon_threadsafe(self._facts_lie_ready, self._ui)
-        except RuntimeError:
-            return  # `NoActiveAppError` is one as well
-
     def run_to_end(self) -> int:
         """Run until the person quits or SIGTERM or SIGHUP ends it; return the exit code.
 
@@ -230,28 +195,23 @@ class AileronApp(LendingApp, inherit_bindings=False):
         self._exit_renderables.append(Text(wording.SCREEN_FAILED))
         self._close_messages_no_wait()
 
+    def on_terminal_gone(self) -> None:
+        """Nobody can look or press any more."""
+        self._terminated(signal.SIGHUP)
+
     def _terminated(self, number: int) -> None:
         self.exit(128 + number, return_code=128 + number)
 
     # Facts and time
-
-    def _facts_lie_ready(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take them in a moment: a call tells of itself by several, and the one that makes it waits.
-
-        Core and screen share the interpreter: each time that the screen wakes, the core pauses.
-        """
-        wait = max(GATHER_SECONDS, self._taken_at + FACTS_SECONDS - loop.time())
-        loop.call_later(wait, self.post_message, FactsCame())
 
     def on_facts_came(self) -> None:
         """Take some of what has come; keys and drawing get their turn before the rest.
 
         Textual lays out and draws once no message is left; the rest is not one until then.
         """
-        self._taken_at = self._ui.time() if self._ui is not None else 0.0
-        for _ in range(min(len(self._facts), FACTS_TOGETHER)):
-            self.on_core_fact(CoreFact(self._facts.popleft()))
-        if self._facts:
+        for fact in self._inbox.take():
+            self.on_core_fact(CoreFact(fact))
+        if self._inbox.waits:
             self.set_timer(FACTS_PAUSE_SECONDS, self.on_facts_came)
 
     def on_core_fact(self, message: CoreFact) -> None:
@@ -270,23 +230,23 @@ class AileronApp(LendingApp, inherit_bindings=False):
             self._redraw_due = True
             wait = self._drawn_at + REDRAW_SECONDS - at
             if wait > 0:
-                self.set_timer(wait, self._redraw)
+                self.set_timer(wait, self.draw_all)
             else:
-                self.call_later(self._redraw)
+                self.call_later(self.draw_all)
 
     def on_failed(self, message: Failed) -> None:
         """Say what did not work, of what the person set."""
         if self._model is not None:
             self._model.say(outside(message.why, "attn"), self._clock.monotonic())
-            self._redraw()
+            self.draw_all()
 
     def _tick(self) -> None:
         if self._model is not None:
             self._model.tick(self._clock.now(), self._clock.monotonic())
             self._lock_if_idle(self._model)
-            self._redraw()
+            self.draw_all()
 
-    def _redraw(self) -> None:
+    def draw_all(self) -> None:
         """Draw the page, also where help stands over it."""
         self._redraw_due, self._drawn_at = False, self._clock.monotonic()
         for screen in self.screen_stack:
@@ -315,84 +275,6 @@ class AileronApp(LendingApp, inherit_bindings=False):
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 
-    # Keys
-
-    async def on_event(self, event: events.Event) -> None:
-        """Note when each key was pressed, before anything acts on it."""
-        if self._model is None or event.is_forwarded:
-            await super().on_event(event)
-        elif isinstance(event, events.Key):
-            await self._on_first_key(event, self._model)
-        elif isinstance(event, events.Paste):
-            self._model.arming.paste(self._pressed_at(event))
-            await super().on_event(event)
-        else:
-            await super().on_event(event)
-
-    async def _on_first_key(self, event: events.Key, model: Model) -> None:
-        at = self._touched_at = self._pressed_at(event)
-        if isinstance(self.screen, LockScreen):
-            model.key_begins(at, decides=False, moves=False)
-            model.key_ends()
-            self._unlock(model)
-            return
-        if event.key not in self._keys.action("quit").keys:
-            self._quit_asked = False
-        decides = event.key in self._deciding
-        second = model.is_confirming(event.key)
-        if model.key_begins(at, decides=second, moves=event.key in self._moving):
-            model.key_ends()
-            if decides:
-                model.arming.refused()
-                self._settle_in(AFTER_SECONDS)
-            return
-        before = self.screen.drawings if isinstance(self.screen, ConsoleScreen) else -1
-        await super().on_event(event)
-        model.key_ends()
-        screen = self.screen
-        if isinstance(screen, DecidingScreen) and screen.drawings != before:
-            screen.draw_foot()  # the key is counted only now
-        elif isinstance(screen, ConsoleScreen):
-            screen.redraw()
-
-    def on_input_came(self, message: InputCame) -> None:
-        """Note what came with a key and makes no event; it stands before the events of its read."""
-        self._arrivals += 1
-        if self._model is None:
-            return
-        at = self._pressed_at(message)
-        if message.kind != "reply" and not isinstance(self.screen, LockScreen):
-            self._touched_at = at
-        match message.kind:
-            case "burst":
-                self._model.burst(at)
-            case "mouse":
-                self._model.arming.stirred(at)
-            case "key":
-                self._model.arming.heard()  # its event may come behind a press that falls due
-            case "reply":
-                pass
-
-    def on_terminal_gone(self) -> None:
-        """Nobody can look or press any more."""
-        self._terminated(signal.SIGHUP)
-
-    def _pressed_at(self, event: Message) -> float:
-        """Return when *event* was made, on our clock: handling may come much later."""
-        return self._clock.monotonic() - max(0.0, events.Event().time - event.time)
-
-    def on_app_focus(self) -> None:
-        """The pane has the focus; decide keys rest anew."""
-        if self._model is not None:
-            self._model.arming.focus(True, self._clock.monotonic())
-            self._redraw()
-
-    def on_app_blur(self) -> None:
-        """The pane lost the focus: keys that come now were not typed into it."""
-        if self._model is not None:
-            self._model.arming.focus(False, self._clock.monotonic())
-            self._redraw()
-
     # Pages
 
     def _show_page(self, view: View) -> None:
@@ -414,23 +296,6 @@ class AileronApp(LendingApp, inherit_bindings=False):
             case _:
                 await self.action_quit()
 
-    # The lock
-
-    def _lock_if_idle(self, model: Model) -> None:
-        """Hide the items once nobody has touched the console for as long as the person set."""
-        idle = self._clock.monotonic() - self._touched_at
-        if not self._lock_seconds or idle < self._lock_seconds:
-            return
-        if not isinstance(self.screen, LockScreen):
-            model.arming.changed()
-            model.take_back()
-            self.push_screen(LockScreen(model))
-
-    def _unlock(self, model: Model) -> None:
-        """Show the items again; the key that did so did nothing else."""
-        model.arming.changed()
-        self.pop_screen()
-
     # What stands on screen
 
     @property
@@ -442,7 +307,7 @@ class AileronApp(LendingApp, inherit_bindings=False):
         """Let the voice report *told*, our own words."""
         if self._model is not None:
             self._model.say(told, self._clock.monotonic())
-            self._redraw()
+            self.draw_all()
 
     def on_painted(self, message: Painted) -> None:
         """Tell the page once the terminal has got as far."""
@@ -461,18 +326,7 @@ class AileronApp(LendingApp, inherit_bindings=False):
         """The same words stand there anew, in another theme or after something else stood there."""
         if self._model is not None:
             self._model.arming.changed()
-            self._redraw()
-
-    def _settle_in(self, seconds: float) -> None:
-        self.set_timer(seconds, lambda: self.post_message(SettleDue()))
-
-    def on_settle_due(self) -> None:
-        """A press may have had its silence, unless something waits that nobody has read yet."""
-        driver, at = self._driver, self._clock.monotonic()
-        if isinstance(driver, ConsoleDriver) and driver.unread(self._arrivals):
-            self._settle_in(UNREAD_SECONDS)
-        elif self._model is not None:
-            self._pages[self._model.view].settle(at)
+            self.draw_all()
 
     def action_help(self) -> None:
         """Show the keys of this page; decide keys rest anew afterwards."""
@@ -497,7 +351,7 @@ class AileronApp(LendingApp, inherit_bindings=False):
             return
         model.close_panel()
         model.arming.changed()
-        self._redraw()
+        self.draw_all()
         if action:
             await self._pages[model.view].run_action(action)
 
@@ -518,6 +372,6 @@ class AileronApp(LendingApp, inherit_bindings=False):
                 wording.quit_asks(model.queue.waiting, self._keys.face("quit")),
                 self._clock.monotonic(),
             )
-            self._redraw()
+            self.draw_all()
             return
         self.exit(0)

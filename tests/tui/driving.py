@@ -118,7 +118,7 @@ class Console:
             return model.reading.over or not model.reading.unseen_rows() & frozenset(in_view)
 
         await self.until(seen, "seen")
-        self.app._redraw()
+        self.app.draw_all()
         await self.pilot.pause()
 
     async def read_all(self) -> None:

@@ -232,7 +232,7 @@ def test_with_all_colour_taken_away_no_two_states_look_the_same(
             await shown.pilot.pause()
             shown.clock.advance(2)
             await shown.pilot.pause(0.15)
-            shown.app._redraw()
+            shown.app.draw_all()
             await shown.pilot.pause()
             texts[name] = shown.text
 

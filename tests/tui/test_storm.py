@@ -76,7 +76,7 @@ def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
         await shown.rest()
         rows(shown).scroll_to(y=20, animate=False, immediate=True)
         await shown.pilot.pause()
-        shown.app._redraw()
+        shown.app.draw_all()
         await shown.pilot.pause()
         region = rows(shown).region
         side = [line[:44] for line in shown.lines[region.y : region.bottom]]
@@ -132,7 +132,7 @@ def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it
         assert shown.selected == "held:action:post-invoice"
         shown.port.tell(ApprovalUpdated(view=short(9)))
         await shown.until(lambda: shown.app._model.queue.waiting == 2)
-        shown.app._redraw()
+        shown.app.draw_all()
         await shown.pilot.pause()
         assert shown.selected == "held:action:post-invoice"
         assert not shown.armed
