@@ -18,6 +18,9 @@ KEPT = 200
 CHARACTERS_KEPT = 16_000_000
 """Text of all kept screens together; the last one is kept however large it is."""
 
+RECORDED_SECONDS = 0.001
+"""Times on record hold no parts of a millisecond (WIRE.md): one is up to so much before its moment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenScreen:
@@ -61,4 +64,4 @@ class SeenScreens:
         if run_id is None:
             return None
         own = (each for each in reversed(self._screens) if each.run_id == run_id)
-        return next((each for each in own if each.at <= at), None)
+        return next((each for each in own if each.at < at + RECORDED_SECONDS), None)
