@@ -36,7 +36,7 @@ __all__ = ["PlainConsole"]
 EXIT_CORE_LOST = 70
 _HERE = (
     "go_on", "approve", "take_in", "hold_back", "end_session", "deny", "whole", "refresh",
-    "look_again", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
+    "look_again", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
 """The actions of the registry that are here, in the order in which the help names them."""
@@ -261,6 +261,7 @@ class PlainConsole:
             "whole": seen.whole,
             "look_again": seen.look_again,
             "open_review": seen.open_review,
+            "replay": seen.replay,
             "page_down": seen.page_down,
             "page_up": seen.page_up,
             "verify": seen.verify,

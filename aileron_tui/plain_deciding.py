@@ -2,10 +2,18 @@
 
 from collections.abc import Callable
 
-from aileron_core.control_plane.port import Deny, EndSession, Intent, Refresh, StopEverything
+from aileron_core.control_plane.port import (
+    Approve,
+    Deny,
+    EndSession,
+    Intent,
+    Refresh,
+    StopEverything,
+)
 from aileron_tui.plain_desk import Desk
 from aileron_tui.presenters.intents import intent_of
 from aileron_tui.presenters.plain_lines import own
+from aileron_tui.presenters.replay import SeenScreen
 from aileron_tui.presenters.sending import file_key
 from aileron_tui.presenters.situation import Availability, Panel
 from aileron_tui.presenters.wording import panels
@@ -88,10 +96,30 @@ class Deciding:
         """Submit *intent* and wait a while for what becomes of it."""
         model, desk = self._model, self._desk
         over = self._end_of(intent)
+        if isinstance(intent, Approve | Deny):
+            self._keep_what_stands()
         model.sending(intent)
         desk.port.submit(intent)
         if not desk.follow(over):
             self._state.news.append(own(words.UNDER_WAY))
+
+    def _keep_what_stands(self) -> None:
+        """Keep the call that is decided as it was printed, for the audit."""
+        item, model = self._state.item, self._model
+        if item is None:
+            return
+        reading = model.reading
+        model.screens.keep(
+            SeenScreen(
+                at=self._desk.clock.now(),
+                item=item,
+                file_moved=model.queue.file_moved(item),
+                unfolded=model.unfolded,
+                reading=reading.ended(),
+                unseen=reading.unseen,
+                total=reading.total,
+            )
+        )
 
     def _end_of(self, intent: Intent) -> Callable[[], bool]:
         """Return what tells whether *intent* has had its effect."""

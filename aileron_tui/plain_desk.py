@@ -20,7 +20,7 @@ __all__ = ["FOLLOW_SECONDS", "Desk"]
 FOLLOW_SECONDS = 5.0
 """How long the answer to what was asked is waited for before the next question."""
 
-_ABOUT_A_ROW = frozenset({"take_in", "hold_back", "end_session", "look_again"})
+_ABOUT_A_ROW = frozenset({"take_in", "hold_back", "end_session", "look_again", "replay"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

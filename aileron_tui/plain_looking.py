@@ -231,6 +231,13 @@ class Looking:
         desk.follow(lambda: bool(answers))
         desk.say(carrying.no_browser(url) if answers == [False] else carrying.opened(url))
 
+    def replay(self, typed: str) -> None:
+        """Print the call as it stood there when it was decided; again: the record."""
+        if self._desk.stands("replay").shown:
+            self._model.audit.replay()
+        else:
+            self._desk.say_not_now(typed)
+
     # The audit as a whole
 
     def verify(self, typed: str) -> None:

@@ -15,10 +15,12 @@ from aileron_tui.presenters.model import Token
 from aileron_tui.presenters.narrowing import filter_doubt, filter_told
 from aileron_tui.presenters.plain_lines import LISTED, own
 from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.replay import SeenScreen
 from aileron_tui.presenters.situation import View
 from aileron_tui.presenters.table import Table
+from aileron_tui.presenters.times import clock_seconds
 from aileron_tui.presenters.voice import voice
-from aileron_tui.presenters.wording import panels
+from aileron_tui.presenters.wording import panels, views
 from aileron_tui.presenters.wording import plain as words
 
 __all__ = ["LISTED_AT_ONCE", "NEXT", "Showing", "looking"]
@@ -45,6 +47,7 @@ _ABOUT = (
     "whole",
     "refresh",
     "look_again",
+    "replay",
     "unfold",
     "back",
 )
@@ -122,8 +125,24 @@ class Showing:
         if model.view == "audit" and table.version[1] is not True:
             desk.say(words.not_read(table.key or ""))
             return
+        if (seen := model.replayed) is not None:
+            self._seen(seen, table.version)
+            return
         now, unfold = desk.clock.now(), model.unfolded
         self._drawn(table.version, lambda: desk.printer.row(table, now, unfold=unfold))
+
+    def _seen(self, seen: SeenScreen, version: Token) -> None:
+        """Print a call as it stood there when it was decided; that it is read now changes nothing."""
+        printer = self._desk.printer
+
+        def print_it() -> None:
+            told = views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
+            self._desk.say(f"▲ {told}")
+            moved, unfold = seen.file_moved, self._model.unfolded
+            printer.item(seen.item, seen.at, file_moved=moved, unfold=unfold)
+            self._model.marked, self._model.laid_out = printer.pages.marked, version
+
+        self._drawn(version, print_it)
 
     def _drawn(self, version: Token, print_it: Callable[[], Layout | None]) -> Layout | None:
         """Print, and note that all of *version* was read; where that fails nothing decides it."""

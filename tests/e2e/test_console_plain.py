@@ -73,6 +73,12 @@ def asked_to_send(console: Plain) -> str:
     return console.asked()
 
 
+def said(console: Plain, answer: str) -> str:
+    """Answer; return what is printed up to the next question."""
+    console.answer(answer)
+    return console.asked()
+
+
 def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: Mailbox) -> None:
     """C1: no alternate screen, the whole document, then the question; `a` and Enter approve."""
     page = asked_to_send(console)
@@ -312,6 +318,25 @@ def test_what_happened_is_listed_and_read_whole_from_the_real_audit(console: Pla
     console.asked()
     console.answer("V")
     console.hears(", no gap, chain verified")
+
+
+def test_a_decided_call_is_printed_again_as_it_stood_there(console: Plain) -> None:
+    """CONSOLE 5: from its record in the audit, and it is said that it is not live."""
+    asked_to_send(console)
+    console.answer("a")
+    console.hears("✓ done: ")
+    console.asked()
+    console.answer("3")
+    row = next(each for each in console.asked().split("\n") if " approval.approved " in each)
+    assert "does nothing" in said(console, "s")  # of rows none is meant
+    number = row.split()[0]
+    assert "kept as you saw it when you decided" in said(console, f"3 {number}")
+    page = said(console, "s")
+    assert "not live" in page
+    assert "WILL HAPPEN  fetched by Aileron" in page
+    assert "CHAIN" not in page
+    assert "does nothing" in said(console, "a")
+    assert "CHAIN" in said(console, "s")
 
 
 def test_a_late_end_is_told_unasked_and_an_unknown_one_is_looked_at_again(
