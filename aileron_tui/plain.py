@@ -43,6 +43,8 @@ _HERE = (
 _WITH_TEXT = frozenset({"deny", "filter", *VIEWS}) - {"view_waiting"}
 """Those behind whose key more may be typed."""
 
+RESTLESS_TIMES, RESTLESS_SECONDS = 6, 10.0
+"""What takes its question away so often in so short a time is not asked about any more."""
 _CONTROLS = {"escape": "\x1b"}
 """The keys that send a character which nobody sees."""
 
@@ -104,6 +106,8 @@ class PlainConsole:
         self._shown: Token = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False
+        self._taken_away: deque[float] = deque(maxlen=RESTLESS_TIMES)
+        """When questions were taken away, since the last answer."""
 
     def run(self) -> int:
         """Ask until the person quits or a signal ends it; return the exit code. For the main thread."""
@@ -158,6 +162,7 @@ class PlainConsole:
             self._first_frame()
             self._first_frame = None
         if not self._terminal.rests(self._arm_seconds, self._interrupted):
+            self._turn_from_the_restless()
             return
         asked = self._asks
         try:
@@ -172,10 +177,27 @@ class PlainConsole:
         if typed is None or self._interrupted():
             if asked and not self._state.ended and not self._is_idle:
                 self._say(words.CHANGED_MEANWHILE)
+            self._turn_from_the_restless()
             return
+        self._taken_away.clear()
         self._touched_at = self._clock.monotonic()
         if typed:
             self._answer(typed)
+
+    def _turn_from_the_restless(self) -> None:
+        """Turn away from what changes faster than it can be asked about: the brake must be in reach.
+
+        Rows hold still: an agent that makes its calls come and go must not keep a person from stopping it.
+        """
+        at, table = self._clock.monotonic(), self._model.table
+        if self._state.ended or (table is not None and not table.opened):
+            return
+        self._taken_away.append(at)
+        often = len(self._taken_away) == RESTLESS_TIMES
+        if often and at - self._taken_away[0] <= RESTLESS_SECONDS:
+            self._taken_away.clear()
+            self._state.turn_to("activity")
+            self._say(words.restless(self._registry.face("view_waiting"), words.STOP))
 
     @property
     def _asks(self) -> bool:

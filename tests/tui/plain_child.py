@@ -1,13 +1,15 @@
 """The console without a screen on fixtures, for tests that drive it through a pseudo-terminal.
 
-    python plain_child.py INTENTS [LOCK_SECONDS]
+    python plain_child.py INTENTS [LOCK_SECONDS [restless]]
 
 Each intent becomes a line of the file INTENTS, and is answered. The call `Post a message` ends so that
-nobody knows how; a look at the service again bumps the call's version, as it does in the core.
+nobody knows how; a look at the service again bumps the call's version, as it does in the core. Record
+13 cannot be read. With `restless` the first call changes all the time.
 """
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +25,9 @@ from aileron_core.control_plane.port import (
     Approve,
     Fact,
     Intent,
+    IntentRefused,
     LookAgain,
+    ReadRecord,
     Recorded,
     RecordView,
     Snapshot,
@@ -100,6 +104,8 @@ class PlainPort(RecordingPort):
             )
             self._views[view.approval_id] = looked
             self.tell(ApprovalUpdated(view=looked))
+        elif intent == ReadRecord(seq=13):
+            self.tell(IntentRefused(approval_id="", message="Record 13 lies under a cup."))
         elif isinstance(intent, Approve) and view is not None and view.title == "Post a message":
             lost = replace(view, state="unknown", decided_at=now, ended_at=now, can_look_again=True)
             self._views[view.approval_id] = lost
@@ -113,9 +119,17 @@ class PlainPort(RecordingPort):
         else:
             super().submit(intent)
 
+    def change_all_the_time(self) -> None:
+        first = next(iter(self._views.values()))
+        for version in range(2, 10_000):
+            self.tell(ApprovalUpdated(view=replace(first, version=version)))
+            threading.Event().wait(0.1)
+
 
 def main() -> int:
     port = PlainPort(Path(sys.argv[1]))
+    if "restless" in sys.argv:
+        threading.Thread(target=port.change_all_the_time, daemon=True).start()
     clock = SystemClock()
     terminal = LineTerminal(0, 1, clock)
     notifier = Notifier(

@@ -91,6 +91,20 @@ def test_two_answers_at_once_stop_nothing(person: Reader) -> None:
     assert person.intents == ""
 
 
+def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: Path) -> None:
+    """C4: an agent that makes rows come and go must not keep a person from stopping it."""
+    person = Reader(tmp_path, "0", "restless")
+    try:
+        told = person.asked()
+        assert "This changes faster than it can be asked about." in told
+        assert "calls in the last hour" in told
+        assert "Stop everything?" in person.answers("stop")
+        assert "StopEverything" not in person.intents
+        assert "✗ Everything stopped: 7 calls denied" in person.answers("stop")
+    finally:
+        person.close()
+
+
 def test_a_session_is_ended_by_the_same_answer_given_twice(person: Reader) -> None:
     """C4: where its facts stand, once it was said what that does."""
     person.answers("5")

@@ -85,6 +85,17 @@ def test_a_record_is_opened_by_its_number_and_read_from_the_core(person: Reader)
     assert "ReadRecord(seq=42)" in person.intents
 
 
+def test_a_record_that_cannot_be_read_is_said_to_be_so_and_asked_for_once(person: Reader) -> None:
+    """C7: what was refused would be refused again; the person may ask anew."""
+    told = person.answers("3 13")
+    assert "Record 13 lies under a cup." in told
+    assert "Record 13 could not be read." in told
+    assert "Record 14 " in person.answers("3 14")
+    assert person.intents.count("ReadRecord(seq=13)") == 1
+    assert "could not be read" in person.answers("3 13")
+    assert person.intents.count("ReadRecord(seq=13)") == 2
+
+
 def test_where_a_row_or_a_list_stands_the_call_before_it_is_not_decided(person: Reader) -> None:
     """C2: an answer is about what stands there last; the call is printed anew before it is asked about."""
     for typed in ("2", "2 1", "3 7", "4", "5 2"):

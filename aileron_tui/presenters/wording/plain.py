@@ -93,3 +93,8 @@ def asks_again(key: str, label: str) -> str:
 def looks_again_at(key: str, title: str) -> str:
     """Return what the key does about a call whose end nobody knows. *title* was rendered."""
     return f"{key} looks again at: {title}"
+
+
+def restless(back: str, stop: str) -> str:
+    """Return why the console turned to what happened, and what leads back or ends it."""
+    return f"This changes faster than it can be asked about. {back} leads back; {stop} stops everything."
