@@ -34,15 +34,16 @@ _LAST_ROLES: dict[str, Role] = {
 NAMED_AGENTS = 4
 """More agents than these are counted in the top bar."""
 _Agents = Literal["named", "counted", "left out"]
-_SHORTER: tuple[tuple[int, bool, _Agents], ...] = (
-    (2, False, "named"),
-    (2, False, "counted"),
-    (2, True, "counted"),
-    (1, True, "counted"),
-    (1, True, "left out"),
-    (0, True, "left out"),
+_SHORTER: tuple[tuple[int, int, _Agents], ...] = (
+    (2, 2, "named"),
+    (2, 2, "counted"),
+    (2, 1, "counted"),
+    (2, 0, "counted"),
+    (1, 0, "counted"),
+    (1, 0, "left out"),
+    (0, 0, "left out"),
 )
-"""In how many words the top bar tells of files held back, whether short of problems, how of agents."""
+"""In how many words the top bar tells of files held back, in how many of problems, how of agents."""
 _ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
 READ_ON_LATER = 45
 """Where reading on stands in the footer once everything was read: before moving."""
@@ -68,8 +69,8 @@ def top_bar(
     """
     clock = line(Piece(clock_minutes(now), "muted"), " ")
     sides: list[Line] = []
-    for words, short, agents in _SHORTER:
-        told = _exceptions(view, held, problems, registry, words=words, short=short)
+    for of_held, of_problems, agents in _SHORTER:
+        told = _exceptions(view, held, problems, registry, words=(of_held, of_problems))
         sides.append((*told, *_agents(sessions, agents), *clock))
     every = len(wording.VIEWS)
     for right in sides:
@@ -86,17 +87,18 @@ def top_bar(
 
 
 def _exceptions(
-    view: View, held: int, problems: int, registry: Registry, *, words: int, short: bool
+    view: View, held: int, problems: int, registry: Registry, *, words: tuple[int, int]
 ) -> Line:
     """Return how many files are held back, and how many problems files have with the keys to them."""
+    of_held, of_problems = words
     parts: list[Piece] = []
     if held:
-        parts += [Piece(wording.held_files(held, words), "attn"), Piece("  ")]
+        parts += [Piece(wording.held_files(held, of_held), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
         way = registry.face("last")
         way = way if view == "waiting" else f"{registry.face('view_waiting')} {way}"
-        told = wording.load_problems(problems, way, short=short)
+        told = wording.load_problems(problems, way, of_problems)
         parts += [Piece(told, "attn"), Piece("  ")]
     return tuple(parts)
 

@@ -299,10 +299,11 @@ def held_files(count: int, words: int) -> str:
     return " ".join(("▲", str(count), *("held", "back")[:words]))
 
 
-def load_problems(count: int, keys: str, *, short: bool) -> str:
-    """Return how many problems the files in the home have, and which *keys* lead there."""
+def load_problems(count: int, keys: str, words: int) -> str:
+    """Return how many problems the files in the home have, in 0 to 2 *words*, and the *keys* there."""
     noun = "problem" if count == 1 else "problems"
-    return f"! {count}: {keys}" if short else f"! {count} file {noun}: {keys}"
+    named = ("", f" {noun}", f" file {noun}")[words]
+    return f"! {count}{named}: {keys}"
 
 
 def problem_why(severity: str) -> str:
