@@ -31,6 +31,7 @@ from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.news import take_fact
 from aileron_tui.presenters.outside import outside
 from aileron_tui.presenters.situation import View
+from aileron_tui.presenters.standing import situation_of
 from aileron_tui.screens.activity import ActivityScreen
 from aileron_tui.screens.asking import AskingScreen
 from aileron_tui.screens.audit import AuditScreen
@@ -340,7 +341,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
         """Show every command by name; decide keys rest anew afterwards."""
         model = self._model
         if model is not None:
-            now = model.situation(self._clock.now(), self._clock.monotonic())
+            now = situation_of(model, self._clock.now(), self._clock.monotonic())
             model.open_panel("palette")
             model.arming.changed()
             self.push_screen(PaletteScreen(self._keys, now), self._after_palette)

@@ -12,6 +12,7 @@ from aileron_tui.plain_state import PlainState
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Availability, Situation, availability
+from aileron_tui.presenters.standing import situation_of
 from aileron_tui.presenters.wording import plain as words
 from aileron_tui.printing import Printer
 
@@ -55,7 +56,7 @@ class Desk:
     @property
     def situation(self) -> Situation:
         """What each key would do now."""
-        return self.model.situation(self.clock.now(), self.clock.monotonic())
+        return situation_of(self.model, self.clock.now(), self.clock.monotonic())
 
     def stands(self, action: str) -> Availability:
         """Return how the key of *action* stands; of listed rows none is meant until it is opened."""

@@ -24,6 +24,7 @@ from aileron_tui.presenters.news import take_fact
 from aileron_tui.presenters.plain_lines import own
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.situation import View
+from aileron_tui.presenters.standing import situation_of
 from aileron_tui.presenters.wording import plain as words
 
 __all__ = ["PlainState"]
@@ -245,7 +246,7 @@ class PlainState:
     @property
     def sending(self) -> bool:
         """An answer to what stands there is on its way."""
-        block = self.model.situation(self._clock.now(), self._clock.monotonic()).block
+        block = situation_of(self.model, self._clock.now(), self._clock.monotonic()).block
         return block == "sending"
 
     @property

@@ -11,6 +11,7 @@ from aileron_core.control_plane.port import (
     TakeIn,
 )
 from aileron_tui.presenters.model import Model
+from aileron_tui.presenters.standing import equal_calls
 
 __all__ = ["intent_of", "intents_of"]
 
@@ -23,7 +24,7 @@ def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Inte
     first = intent_of(model, "deny_enter", reason)
     if first is None:
         return ()
-    return first, *(Deny(approval_id=key, reason=reason) for key in model.equal(now))
+    return first, *(Deny(approval_id=key, reason=reason) for key in equal_calls(model, now))
 
 
 def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:

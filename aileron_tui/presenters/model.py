@@ -4,7 +4,6 @@ from collections import deque
 from dataclasses import dataclass
 
 from aileron_core.control_plane.port import (
-    ApprovalView,
     Approve,
     Deny,
     EndSession,
@@ -12,7 +11,6 @@ from aileron_core.control_plane.port import (
     RecordView,
     SessionView,
     Snapshot,
-    Waiting,
 )
 from aileron_tui.actions import DEFAULT, Registry
 from aileron_tui.presenters.activity import ActivityTable
@@ -23,12 +21,12 @@ from aileron_tui.presenters.filtering import Parsed, parse
 from aileron_tui.presenters.item_facts import ITEM_FIELDS
 from aileron_tui.presenters.library import LibraryTable
 from aileron_tui.presenters.lines import Line, Piece
-from aileron_tui.presenters.queue import Item, Queue
+from aileron_tui.presenters.queue import Queue
 from aileron_tui.presenters.reading import Reading
 from aileron_tui.presenters.replay import SeenScreen, SeenScreens
-from aileron_tui.presenters.sending import Sending, file_key
+from aileron_tui.presenters.sending import Sending
 from aileron_tui.presenters.sessions import SessionsTable
-from aileron_tui.presenters.situation import Block, Panel, Situation, View
+from aileron_tui.presenters.situation import Panel, View
 from aileron_tui.presenters.table import Table
 
 __all__ = ["Model", "Said", "Subject", "Token"]
@@ -36,8 +34,6 @@ __all__ = ["Model", "Said", "Subject", "Token"]
 SAID_SECONDS = 4.0
 """How long the voice repeats what just happened; the next key ends it sooner."""
 RECORDS_KEPT = 500
-DEADLINE_MARGIN = 1.0
-"""A yes that arrives later than this before the deadline could lose the race; it is not taken."""
 
 Token = tuple[object, ...]
 
@@ -231,47 +227,6 @@ class Model:
         subject = self.subject
         return subject.version if subject is not None else ()
 
-    def situation(self, now: float, at: float) -> Situation:
-        """Return everything that says what a key does now."""
-        table, waiting = self.table, self.view == "waiting"
-        item = self.queue.current if waiting else None
-        reading, shown = self.reading, self.document_shown
-        asked = self.denying.reasons if self.panel == "deny" else None
-        return Situation(
-            view=self.view,
-            panel=self.panel,
-            approval=item.approval if item is not None else None,
-            held=item.held if item is not None else None,
-            file_moved=self.queue.file_moved(item),
-            problem=item is not None and item.problem is not None,
-            ended=self.activity.call if self.view == "activity" else None,
-            item=self.library.current if self.view == "library" else None,
-            session=self.people.current if self.view == "sessions" else None,
-            rows=len(self.queue.items) if table is None else len(table),
-            opened=table is not None and table.opened,
-            filtered=self.filtered,
-            following=table.following if table is not None else None,
-            marked=shown and (self.marked or self.unfolded),
-            unfolded=shown and self.unfolded,
-            paused_at=self.paused_at,
-            verifying=self.audit.verifying,
-            replayable=self.view == "audit" and self.audit.seen is not None,
-            replayed=self.replayed is not None,
-            block=self._block(now),
-            deny_block=self._deny_block(item, now),
-            armed=self.arming.armed(self.token, at),
-            equal=len(self.equal(now)) if asked is not None else 0,
-            earlier=asked is not None and asked.has_earlier,
-            later=asked is not None and asked.has_later,
-            unseen=reading.unseen if shown else 0,
-            total=reading.total if shown else 0,
-            confirmed=self.confirmed,
-            longer=shown and self.longer,
-            whole=waiting and shown and self.whole_row is not None,
-            wrapped=shown and self.wrapped,
-            registry=self.registry,
-        )
-
     @property
     def filtered(self) -> bool:
         """There is a filter on the present list, understood or not."""
@@ -310,67 +265,9 @@ class Model:
         self._undrawable.add(version)
         return True
 
-    def _general_block(self) -> Block:
-        if self.lost is not None:
-            return "lost"
-        if not self.health.writable:
-            return "storage"
-        if self.small:
-            return "small"
-        subject = self.subject
-        if subject is None:
-            return "empty"
-        return "undrawable" if subject.version in self._undrawable else "none"
-
-    def _block(self, now: float) -> Block:
-        general, subject = self._general_block(), self.subject
-        if general != "none" or subject is None:
-            return general
-        if self.sent.get(self._sending_key()) is not None:
-            return "sending"
-        if self.document_shown and self.laid_out != subject.version:
-            return "drawing"
-        item = self.queue.current if self.view == "waiting" else None
-        view = item.approval if item is not None else None
-        if view is None:
-            return "none"
-        if view.state != "pending":
-            states: dict[str, Block] = {"checking": "checking", "awaiting_vault": "vault"}
-            return states.get(view.state, "over")
-        if view.preview.status == "fetching" or not view.digest:
-            return "fetching"
-        return "deadline" if _over(view, now) else "none"
-
-    def _sending_key(self) -> str:
-        """Return under what key an intent about the selected row is on its way."""
-        if self.view == "waiting":
-            return self.queue.selected or ""
-        file = self.library.current if self.view == "library" else None
-        return file_key(file.kind, file.name) if file is not None else self.people.key or ""
-
-    def _deny_block(self, item: Item | None, now: float) -> Block:
-        general = self._general_block()
-        if general != "none" or item is None:
-            return "empty" if general == "none" else general
-        view = item.approval
-        if view is None:
-            return "empty"
-        if isinstance(self.sent.get(item.key), Deny):
-            return "sending"
-        if view.state not in Waiting:
-            return "over"
-        return "deadline" if _over(view, now) else "none"
-
-    def equal(self, now: float) -> tuple[str, ...]:
-        """Return the calls that may be denied together with the one that the deny panel is about."""
-        counted = (self.queue.get(key) for key in self.denying.equal)
-        return tuple(
-            item.key
-            for item in counted
-            if item is not None
-            and self.sent.get(item.key) is None
-            and self._deny_block(item, now) == "none"
-        )
+    def is_undrawable(self, version: Token) -> bool:
+        """Return whether this content could not be drawn."""
+        return version in self._undrawable
 
     # Keys
 
@@ -460,7 +357,3 @@ class Model:
         for form in list(self._readings):
             if form[0] != kept and self.queue.get(form[0]) is None:
                 del self._readings[form]
-
-
-def _over(view: ApprovalView, now: float) -> bool:
-    return view.expires_at is not None and view.expires_at - now <= DEADLINE_MARGIN

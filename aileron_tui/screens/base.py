@@ -15,6 +15,7 @@ from aileron_tui.presenters import chrome, wording
 from aileron_tui.presenters.lines import Piece, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Situation, availability
+from aileron_tui.presenters.standing import situation_of
 from aileron_tui.presenters.times import clock_minutes, clock_seconds
 from aileron_tui.presenters.wording import panels, views
 from aileron_tui.presenters.wording.mouse import press_it
@@ -68,7 +69,7 @@ class ConsoleScreen(Screen[None]):
     @property
     def situation(self) -> Situation:
         """Return what each key would do now."""
-        return self.model.situation(self.clock.now(), self.clock.monotonic())
+        return situation_of(self.model, self.clock.now(), self.clock.monotonic())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Let a key through exactly where the footer's function lets it."""

@@ -18,6 +18,7 @@ from aileron_tui.presenters.lines import Piece, line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
 from aileron_tui.presenters.situation import availability
+from aileron_tui.presenters.standing import situation_of
 from aileron_tui.presenters.wording import views
 from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.widgets.document import Document
@@ -197,7 +198,7 @@ class DecidingScreen(ConsoleScreen):
     def _press(self, action: str) -> None:
         model = self.model
         at = model.key_at
-        state = availability(action, model.situation(self.clock.now(), at))
+        state = availability(action, situation_of(model, self.clock.now(), at))
         if model.confirmed not in ("", action):
             model.take_back()
         if state.asks:

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from aileron_core.control_plane.port import ApprovalView, HeldBackView, Snapshot
 from aileron_tui.app import AileronApp
+from aileron_tui.presenters.standing import situation_of
 from aileron_tui.screens.fixtures import approval, snapshot
 from aileron_tui.widgets.document import Document
 
@@ -80,7 +81,7 @@ class Console:
     def armed(self) -> bool:
         model = self.app._model
         assert model is not None
-        return model.situation(self.clock.now(), self.clock.monotonic()).armed
+        return situation_of(model, self.clock.now(), self.clock.monotonic()).armed
 
     @property
     def drawn(self) -> bool:

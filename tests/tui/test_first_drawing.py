@@ -4,6 +4,7 @@ from aileron_core.control_plane.port import Approve
 from aileron_tui.presenters.intents import intent_of
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import availability
+from aileron_tui.presenters.standing import situation_of
 from aileron_tui.presenters.voice import voice
 from aileron_tui.screens.fixtures import snapshot
 
@@ -15,11 +16,11 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
     assert item is not None
     model.arming.drawn(model.token, 0.0)
 
-    before = model.situation(0.0, 10.0)
+    before = situation_of(model, 0.0, 10.0)
     assert not availability("approve", before).shown
     assert "".join(piece.text for piece in voice(before, None, 0.0, width=80)) == ""
 
     model.laid_out = item.version
-    after = model.situation(0.0, 10.0)
+    after = situation_of(model, 0.0, 10.0)
     assert availability("approve", after).filled
     assert isinstance(intent_of(model, "approve"), Approve)
