@@ -193,7 +193,15 @@ def _json_or_none(data: bytes) -> Json:
 class LazyMcp:
     """`McpMount`, imported later: the root builds this one at once."""
 
-    def __init__(self, call: Call, hold_seconds: float = 25.0, version: str = "") -> None:
+    def __init__(
+        self,
+        call: Call,
+        hold_seconds: float = 25.0,
+        version: str = "",
+        imported: Callable[[], object] = lambda: None,
+    ) -> None:
+        """*imported* is called on the importing thread once the package is there."""
+        self._imported = imported
         self._call = call
         self._version = version
         self._hold_seconds = hold_seconds
@@ -268,4 +276,5 @@ class LazyMcp:
 
     def _build(self) -> Mount:
         module = importlib.import_module("aileron_mcp.server")
+        self._imported()
         return cast("Mount", module.McpMount(self._call, self._hold_seconds, self._version))
