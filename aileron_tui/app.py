@@ -169,6 +169,8 @@ class AileronApp(KeyedApp, inherit_bindings=False):
         self.push_screen(self._pages[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
+        if (rest := model.calls_wanted()) is not None:
+            self.call_after_refresh(self._port.submit, rest)
         self.theme_changed_signal.subscribe(self, lambda _: self.looks_changed())
         self.set_interval(1.0, self._tick)
         self._show_title()

@@ -70,6 +70,8 @@ class PlainState:
         self._attention = Attention(
             notifier.tell, waiting=lambda: model.queue.waiting, clock=clock, later=self._later
         )
+        if (rest := model.calls_wanted()) is not None:
+            submit(rest)
 
     def take(self) -> None:
         """Take the facts that came, and let time pass."""

@@ -13,6 +13,7 @@ from aileron_core.control_plane.port import (
     LookAgain,
     Pause,
     PauseChanged,
+    ReadApprovals,
     ReadRecord,
     ReadRecords,
     RecordRead,
@@ -53,6 +54,8 @@ async def carry_out(plane: ControlPlane, intent: Intent) -> None:
             plane.facts.publish(await plane.everything_stop.carry_out())
         case EndSession():
             await _end_session(plane, intent.session_id)
+        case ReadApprovals():
+            await plane.news.tell_approvals_after(intent.requested_at, intent.run_id)
         case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
             plane.facts.publish(await _of_the_audit(plane, intent))
 

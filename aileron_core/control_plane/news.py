@@ -7,6 +7,7 @@ from contextlib import suppress
 from aileron_core.clock import Clock
 from aileron_core.control_plane.library import HomeLibrary
 from aileron_core.control_plane.port import (
+    ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,
     Fact,
@@ -31,6 +32,8 @@ from aileron_core.words import two_words
 
 __all__ = ["News"]
 
+TOGETHER = 250
+"""Approvals that a front end is told at once: more than it draws, and few enough to make in between."""
 _COUNTS_SECONDS = 0.25
 """How long changed counts of sessions wait for more of them: calls may come by the hundred."""
 
@@ -71,9 +74,33 @@ class News:
 
     def approvals(self) -> tuple[ApprovalView, ...]:
         """Return every approval in memory, in order of arrival."""
-        shown = (held for held in self._book if held.row.gated)
-        ordered = sorted(shown, key=lambda held: (held.row.requested_at, held.row.run_id))
-        return tuple(self._view(held) for held in ordered)
+        return tuple(self._view(held) for held in self._ordered())
+
+    def first_approvals(self) -> tuple[tuple[ApprovalView, ...], int]:
+        """Return the ended approvals and the open ones that came first, and how many more are open."""
+        every = self._ordered()
+        first = [held for held in every if not held.is_final][:TOGETHER]
+        told = [held for held in every if held.is_final] + first
+        return tuple(self._view(held) for held in told), len(every) - len(told)
+
+    async def tell_approvals_after(self, requested_at: float, run_id: str) -> None:
+        """Tell every open approval behind the one of *run_id*, some at a time, each as it stands then.
+
+        In order of arrival; calls that come meanwhile are the last of them.
+        """
+        after, left = (requested_at, run_id), 1
+        while left:
+            behind = [
+                held for held in self._ordered() if _place(held) > after and not held.is_final
+            ]
+            told, left = behind[:TOGETHER], len(behind[TOGETHER:])
+            views = tuple(self._view(held) for held in told)
+            self._facts.publish(ApprovalsRead(views=views, left=left))
+            after = _place(told[-1]) if told else after
+            await asyncio.sleep(0)  # agents get their turn
+
+    def _ordered(self) -> list[Held]:
+        return sorted((held for held in self._book if held.row.gated), key=_place)
 
     def sessions(self) -> tuple[SessionView, ...]:
         """Return the open sessions."""
@@ -160,3 +187,8 @@ class News:
         """It can be written again."""
         self.health = StorageHealth(writable=True)
         self._facts.publish(self.health)
+
+
+def _place(held: Held) -> tuple[float, str]:
+    """Return where *held* stands in order of arrival."""
+    return held.row.requested_at, held.row.run_id

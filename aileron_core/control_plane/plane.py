@@ -381,13 +381,15 @@ class ControlPlane:
     async def snapshot(self, records: int = 500) -> Snapshot:
         """Return everything that a front end draws first; facts published after it are later than it."""
         found = await self.database.read(lambda connection: records_from(connection, records))
+        approvals, more = self.news.first_approvals()
         return Snapshot(
             version=self.version,
             home=str(self.home.path),
             url=self.url,
             routes=self.routes,
             accepted_installed=self.options.accept_installed,
-            approvals=self.news.approvals(),
+            approvals=approvals,
+            more=more,
             sessions=self.news.sessions(),
             held_back=self.library.held_back(),
             problems=self.library.problems(),

@@ -32,6 +32,7 @@ from aileron_core.errors import Problem
 __all__ = [
     "ApprovalUpdated",
     "ApprovalView",
+    "ApprovalsRead",
     "Approve",
     "AuditExported",
     "AuditVerified",
@@ -56,6 +57,7 @@ __all__ = [
     "PauseChanged",
     "PreviewView",
     "ProcessView",
+    "ReadApprovals",
     "ReadRecord",
     "ReadRecords",
     "RecordRead",
@@ -97,7 +99,7 @@ class Snapshot:
     accepted_installed: bool
     """Started with `--accept-installed`; a standing line on screen."""
     approvals: tuple[ApprovalView, ...]
-    """Open ones in order of arrival, and the last ended ones (at most 200)."""
+    """The open ones that came first, in order of arrival, and the last ended ones (at most 200)."""
     sessions: tuple[SessionView, ...]
     held_back: tuple[HeldBackView, ...]
     problems: tuple[Problem, ...]
@@ -111,6 +113,8 @@ class Snapshot:
     """Everything that lies in the home: actions by name, then connectors."""
     paused_at: float | None = None
     """Since when all calls are held; None while they go on."""
+    more: int = 0
+    """How many open calls follow those of `approvals`; `ReadApprovals` reads on."""
 
 
 # Facts
@@ -155,6 +159,14 @@ class EverythingStopped:
     sessions_ended: int
     runs_stopped: int
     """Running guests that were stopped; a step that is not idempotent ends as `unknown`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsRead:
+    """Fact: part of the answer to `ReadApprovals`, in order of arrival; *left* more follow."""
+
+    views: tuple[ApprovalView, ...]
+    left: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +235,7 @@ Fact: TypeAlias = (
     | LibraryUpdated
     | PauseChanged
     | EverythingStopped
+    | ApprovalsRead
     | RecordsRead
     | RecordRead
     | AuditExported
@@ -310,6 +323,14 @@ class EndSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadApprovals:
+    """Read every open call behind the one that was asked for at `requested_at` by `run_id`."""
+
+    requested_at: float
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRecords:
     """Read at most `limit` records before `before_seq` (None: the newest)."""
 
@@ -344,6 +365,7 @@ Intent: TypeAlias = (
     | Pause
     | StopEverything
     | EndSession
+    | ReadApprovals
     | ReadRecords
     | ReadRecord
     | VerifyAudit

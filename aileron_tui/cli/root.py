@@ -15,7 +15,7 @@ from typing import Any
 from aileron_core import tasks
 from aileron_core.control_plane.console import CoreThread
 from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.control_plane.port import Fact, LibraryUpdated, SessionsUpdated
+from aileron_core.control_plane.port import ApprovalsRead, Fact, LibraryUpdated, SessionsUpdated
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.launch.private import private_parents, sweep
 from aileron_core.server.asgi import create_app
@@ -95,6 +95,7 @@ async def _served(
     app = create_app(plane, {"/mcp": mcp.app, "/mcp/": mcp.app})
     state["draining"] = app.state.draining
     forget = plane.facts.subscribe(_ToolsWatch(plane, mcp))
+    unkeep = plane.facts.subscribe(_keep_calls)
     unsweep = plane.facts.subscribe(_LaunchSweep(private_parents(plane.home.path, os.environ)))
     server = EmbeddedServer(app, [tcp, unix], before_drain=mcp.close_streams)
     own = app.state.own_sockets = OwnSockets(plane, server.serve_session)
@@ -105,6 +106,7 @@ async def _served(
             yield
     finally:
         forget()
+        unkeep()
         unsweep()
         with contextlib.suppress(OSError):
             plane.home.socket.unlink()
@@ -121,6 +123,12 @@ def _start_after(first_frame: threading.Event | None, mcp: LazyMcp) -> None:
         mcp.start()
 
     threading.Thread(target=wait, name="aileron-first-frame", daemon=True).start()
+
+
+def _keep_calls(fact: Fact) -> None:
+    """Leave out of the walks for garbage the calls that were read behind the first frame."""
+    if isinstance(fact, ApprovalsRead) and not fact.left:
+        gc.freeze()
 
 
 class _LaunchSweep:

@@ -4,10 +4,12 @@ from collections import deque
 from dataclasses import dataclass
 
 from aileron_core.control_plane.port import (
+    ApprovalsRead,
     Approve,
     Deny,
     EndSession,
     Intent,
+    ReadApprovals,
     RecordView,
     SessionView,
     Snapshot,
@@ -21,7 +23,7 @@ from aileron_tui.presenters.filtering import Parsed, parse
 from aileron_tui.presenters.item_facts import ITEM_FIELDS
 from aileron_tui.presenters.library import LibraryTable
 from aileron_tui.presenters.lines import Line, Piece
-from aileron_tui.presenters.queue import Queue
+from aileron_tui.presenters.queue import Ended, Queue
 from aileron_tui.presenters.reading import Reading
 from aileron_tui.presenters.replay import SeenScreen, SeenScreens
 from aileron_tui.presenters.sending import Sending
@@ -69,7 +71,9 @@ class Model:
         self.snapshot = snapshot
         self.registry = registry
         self.queue = Queue()
-        self.queue.load(snapshot.approvals, snapshot.held_back, snapshot.problems)
+        self.queue.load(
+            snapshot.approvals, snapshot.held_back, snapshot.problems, more=snapshot.more
+        )
         self.sessions: tuple[SessionView, ...] = snapshot.sessions
         self.actions_ready = snapshot.actions_ready
         self.records: deque[RecordView] = deque(snapshot.records, maxlen=RECORDS_KEPT)
@@ -257,6 +261,22 @@ class Model:
         """How many rows of the present list the filter lets through, and how many there are."""
         rows = self.queue if self.table is None else self.table
         return rows.matching, rows.total
+
+    # Calls that were not read yet
+
+    def calls_wanted(self) -> ReadApprovals | None:
+        """Return the reading that brings the rest of the calls; None where all are here."""
+        calls = [view for view in self.snapshot.approvals if view.state not in Ended]
+        if not self.queue.to_come or not calls:
+            return None
+        return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
+
+    def calls_read(self, fact: ApprovalsRead) -> None:
+        """Take some of what was read."""
+        self.queue.load_more(fact.views, fact.left)
+        for view in fact.views:
+            self.activity.know(view)
+            self.denying.calls.take(view)
 
     def cannot_draw(self, version: Token) -> bool:
         """Note that this content cannot be drawn: nothing decides it; return whether that is news."""

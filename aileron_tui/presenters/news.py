@@ -1,6 +1,7 @@
 """What each fact of the core changes in the console's state, and what the voice reports of it."""
 
 from aileron_core.control_plane.port import (
+    ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,
     AuditExported,
@@ -33,6 +34,8 @@ def take_fact(model: Model, fact: Fact, now: float, at: float) -> bool:
     match fact:
         case ApprovalUpdated():
             return _approval(model, fact.view, now, at)
+        case ApprovalsRead():
+            model.calls_read(fact)
         case Recorded():
             model.records.append(fact.record)
             model.head_words = fact.head_words
@@ -78,6 +81,8 @@ def _whole(model: Model, fact: Fact, at: float) -> None:
 def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     key, queue = view.approval_id, model.queue
     known = queue.get(key)
+    if known is None and queue.to_come:
+        return False  # it is read in its turn, as it stands then
     before = known.approval if known is not None else None
     arrived = queue.apply(view, now)
     model.activity.know(view)

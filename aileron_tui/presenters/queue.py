@@ -86,21 +86,33 @@ class Queue:
         self._overdue: set[str] = set()
         """Rows whose time is over; those under the cursor stay until it leaves."""
         self.selected: str | None = None
+        self.to_come = 0
+        """How many calls wait that were not read yet: they stand behind all of these."""
 
     def load(
         self,
         approvals: Iterable[ApprovalView],
         held: Iterable[HeldBackView],
         problems: Iterable[Problem] = (),
+        more: int = 0,
     ) -> None:
-        """Start from a snapshot; the first waiting item is selected."""
+        """Start from a snapshot; the first waiting item is selected. *more* wait behind them."""
         for view in approvals:
             if view.state in Ended:
                 self._note_end(view)
             else:
                 self._put(Item(key=view.approval_id, approval=view))
+        self.to_come = more
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
         self.set_files(held, problems)
+        self._select_something()
+
+    def load_more(self, approvals: Iterable[ApprovalView], left: int) -> None:
+        """Take calls that wait behind all that are here; *left* more follow."""
+        for view in approvals:
+            if view.approval_id not in self._items:
+                self._put(Item(key=view.approval_id, approval=view))
+        self.to_come = left
         self._select_something()
 
     @property
@@ -139,7 +151,7 @@ class Queue:
     @property
     def waiting(self) -> int:
         """How many approvals wait for a person."""
-        return len(self._waiting)
+        return len(self._waiting) + self.to_come
 
     @property
     def held(self) -> int:

@@ -4,11 +4,12 @@ import hashlib
 import json
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.control_plane.port import (
+    ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,
     Approve,
@@ -27,6 +28,7 @@ from aileron_core.control_plane.port import (
     LookAgain,
     Pause,
     PauseChanged,
+    ReadApprovals,
     ReadRecord,
     ReadRecords,
     Recorded,
@@ -46,6 +48,8 @@ from aileron_tui.screens.fixtures import snapshot
 __all__ = ["FixtureCore", "FixturePort"]
 
 
+TOGETHER = 250
+"""Calls that are told at once."""
 _EVENTS: dict[type[Intent], tuple[tuple[str, str], ...]] = {
     Approve: (("approval.approved", "person"), ("run.completed", "aileron")),
     Deny: (("approval.denied", "person"),),
@@ -74,6 +78,8 @@ class FixtureCore:
                 return self._decide(intent)
             case TakeIn() | HoldBack():
                 return self._move_file(intent)
+            case ReadApprovals():
+                return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
             case Pause(on=on):
@@ -163,6 +169,15 @@ class FixtureCore:
             case ExportAudit():
                 path = "/home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
                 return AuditExported(records=total, path=path)
+
+    def _read_calls(self, intent: ReadApprovals) -> Iterator[ApprovalsRead]:
+        """Yield the calls behind the one that is named; views stand in order of arrival."""
+        views = list(self._views.values())
+        runs = [view.run_id for view in views]
+        behind = [v for v in views[runs.index(intent.run_id) + 1 :] if v.state in Waiting]
+        for first in range(0, len(behind), TOGETHER):
+            told = tuple(behind[first : first + TOGETHER])
+            yield ApprovalsRead(views=told, left=len(behind[first + TOGETHER :]))
 
     def _end(self, session_id: str) -> list[Fact]:
         self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)

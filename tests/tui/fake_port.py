@@ -14,6 +14,7 @@ from aileron_core.control_plane.port import (
     ExportAudit,
     Fact,
     Intent,
+    ReadApprovals,
     ReadRecord,
     ReadRecords,
     Snapshot,
@@ -21,8 +22,9 @@ from aileron_core.control_plane.port import (
 )
 from aileron_tui.screens.fixture_port import FixtureCore
 
+TOLD_CALLS = 250
 TOLD = 500
-"""How many of the newest records a console is told at the start, as by the core."""
+"""How many calls, and how many of the newest records, a console is told at the start, as by the core."""
 
 
 class RecordingPort:
@@ -43,7 +45,9 @@ class RecordingPort:
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
-        reads = isinstance(intent, ReadRecords | ReadRecord | VerifyAudit | ExportAudit)
+        reads = isinstance(
+            intent, ReadApprovals | ReadRecords | ReadRecord | VerifyAudit | ExportAudit
+        )
         (self.reads if reads else self.intents).append(intent)
         if (reads or self._answers) and not self.deaf:
             self.tell(*self._core.answer(intent))
@@ -51,7 +55,13 @@ class RecordingPort:
     def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
         self._thread = threading.Thread(target=self._work, args=(sink,), daemon=True)
         self._thread.start()
-        return replace(self.snapshot, records=self.snapshot.records[-TOLD:])
+        told = self.snapshot.approvals[:TOLD_CALLS]
+        return replace(
+            self.snapshot,
+            approvals=told,
+            more=len(self.snapshot.approvals) - len(told),
+            records=self.snapshot.records[-TOLD:],
+        )
 
     def tell(self, *facts: Fact) -> None:
         for fact in facts:

@@ -195,6 +195,7 @@ def test_ten_thousand_items_arrive_without_a_row_for_each() -> None:
 
     async def scenario(shown: Console) -> None:
         await shown.shows("10000")
+        await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
         await shown.rest()
         await shown.press_alone("end")
         await shown.until(lambda: shown.selected == key(10_000))

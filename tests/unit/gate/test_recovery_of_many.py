@@ -7,8 +7,10 @@ import pytest
 from core_harness import UPDATE_DRAFT, Core, furnish, open_session, run
 
 from aileron_core.audit.read import verify_home
+from aileron_core.control_plane import news
+from aileron_core.control_plane.intents import carry_out
 from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.control_plane.port import ApprovalView
+from aileron_core.control_plane.port import ApprovalsRead, ApprovalView, ReadApprovals
 from aileron_core.errors import Conflict
 from aileron_core.gate import Call
 from aileron_core.gate.recovery import TOGETHER
@@ -66,6 +68,38 @@ def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -> None
             assert found[late.approval_id].digest != old
             with pytest.raises(Conflict, match="It changed while you answered"):
                 await plane.desk.approve(late.approval_id, old)
+
+    run(story())
+
+
+def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, in order of arrival; one that was answered in between is left out."""
+
+    monkeypatch.setattr(news, "TOGETHER", 50)
+
+    async def story() -> None:
+        await leave(home)
+        async with ControlPlane(Home(home), options()) as plane:
+            every = plane.news.approvals()
+            snapshot = await plane.snapshot()
+            told = list(snapshot.approvals)
+            assert (len(told), snapshot.more) == (50, MANY - 50)
+            gone = every[-2]
+            await plane.desk.deny(gone.approval_id, "not any more")
+            read: list[ApprovalsRead] = []
+            plane.facts.subscribe(
+                lambda fact: read.append(fact) if isinstance(fact, ApprovalsRead) else None
+            )
+            last = told[-1]
+            await carry_out(
+                plane, ReadApprovals(requested_at=last.requested_at, run_id=last.run_id)
+            )
+            told += [view for fact in read for view in fact.views]
+            assert [v.run_id for v in told] == [v.run_id for v in every if v is not gone]
+            assert [len(fact.views) for fact in read] == [50, 50, MANY - 151]
+            assert [fact.left for fact in read] == [MANY - 101, MANY - 151, 0]
 
     run(story())
 
