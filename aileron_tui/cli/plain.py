@@ -9,9 +9,9 @@ from aileron_core.clock import SystemClock
 from aileron_core.control_plane.port import ConsolePort
 from aileron_core.settings import Settings
 from aileron_tui.keymap import remapped
-from aileron_tui.line_terminal import LineTerminal
 from aileron_tui.notifying import Notifier
-from aileron_tui.plain import PlainConsole
+from aileron_tui.plain.console import PlainConsole
+from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.styles.choosing import choose_glyphs
 
 __all__ = ["plain_console"]

@@ -34,9 +34,9 @@ from aileron_core.control_plane.port import (
 )
 from aileron_core.settings import NotifySettings
 from aileron_tui.actions import DEFAULT
-from aileron_tui.line_terminal import LineTerminal
 from aileron_tui.notifying import Notifier
-from aileron_tui.plain import PlainConsole
+from aileron_tui.plain.console import PlainConsole
+from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.screens.fixtures import snapshot
 

@@ -53,7 +53,7 @@ FORBIDDEN_KEYWORDS = frozenset({"border_title", "link", "markup", "meta", "toolt
 ONLY_IN: dict[str, frozenset[str]] = {
     "Segment": frozenset({"widgets/linework.py", "styles/colourless.py"}),
     "Text": frozenset({"app.py"}),
-    "write": frozenset({"app.py", "line_terminal.py", "styles/ground.py", "terminal.py"}),
+    "write": frozenset({"app.py", "plain/terminal.py", "styles/ground.py", "terminal.py"}),
 }
 """The places that turn text into cells or bytes themselves; each has a test of its own."""
 

@@ -7,14 +7,14 @@ from aileron_core.clock import Clock
 from aileron_core.control_plane.port import ConsolePort
 from aileron_core.text import escape
 from aileron_tui.actions import Registry
-from aileron_tui.line_terminal import LineTerminal
-from aileron_tui.plain_state import PlainState
+from aileron_tui.plain.printing import Printer
+from aileron_tui.plain.state import PlainState
+from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Availability, Situation, availability
 from aileron_tui.presenters.standing import situation_of
 from aileron_tui.presenters.wording import plain as words
-from aileron_tui.printing import Printer
 
 __all__ = ["FOLLOW_SECONDS", "Desk"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from aileron_tui.line_terminal import LineTerminal
+from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.presenters.blocks import Layout
 from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.presenters.lines import Line

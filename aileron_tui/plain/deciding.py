@@ -10,7 +10,7 @@ from aileron_core.control_plane.port import (
     Refresh,
     StopEverything,
 )
-from aileron_tui.plain_desk import Desk
+from aileron_tui.plain.desk import Desk
 from aileron_tui.presenters.intents import intent_of
 from aileron_tui.presenters.plain_lines import own
 from aileron_tui.presenters.replay import SeenScreen

@@ -4,8 +4,8 @@ from aileron_core.control_plane.port import ExportAudit, LookAgain, VerifyAudit
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.text import escape
 from aileron_tui.browsing import browser_command, open_beside
-from aileron_tui.plain_desk import Desk
-from aileron_tui.plain_showing import LISTED_AT_ONCE, Showing
+from aileron_tui.plain.desk import Desk
+from aileron_tui.plain.showing import LISTED_AT_ONCE, Showing
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.narrowing import filter_doubt, filter_told
 from aileron_tui.presenters.situation import View

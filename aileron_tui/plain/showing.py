@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 
 from aileron_tui.faults import fault_place
-from aileron_tui.line_terminal import EndOfInput
-from aileron_tui.plain_desk import Desk
+from aileron_tui.plain.desk import Desk
+from aileron_tui.plain.terminal import EndOfInput
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Layout
 from aileron_tui.presenters.document import session_name

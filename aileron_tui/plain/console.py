@@ -15,13 +15,14 @@ from contextlib import suppress
 from aileron_core.clock import Clock
 from aileron_core.control_plane.port import ConsolePort, Fact
 from aileron_tui.actions import Action, Registry, face_of
-from aileron_tui.line_terminal import EndOfInput, LineTerminal, Together
 from aileron_tui.notifying import Notifier
-from aileron_tui.plain_deciding import Deciding
-from aileron_tui.plain_desk import Desk
-from aileron_tui.plain_looking import VIEWS, Looking
-from aileron_tui.plain_showing import NEXT, Showing, looking
-from aileron_tui.plain_state import PlainState
+from aileron_tui.plain.deciding import Deciding
+from aileron_tui.plain.desk import Desk
+from aileron_tui.plain.looking import VIEWS, Looking
+from aileron_tui.plain.printing import Printer
+from aileron_tui.plain.showing import NEXT, Showing, looking
+from aileron_tui.plain.state import PlainState
+from aileron_tui.plain.terminal import EndOfInput, LineTerminal, Together
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.chrome import banner_lines
 from aileron_tui.presenters.glyphs import Glyphs
@@ -29,7 +30,6 @@ from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
 from aileron_tui.presenters.wording import panels
 from aileron_tui.presenters.wording import plain as words
-from aileron_tui.printing import Printer
 
 __all__ = ["PlainConsole"]
 

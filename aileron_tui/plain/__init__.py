@@ -1,0 +1,1 @@
+"""The console without a screen, line by line."""
