@@ -22,6 +22,7 @@ _TYPED = {
     '"': "quotation_mark", "-": "minus",
 }  # fmt: skip
 PATIENCE = 10.0
+STUCK_SECONDS = 2.0
 
 
 class OwnedClock:
@@ -109,7 +110,14 @@ class Console:
     async def quiet(self) -> None:
         """Wait until what is in view counts as seen and everything was drawn."""
 
+        stands_since = monotonic()
+
         def seen() -> bool:
+            nonlocal stands_since
+            if monotonic() - stands_since > STUCK_SECONDS:
+                # A slow machine drew it only after the clock had moved: it must move once more.
+                self.clock.advance(0.15)
+                stands_since = monotonic()
             model = self.app._model
             assert model is not None
             page = self.app._pages[model.view]
