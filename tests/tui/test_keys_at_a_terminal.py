@@ -120,6 +120,8 @@ def test_a_burst_decides_nothing_and_is_told(person: Person, keys: bytes, gap: f
         if person.burst(keys, gap) < 0.018:
             break
         person.wait(SILENCE)  # this busy machine let more time pass than a burst has
+        person.type(b"\x1b")  # and may have taken one of them for a key that asks
+        person.wait(SILENCE)
     else:
         pytest.fail("this machine is too busy to send a burst")
     person.wait(SILENCE)
