@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from aileron_core.control_plane.port import (
     ApprovalsRead,
+    ApprovalView,
     Approve,
     Deny,
     EndSession,
@@ -74,6 +75,7 @@ class Model:
         self.queue.load(
             snapshot.approvals, snapshot.held_back, snapshot.problems, more=snapshot.more
         )
+        self._aside: dict[str, ApprovalView] = {}
         self.sessions: tuple[SessionView, ...] = snapshot.sessions
         self.actions_ready = snapshot.actions_ready
         self.records: deque[RecordView] = deque(snapshot.records, maxlen=RECORDS_KEPT)
@@ -271,9 +273,19 @@ class Model:
             return None
         return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
 
+    def set_aside(self, view: ApprovalView) -> None:
+        """Keep what is told of a call that was not read yet; it is read in its turn."""
+        self._aside[view.approval_id] = view
+
     def calls_read(self, fact: ApprovalsRead) -> None:
         """Take some of what was read."""
         self.queue.load_more(fact.views, fact.left)
+        for view in fact.views:
+            self._aside.pop(view.approval_id, None)
+        if not fact.left:
+            # What came meanwhile and was not among them, as after a step of the clock, is not lost.
+            late, self._aside = tuple(self._aside.values()), {}
+            self.queue.load_more((view for view in late if view.state not in Ended), 0)
         for view in fact.views:
             self.activity.know(view)
             self.denying.calls.take(view)

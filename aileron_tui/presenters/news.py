@@ -82,7 +82,8 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     key, queue = view.approval_id, model.queue
     known = queue.get(key)
     if known is None and queue.to_come:
-        return False  # it is read in its turn, as it stands then
+        model.set_aside(view)  # it is read in its turn, as it stands then
+        return False
     before = known.approval if known is not None else None
     arrived = queue.apply(view, now)
     model.activity.know(view)

@@ -63,3 +63,14 @@ def test_a_call_that_is_here_changes_while_others_are_read() -> None:
     new = short(len(MANY) + 1)
     assert take_fact(console, ApprovalUpdated(view=new), NOW, 0.0) is True
     assert console.queue.items[-1].key == new.approval_id
+
+
+def test_a_call_that_the_reading_passes_over_is_not_lost() -> None:
+    """The clock stepped back while it came: it stands at the end; one that ended meanwhile is gone."""
+    console = model()
+    odd, over = short(len(MANY) + 7), replace(short(len(MANY) + 8), state="withdrawn")
+    for view in (odd, over, replace(MANY[-1], version=5)):
+        assert take_fact(console, ApprovalUpdated(view=view), NOW, 0.0) is False
+    take_fact(console, ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0), NOW, 0.0)
+    assert [item.key for item in console.queue.items] == [*IDS, odd.approval_id]
+    assert console.queue.waiting == len(MANY) + 1
