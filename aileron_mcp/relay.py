@@ -1161,8 +1161,9 @@ class _Relay:
         with link:
             status = link.request("GET", "/mcp", self._headers(token))
             if status == 200:
-                if opened:
-                    # What the client knows of the tools may be out of date.
+                if opened or self._epoch:
+                    # Not the first stream, or not of the console that was asked first: what the
+                    # client knows of the tools may be out of date.
                     self._write({"jsonrpc": "2.0", "method": _LIST_CHANGED})
                 with suppress(_Dropped):
                     for data in _events(link.chunks()):

@@ -90,6 +90,16 @@ async def test_list_changes_arrive_after_a_restart_in_the_old_era(console: Proce
     assert "after_restart" in names
 
 
+def test_a_restart_before_the_standing_stream_is_open_is_told(console: ProcessConsole) -> None:
+    """What the client learned of the first console may be out of date with the second."""
+    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay.initialize()
+    restart(console)
+    relay.send("notifications/initialized")
+    relay.read_until(lambda message: message.get("method") == "notifications/tools/list_changed")
+    relay.end()
+
+
 @pytest.mark.anyio
 async def test_list_changes_arrive_after_a_restart_in_the_new_era(console: ProcessConsole) -> None:
     """The subscription outlives the console: same id, no second acknowledgement, no error."""

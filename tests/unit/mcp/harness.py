@@ -556,7 +556,7 @@ class RawRelay:
     def answer(self, id_: Any) -> dict[str, Any]:
         return self.read_until(lambda m: m.get("id") == id_ and "method" not in m)
 
-    def handshake(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
+    def initialize(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
         self.send(
             "initialize",
             "hello",
@@ -564,7 +564,10 @@ class RawRelay:
             capabilities={},
             clientInfo={"name": client, "version": "1"},
         )
-        answer = self.answer("hello")
+        return self.answer("hello")
+
+    def handshake(self, version: str = "2025-11-25", client: str = "a-test") -> dict[str, Any]:
+        answer = self.initialize(version, client)
         self.send("notifications/initialized")
         return answer
 
