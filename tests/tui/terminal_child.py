@@ -6,6 +6,7 @@ Each intent becomes a line of the file INTENTS. Each line of the pipe CONTROL ma
 `arrive`, `drift`, `theme`, `fault`. ITEMS is how many short calls wait at the start.
 """
 
+import os
 import sys
 import threading
 from dataclasses import replace
@@ -70,8 +71,9 @@ def item(number: int) -> ApprovalView:
 
 def obey(app: AileronApp, port: FilePort, control: Path) -> None:
     arrived = 100
-    while True:
-        for line in control.read_text().split():
+    # Open for writing too: it never ends, and a writer never finds it without a reader.
+    with os.fdopen(os.open(control, os.O_RDWR)) as told:
+        for line in map(str.strip, told):
             now = SystemClock().now()
             match line:
                 case "arrive":
