@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 from aileron_core.canonical import Json, JsonObject
@@ -11,7 +12,7 @@ from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
 from aileron_core.connectors.wasm.outcome import conclude
 from aileron_core.errors import AileronError, HashMismatch, NotFound
 
@@ -81,7 +82,12 @@ class WasmConnector:
             future = self._engine.submit(lambda: self._run(invocation, op, args))
         except AileronError as error:
             return OpResult(failure=error.to_failure())
-        return await _joined(future, lambda: invocation.stop("cancelled"))
+        stop = partial(invocation.stop, "cancelled")
+        try:
+            return await _joined(future, stop, begin_within=limits.wall_seconds)
+        except _NeverBegun:
+            invocation.stop("wall")
+            return conclude(RunEnd(how="not_started"), invocation)
 
     async def warm(self) -> None:
         """Check and compile it now, so that no call has to wait for that.
@@ -133,10 +139,24 @@ class WasmConnector:
         return conclude(end, invocation)
 
 
-async def _joined(future: Future[_T], stop: Callable[[], None]) -> _T:
-    """Wait for a worker; cancelled, stop it, wait until it has ended, then pass the cancellation on."""
+class _NeverBegun(Exception):
+    """No thread was free in time."""
+
+
+async def _joined(
+    future: Future[_T], stop: Callable[[], None], *, begin_within: float | None = None
+) -> _T:
+    """Wait for a worker; cancelled, stop it, wait until it has ended, then pass the cancellation on.
+
+    Raises:
+        _NeverBegun: no thread took the work within *begin_within* seconds, and none will.
+    """
+    waiter = asyncio.wrap_future(future)
     try:
-        return await asyncio.wrap_future(future)
+        await asyncio.wait({waiter}, timeout=begin_within)
+        if not waiter.done() and future.cancel():
+            raise _NeverBegun
+        return await waiter
     except asyncio.CancelledError:
         if not future.cancel():
             stop()

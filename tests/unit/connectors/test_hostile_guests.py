@@ -248,24 +248,27 @@ def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
 ) -> None:
     """Every thread is taken by guests that sleep; the late one ends with its limit, and says why."""
     engine = make_engine()
-    sleeper = guest(wat(SLEEP.format(nanoseconds=1_500_000_000)), on=engine)
+    sleeper = guest(wat(SLEEP.format(nanoseconds=100_000_000_000)), on=engine)
     late = guest(printing('{"output": "too late"}'), on=engine)
 
-    async def scenario() -> tuple[OpResult, list[OpResult]]:
+    async def scenario() -> tuple[OpResult, bool]:
         await asyncio.gather(sleeper.warm(), late.warm())
-        sleeping = [
-            asyncio.ensure_future(sleeper.call("x", {}, limits=Limits())) for _ in range(32)
-        ]
+        long = Limits(wall_seconds=100)
+        sleeping = [asyncio.ensure_future(sleeper.call("x", {}, limits=long)) for _ in range(32)]
         while len(engine._running) < 32:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
         result = await late.call("x", {}, limits=SHORT)
-        return result, await asyncio.gather(*sleeping)
+        still = not any(each.done() for each in sleeping)
+        for each in sleeping:
+            each.cancel()
+        await asyncio.wait(sleeping)
+        return result, still
 
-    result, slept = asyncio.run(scenario())
+    result, still_asleep = asyncio.run(scenario())
     assert failure_of(result)[1]["limit"] == "wall_time"
     assert result.failure is not None
     assert "got no turn within 0.3s" in result.failure.message
-    assert all(each.failure is None for each in slept)
+    assert still_asleep
 
 
 def test_closing_the_engine_stops_guests_and_leaves_no_thread(
