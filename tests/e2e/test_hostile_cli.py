@@ -130,29 +130,37 @@ def test_listing_a_home_of_hostile_files_shows_marks(hostile: Path) -> None:
     assert "\n" + CANARY not in shown
 
 
-def test_hostile_connectors_are_checked_installed_and_listed_as_marks(
-    tmp_path: Path, home: Path
+SAID = toml(everything(2_400))
+MANIFEST = (ROOT / "examples" / "connector" / "manifest.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MANIFEST.replace('publisher = "Aileron\'s own example"', f"publisher = {SAID}"),
+        MANIFEST.replace('"gmail.googleapis.com:443"', SAID),
+        MANIFEST.replace('name = "local://aileron/mail-drafts"', f"name = {SAID}"),
+        MANIFEST.replace('version = "0.1.0"', f"version = {SAID}"),
+        MANIFEST.replace('"http_request", ', f"{SAID}, "),
+        f"{SAID} = 1\n{MANIFEST}",
+    ],
+    ids=["publisher", "host", "name", "version", "host call", "key"],
+)
+def test_a_hostile_connector_is_checked_installed_and_listed_as_marks(
+    tmp_path: Path, home: Path, text: str
 ) -> None:
-    """Names, hosts, keys and values of a manifest, and a module that is none."""
-    manifest = (ROOT / "examples" / "connector" / "manifest.toml").read_text(encoding="utf-8")
-    said = toml(everything(2_400))
-    kinds = (
-        manifest.replace('publisher = "Aileron\'s own example"', f"publisher = {said}"),
-        manifest.replace('"gmail.googleapis.com:443"', said),
-        manifest.replace('name = "local://aileron/mail-drafts"', f"name = {said}"),
-        manifest.replace('version = "0.1.0"', f"version = {said}"),
-        manifest.replace('"http_request", ', f"{said}, "),
-        f"{said} = 1\n{manifest}",
-    )
-    for number, text in enumerate(kinds):
-        folder = tmp_path / f"c{number}"
-        folder.mkdir()
-        shutil.copy(ROOT / "examples" / "connector" / "connector.wasm", folder)
-        (folder / "manifest.toml").write_text(text)
-        safe("connector", "check", str(folder), home=home)
-        safe("connector", "install", str(folder), home=home)
-        safe("connector", "run", str(folder), "get_draft", "--args", "{}", home=home)
+    """Names, hosts, keys and values of a manifest."""
+    assert text != MANIFEST
+    shutil.copy(ROOT / "examples" / "connector" / "connector.wasm", tmp_path)
+    (tmp_path / "manifest.toml").write_text(text)
+    safe("connector", "check", str(tmp_path), home=home)
+    safe("connector", "install", str(tmp_path), home=home)
+    safe("connector", "run", str(tmp_path), "get_draft", "--args", "{}", home=home)
     safe("connector", "list", home=home)
+
+
+def test_a_connector_that_is_none_is_refused_in_marks(home: Path) -> None:
+    """A path of a hostile name, with nothing there."""
     safe("connector", "check", ARGUMENT, home=home)
     safe("connector", "install", ARGUMENT, home=home)
     safe("connector", "remove", ARGUMENT, home=home)
