@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, process_time, thread_time
 
 import pytest
 from driving import NOW, Console, drive, mail, short, start
@@ -40,9 +40,10 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
     done = threading.Semaphore(0)
     pages = Pages(ready=done.release)
     item = Item(key="k", approval=large(1))
-    began = monotonic()
+    # Its own work alone: how long this thread stood still on a busy machine says nothing.
+    began = thread_time()
     pages.layout(item, FORM, NOW)
-    at_once = monotonic() - began
+    at_once = thread_time() - began
     assert not pages.whole
     assert "Subject     ┃ a large one" in text_of(pages)
     assert NOTE in text_of(pages)
@@ -51,12 +52,13 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
         assert done.acquire(timeout=deadline - monotonic())
         pages.layout(item, FORM, NOW)
     direct = Pages()
-    began = monotonic()
+    began = thread_time()
     expected = direct.layout(item, FORM, NOW)
+    directly = thread_time() - began
     assert pages.current == expected
     assert pages.warnings(item, file_moved=False) == direct.warnings(item, file_moved=False)
     assert "1 hidden character" in str(pages.warnings(item, file_moved=False))
-    assert at_once < (monotonic() - began) / 3
+    assert at_once < directly / 3
 
 
 @pytest.mark.parametrize(("characters", "at_once"), [(LARGE - 100, True), (LARGE + 1, False)])
@@ -74,10 +76,12 @@ def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
     """The keys go on working meanwhile; then all of it counts as unseen but what stands on screen."""
 
     async def scenario(shown: Console) -> None:
-        await shown.press_alone("j")
-        await shown.until(lambda: shown.selected == mail(2).approval_id)
-        model = shown.app._model
+        driver, model = shown.app._driver, shown.app._model
+        assert driver is not None
         assert model is not None
+        # Past the pilot: while it waits for an idle machine the whole may come to stand there.
+        driver.send_message(events.Key("j", "j"))
+        await shown.until(lambda: shown.selected == mail(2).approval_id)
         await shown.shows(NOTE)
         while NOTE in shown.text:
             assert model.laid_out is None
@@ -100,16 +104,17 @@ def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
     async def scenario(shown: Console) -> None:
         driver = shown.app._driver
         assert driver is not None
-        began = monotonic()
+        began = process_time()
         for number in range(2, 12):
             # Past the pilot, which waits after each key until nothing works in the background.
             driver.send_message(events.Key("j", "j"))
             await shown.until(lambda n=number: shown.selected == mail(n).approval_id, "moved")
-        walked = monotonic() - began
+        walked = process_time() - began
         await shown.until(lambda: "not seen yet" in shown.voice, "whole")
-        began = monotonic()
+        began = process_time()
         await asyncio.to_thread(lambda: Pages().layout(Item(key="k", approval=large(3)), FORM, NOW))
-        assert walked < 8 * (monotonic() - began)
+        # What was worked in both threads: ten that were waited for were ten that were laid out.
+        assert walked < 8 * (process_time() - began)
 
     drive(scenario, start(short(1), *(large(n) for n in range(2, 12))))
 
