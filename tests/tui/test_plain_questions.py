@@ -1,12 +1,16 @@
 """The filter, the brake, the lock and what is printed on demand, in a console without a screen."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from plain_reading import Reader
 
 ASKS_STOP = "Stop everything? It denies 7 calls, ends 3 sessions, stops 1 run."
+REST = 0.4
+"""Seconds between what is printed and its question."""
 LEFT = "Left as it is. Nothing was stopped, nothing ended."
 
 
@@ -27,7 +31,7 @@ def test_a_filter_leaves_out_what_does_not_match_and_says_what_it_found(person: 
     assert [line[3:5] for line in listed.split("\n") if ". SEND, goose" in line] == ["1.", "2."]
     assert "claude" not in listed
     first = person.answers("n")
-    assert "goose asks, 3" in first
+    assert re.search(r"goose asks, [3-5]\d s", first)  # half a minute, and what the test takes
     assert "goose asks, 1 min" in person.answers("n")  # round again, past five others
     assert "Nothing is left out any more." in person.answers("/")
     assert "claude, " in person.answers("1")
@@ -77,18 +81,37 @@ def test_any_other_answer_leaves_everything_as_it_is(person: Reader, other: str)
 
 
 def test_two_answers_at_once_stop_nothing(person: Reader) -> None:
-    """C2: a paste, or what is typed before the question stands there."""
+    """C2: a paste is no answer, whether the question stands there or not."""
     person.pty.type(b"stop\nstop\n")
     assert "More than one line came." in person.asked()
     person.answers("stop")
     person.pty.type(b"stop\nstop\n")
     assert "More than one line came." in person.asked()
-    person.pty.type(b"stop\n")
-    person.hears("Stop everything?")
-    person.pty.type(b"stop\n")  # before the question has rested
-    person.asked()
-    assert LEFT in person.answers("esc")  # the question still stands there
+    assert ASKS_STOP in person.answers("stop")
     assert person.intents == ""
+
+
+def test_what_is_typed_before_the_question_has_rested_stops_nothing(tmp_path: Path) -> None:
+    """C2: the same answer, given before it was asked for."""
+    for number in range(8):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        person = Reader(folder)
+        try:
+            person.asked()
+            began = monotonic()
+            person.pty.type(b"stop\n")
+            person.hears("Stop everything?")
+            person.pty.type(b"stop\n")
+            if monotonic() - began > REST:
+                continue  # this busy machine typed it when the question stood there
+            person.asked()
+            assert LEFT in person.answers("esc")  # the question still stands there
+            assert person.intents == ""
+            return
+        finally:
+            person.close()
+    pytest.fail("this machine is too busy to type before the rest is over")
 
 
 def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: Path) -> None:
@@ -180,6 +203,8 @@ def test_the_line_that_ends_the_lock_does_nothing_else(tmp_path: Path, typed: by
         assert "WILL HAPPEN  fetched" in told
         assert "does nothing here" not in told
         assert person.intents == ""
-        assert "✓ Approved: Send a mail draft" in person.answers("a")
+        # On a busy machine the idle time may be over again: then that line ends the lock alone.
+        told = (person.answers("a") for _ in range(5))
+        assert any("✓ Approved: Send a mail draft" in each for each in told)
     finally:
         person.close()
