@@ -18,7 +18,7 @@ import pytest
 FILLED = re.compile(rb"48;2;95;201;184[0-9;]*m a ")
 """The approve key in ink on teal: the very next press decides."""
 SGR = re.compile(rb"\x1b\[[0-9;:?]*[a-zA-Z]")
-PATIENCE = 20.0
+PATIENCE = 40.0
 
 
 class Terminal:
@@ -42,23 +42,31 @@ class Terminal:
         )
         self.raw = b""
 
-    def until(self, drawn: Callable[[bytes], bool], *, since: int = 0) -> int:
-        """Read until what came after *since* is *drawn*; return how much has come by then."""
+    def until(self, holds: Callable[[], bool], *, since: int = 0) -> None:
+        """Read until it *holds*."""
         deadline = monotonic() + PATIENCE
-        while not drawn(self.raw[since:]):
+        while not holds():
             assert monotonic() < deadline, SGR.sub(b"", self.raw[since:])[-2000:]
             ready, _, _ = select.select([self.master], [], [], 0.2)
             if ready:
                 self.raw += os.read(self.master, 65536)
-        return len(self.raw)
+
+    def draws(self, drawn: re.Pattern[bytes], *, since: int = 0) -> int:
+        """Wait for *drawn* behind *since*; return where it ends: more may have come with it."""
+        self.until(lambda: drawn.search(self.raw, since) is not None, since=since)
+        found = drawn.search(self.raw, since)
+        assert found is not None
+        return found.end()
 
     def shows(self, text: str, *, since: int = 0) -> int:
-        """Wait until *text* was drawn."""
-        return self.until(lambda raw: text.encode() in SGR.sub(b"", raw), since=since)
+        """Wait until *text* was drawn, in whatever colours."""
+        letters = (re.escape(letter.encode()) for letter in text)
+        between = rb"(?:%s)*" % SGR.pattern
+        return self.draws(re.compile(between.join(letters)), since=since)
 
     def is_filled(self, *, since: int = 0) -> int:
         """Wait until the approve key was drawn filled."""
-        return self.until(lambda raw: FILLED.search(raw) is not None, since=since)
+        return self.draws(FILLED, since=since)
 
     def type(self, keys: bytes) -> None:
         os.write(self.master, keys)
@@ -66,7 +74,7 @@ class Terminal:
     def rest(self, seconds: float = 0.3) -> None:
         """Let a hand rest: a key that comes with the one before it counts for nothing."""
         end = monotonic() + seconds
-        self.until(lambda _: monotonic() > end)
+        self.until(lambda: monotonic() > end)
 
 
 @pytest.fixture
@@ -95,7 +103,7 @@ def test_sigterm_restores_the_terminal(terminal: Terminal) -> None:
     """The alternate screen is left, the line discipline is back, the exit code says why."""
     terminal.shows("WILL HAPPEN")
     terminal.process.send_signal(signal.SIGTERM)
-    terminal.until(lambda raw: b"\x1b[?1049l" in raw)
+    terminal.until(lambda: b"\x1b[?1049l" in terminal.raw)
     assert terminal.process.wait(PATIENCE) == 128 + signal.SIGTERM
     assert termios.tcgetattr(terminal.slave)[3] == terminal.before[3]
 
