@@ -11,8 +11,9 @@ Nothing here waits by sleeping: `until` wakes on each fact that the core publish
 import asyncio
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,12 +44,14 @@ __all__ = [
     "arrived",
     "furnish",
     "run",
+    "standing_still",
+    "upon",
     "writes",
 ]
 
 DRAFT = "r-8842190447"
 """The first draft in a fresh mailbox: to Anna Brandt, `Q3 numbers`."""
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds after which a test that waits has failed."""
 _T = TypeVar("_T")
 
@@ -100,8 +103,11 @@ def furnish(home: Path, **extra: str) -> None:
 
 def writes(mailbox: Mailbox) -> list[str]:
     """Return what reached the mailbox, in order, as `METHOD last-part-of-path`."""
-    seen = mailbox.state()["requests"]
-    return [f"{each['method']} {each['path'].rpartition('/')[2]}" for each in seen]
+    return [_short(each) for each in mailbox.state()["requests"]]
+
+
+def _short(seen: dict[str, str]) -> str:
+    return f"{seen['method']} {seen['path'].rpartition('/')[2]}"
 
 
 async def arrived(mailbox: Mailbox, request: str, times: int) -> None:
@@ -113,6 +119,53 @@ async def arrived(mailbox: Mailbox, request: str, times: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while (await asyncio.to_thread(writes, mailbox)).count(request) < times:
             pass
+
+
+class _Watched(list[dict[str, str]]):
+    """The requests that have reached a mailbox; as one of them does, something happens once."""
+
+    def __init__(
+        self, seen: list[dict[str, str]], request: str, then: Callable[[], object]
+    ) -> None:
+        super().__init__(seen)
+        self._request = request
+        self._then: Callable[[], object] | None = then
+
+    def append(self, seen: dict[str, str], /) -> None:
+        super().append(seen)
+        if self._then is not None and _short(seen) == self._request:
+            then, self._then = self._then, None
+            then()
+
+
+def upon(mailbox: Mailbox, request: str, then: Callable[[], object]) -> None:
+    """Have *then* happen as *request* (as `writes` has it) next reaches the mailbox.
+
+    On the mailbox's own thread, so that it answers neither this nor anything else before *then* is over.
+    """
+    mailbox._state.requests = _Watched(mailbox._state.requests, request, then)
+
+
+@contextmanager
+def standing_still(mailbox: Mailbox, request: str) -> Iterator[Callable[[], Awaitable[None]]]:
+    """Have the mailbox answer nothing from *request* (as `writes` has it) on, until the block ends.
+
+    Yields what waits for that request. A delay in its place may be over before the test has its turn.
+    """
+    there, over = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        there.set()
+        over.wait(PATIENCE)
+
+    async def reached() -> None:
+        assert await asyncio.to_thread(there.wait, PATIENCE), f"{request} never came"
+
+    upon(mailbox, request, stand)
+    try:
+        yield reached
+    finally:
+        over.set()
 
 
 class Core:

@@ -4,7 +4,18 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, arrived, furnish, run, writes
+from core_harness import (
+    DRAFT,
+    PATIENCE,
+    UPDATE_DRAFT,
+    Core,
+    Mailbox,
+    arrived,
+    furnish,
+    run,
+    standing_still,
+    writes,
+)
 
 from aileron_core.control_plane.intents import carry_out
 from aileron_core.control_plane.port import (
@@ -36,10 +47,10 @@ def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Pat
             other = await core.another_session()
             views = [await core.ask(draft) for draft in OTHERS]
             checked = await core.ask(DRAFT, session=other)
-            mailbox.control(delay_seconds={"get": 0.3})
-            await core.approve(checked)
-            await arrived(mailbox, f"GET {DRAFT}", 2)
-            done = await stop(core)
+            with standing_still(mailbox, f"GET {DRAFT}") as reached:
+                await core.approve(checked)
+                await reached()
+                done = await stop(core)
             assert (done.denied, done.sessions_ended, done.runs_stopped) == (4, 2, 0)
             for view in (*views, checked):
                 ended = await core.ended(view)
@@ -67,7 +78,7 @@ def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(ho
             mailbox.control(delay_seconds={"send": 20})
             await core.approve(view)
             await arrived(mailbox, "POST send", 1)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(15):  # the service takes 20
                 done = await stop(core)
             assert (done.denied, done.runs_stopped) == (0, 1)
             ended = await core.ended(view)
@@ -106,9 +117,9 @@ def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
             mailbox.control(fail={"op": "update", "status": 503, "times": 3})
             call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
             await arrived(mailbox, f"PUT {DRAFT}", 1)
-            begun = writes(mailbox)
-            while core.plane._engine._running:  # until the first try is over
+            while core.plane._engine._running:  # until a try is over
                 await asyncio.sleep(0)
+            begun = writes(mailbox)  # the loop stands still, so that the next one has not begun
             await stop(core)
             row = (await call).row  # type: ignore[attr-defined]
             assert row.state == "failed"
@@ -156,6 +167,9 @@ def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
                 for _ in range(8)
             ]
             await arrived(mailbox, f"GET {DRAFT}", 32)
+            async with asyncio.timeout(PATIENCE):  # those behind them make no request to wait for
+                while sum(held.row.state == "executing" for held in core.plane._book) < 40:
+                    await asyncio.sleep(0)
             assert (await stop(core)).runs_stopped == 40
             assert {(await call).row.state for call in calls} == {"failed"}
             assert writes(mailbox).count(f"GET {DRAFT}") == 32
@@ -180,7 +194,7 @@ def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) 
             ):
                 await stop(core)
             core.plane.database._stopped = None
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(15):  # the service takes 20
                 assert (await call).row.state == "failed"  # type: ignore[attr-defined]
             assert core.views(waiting.approval_id)[-1].state == "pending"
             assert not core.plane.pause.on

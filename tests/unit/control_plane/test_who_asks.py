@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from core_harness import DRAFT, Core, Mailbox, furnish, run
+from core_harness import DRAFT, Core, Mailbox, furnish, run, standing_still
 
 from aileron_core.control_plane.port import SessionsUpdated, SessionView
 from aileron_core.control_plane.waiters import GRACE
@@ -164,10 +164,10 @@ def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
                 )
             )
             assert (told.sessions[0].waiting, told.sessions[0].running) == (2, 0)
-            mailbox.control(delay_seconds={"send": 2.0})
-            await core.approve(first)
-            await core.view(first.approval_id, lambda v: v.state == "executing")
-            assert (view(core).waiting, view(core).running) == (1, 1)
+            with standing_still(mailbox, "POST send"):
+                await core.approve(first)
+                await core.view(first.approval_id, lambda v: v.state == "executing")
+                assert (view(core).waiting, view(core).running) == (1, 1)
             await core.ended(first)
             assert (view(core).waiting, view(core).running) == (1, 0)
             core.plane.session_desk.claimed(mine, (("client", "codex 0.169"),))

@@ -5,7 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, arrived, furnish, run, writes
+from core_harness import (
+    DRAFT,
+    UPDATE_DRAFT,
+    Core,
+    Mailbox,
+    furnish,
+    run,
+    standing_still,
+    upon,
+    writes,
+)
 
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.settings import Settings
@@ -70,14 +80,14 @@ def test_a_no_while_it_is_checked_wins(home: Path) -> None:
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            mailbox.control(delay_seconds={"get": 0.3})
-            await core.approve(view)
-            assert core.views(view.approval_id)[-1].state == "checking"
-            with pytest.raises(Conflict) as caught:
+            with standing_still(mailbox, f"GET {DRAFT}") as reached:
                 await core.approve(view)
-            assert outcome(caught) == "checking"
-            await arrived(mailbox, f"GET {DRAFT}", 2)
-            await core.plane.desk.deny(view.approval_id, "stop")
+                assert core.views(view.approval_id)[-1].state == "checking"
+                with pytest.raises(Conflict) as caught:
+                    await core.approve(view)
+                assert outcome(caught) == "checking"
+                await reached()
+                await core.plane.desk.deny(view.approval_id, "stop")
             # Served only once the carrier has let the connector go.
             await core.call("list-drafts", {})
             assert (await core.ended(view)).state == "denied"
@@ -116,13 +126,13 @@ def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
-        mailbox.control(delay_seconds={"get": 0.2})
         async with Core.open(home, mailbox) as core:
-            answer = await core.call()
-            approval_id = answer.row.approval_id or ""
-            assert answer.row.state == "pending"
-            with pytest.raises(Conflict, match="Still looking"):
-                await core.plane.desk.approve(approval_id, "")
+            with standing_still(mailbox, f"GET {DRAFT}"):
+                answer = await core.call()
+                approval_id = answer.row.approval_id or ""
+                assert answer.row.state == "pending"
+                with pytest.raises(Conflict, match="Still looking"):
+                    await core.plane.desk.approve(approval_id, "")
             view = await core.looked(approval_id)
             with pytest.raises(Conflict, match="It changed"):
                 await core.plane.desk.approve(approval_id, "")
@@ -359,10 +369,14 @@ def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Pat
     )
     path.write_text(text, encoding="utf-8")
 
+    clock = FrozenClock()
+
     async def story(mailbox: Mailbox) -> None:
-        async with Core.open(home, mailbox) as core:
+        async with Core.open(home, mailbox, clock=clock) as core:
             view = await core.ask()
             mailbox.control(hang="send")
+            # The run's time is up once its request is out, however long that took.
+            upon(mailbox, "POST send", lambda: clock.advance(2))
             await core.approve(view)
             end = await core.ended(view)
             assert end.state == "unknown"
@@ -409,9 +423,9 @@ def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path)
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+            change = {"change": {"id": DRAFT, "to": "mallory@evil.example"}}
+            upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(view)
-            await core.view(view.approval_id, lambda v: v.state == "executing")
-            mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
             back = await core.view(
                 view.approval_id, lambda v: v.state == "pending" and v.drift is not None
             )
@@ -419,8 +433,6 @@ def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path)
             assert mailbox.state()["sent"] == []
 
     with Mailbox() as mailbox:
-        # The change must come before the first retry's look, a second after the failure.
-        mailbox.control(delay_seconds={"send": 0.1})
         run(story(mailbox))
 
 

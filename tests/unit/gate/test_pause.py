@@ -4,7 +4,17 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, arrived, furnish, run, writes
+from core_harness import (
+    DRAFT,
+    PATIENCE,
+    UPDATE_DRAFT,
+    Core,
+    Mailbox,
+    furnish,
+    run,
+    standing_still,
+    writes,
+)
 
 from aileron_core.control_plane.intents import carry_out
 from aileron_core.control_plane.port import HoldBack, Pause, PauseChanged
@@ -112,10 +122,10 @@ def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Pa
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            mailbox.control(delay_seconds={"get": 0.3})
-            await core.approve(view)
-            await arrived(mailbox, f"GET {DRAFT}", 2)
-            await pause(core)
+            with standing_still(mailbox, f"GET {DRAFT}") as reached:
+                await core.approve(view)
+                await reached()
+                await pause(core)
             back = await core.view(
                 view.approval_id, lambda v: v.state == "pending", after=view.version + 1
             )
@@ -139,12 +149,14 @@ def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) ->
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            mailbox.control(delay_seconds={"send": 0.3})
-            await core.approve(view)
-            await arrived(mailbox, "POST send", 1)
-            call = held(core, "update-draft")
-            await core.until(lambda: len(core.plane._book._by_run) == 2 or None)
-            await pause(core)
+            with standing_still(mailbox, "POST send") as reached:
+                await core.approve(view)
+                await reached()
+                call = held(core, "update-draft")
+                async with asyncio.timeout(PATIENCE):
+                    while len(core.plane._book._by_run) < 2:
+                        await asyncio.sleep(0)
+                await pause(core)
             assert (await core.ended(view)).state == "completed"
             await core.ask(OTHER)  # goes by it, and through the same connector
             assert [action for action, _ in await runs(core)] == ["send-draft"] * 2

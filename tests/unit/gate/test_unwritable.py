@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, Core, Mailbox, furnish, run, upon, writes
 
 from aileron_core.control_plane.port import StorageHealth
 from aileron_core.errors import StorageUnavailable
@@ -187,9 +187,9 @@ def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_execut
             view = await core.ask()
             cores.append(core)
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+            change = {"change": {"id": DRAFT, "to": "mallory@evil.example"}}
+            upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(view)
-            await core.view(view.approval_id, lambda v: v.state == "executing")
-            mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
             over = await core.view(
                 view.approval_id,
                 lambda v: v.state in ("failed", "pending"),
@@ -199,8 +199,6 @@ def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_execut
             assert over.state == expected[step]
 
     with Mailbox() as mailbox:
-        # The change must come before the retry's look, a second after the failure.
-        mailbox.control(delay_seconds={"send": 0.1})
         run(story(mailbox))
         assert writes(mailbox).count("POST send") == 1
         assert mailbox.state()["sent"] == []
