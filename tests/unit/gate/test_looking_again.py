@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, Core, Mailbox, furnish, run, upon, writes
 
 from aileron_core.control_plane.intents import carry_out
 from aileron_core.control_plane.port import ApprovalView, HoldBack, LookAgain
 from aileron_core.errors import Conflict, NotFound
+from aileron_core.testing import FrozenClock
 
 GET = f"GET {DRAFT}"
 
@@ -22,10 +23,12 @@ def short_of_time(home: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-async def lost(core: Core, mailbox: Mailbox) -> ApprovalView:
+async def lost(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView:
     """Return a call that was sent, and whose answer never came."""
     view = await core.ask()
     mailbox.control(hang="send")
+    # The run's time is up once its request is out, however long that took.
+    upon(mailbox, "POST send", lambda: clock.advance(2))
     await core.approve(view)
     end = await core.ended(view)
     assert end.state == "unknown"
@@ -35,12 +38,14 @@ async def lost(core: Core, mailbox: Mailbox) -> ApprovalView:
 def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
     """What is read is on record as a person's look; the run stays unknown and is not repeated."""
     short_of_time(home)
+    clock = FrozenClock()
 
     async def story(mailbox: Mailbox) -> None:
-        async with Core.open(home, mailbox) as core:
-            end = await lost(core, mailbox)
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
             told = await core.plane.desk.result(core.session.session_id, end.approval_id, 0)
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
+            clock.advance(1)
             await carry_out(core.plane, LookAgain(approval_id=end.approval_id))
             seen = core.views(end.approval_id)[-1]
             assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
@@ -65,12 +70,13 @@ def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
 def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
     """The console that asked is gone: what it had shown is lost, and how it is now can be read."""
     short_of_time(home)
+    clock = FrozenClock()
 
     async def story(mailbox: Mailbox) -> None:
-        async with Core.open(home, mailbox) as core:
-            end = await lost(core, mailbox)
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
             assert end.can_look_again
-        async with Core.open(home, mailbox) as core:
+        async with Core.open(home, mailbox, clock=clock) as core:
             recovered = (await core.plane.snapshot()).approvals
             (view,) = [each for each in recovered if each.approval_id == end.approval_id]
             assert (view.state, view.preview.status, view.can_look_again) == (
@@ -89,10 +95,11 @@ def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
 def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
     """The reason stands where the reading would."""
     short_of_time(home)
+    clock = FrozenClock()
 
     async def story(mailbox: Mailbox) -> None:
-        async with Core.open(home, mailbox) as core:
-            end = await lost(core, mailbox)
+        async with Core.open(home, mailbox, clock=clock) as core:
+            end = await lost(core, mailbox, clock)
             mailbox.control(fail={"op": "get", "status": 503, "times": 1})
             await core.plane.desk.look_again(end.approval_id)
             seen = core.views(end.approval_id)[-1]
@@ -106,15 +113,16 @@ def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
 def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(home: Path) -> None:
     """A look is only for what is an open question, and through what still counts."""
     short_of_time(home)
+    clock = FrozenClock()
 
     async def story(mailbox: Mailbox) -> None:
-        async with Core.open(home, mailbox) as core:
+        async with Core.open(home, mailbox, clock=clock) as core:
             with pytest.raises(NotFound):
                 await core.plane.desk.look_again("act-20260101T000000-0123456789abcdef")
             view = await core.ask()
             with pytest.raises(Conflict, match="no open question"):
                 await core.plane.desk.look_again(view.approval_id)
-            end = await lost(core, mailbox)
+            end = await lost(core, mailbox, clock)
             library = (await core.plane.snapshot()).library
             send = next(each for each in library if each.name == "send-draft")
             await carry_out(
