@@ -5,7 +5,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, PATIENCE, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
 
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
@@ -203,10 +203,13 @@ def test_a_session_has_four_previews_at_once(home: Path) -> None:
             waiting = Waiting(real)
             core.plane.library._installed = {digest: waiting}
             answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
-            await asyncio.wait_for(waiting.four.wait(), 5)
+            await asyncio.wait_for(waiting.four.wait(), PATIENCE)
             # Another session has four of its own, so one cannot starve the other.
             other = await core.another_session()
             answers.append(await core.call(session=other))
+            async with asyncio.timeout(PATIENCE):
+                while waiting.inside < 5:
+                    await asyncio.sleep(0)
             for _ in range(20):
                 await asyncio.sleep(0)
             assert waiting.inside == 5
