@@ -172,7 +172,7 @@ def test_sleeping_takes_as_long_as_was_asked_and_no_longer_than_the_limit(
     # Woken at its limit it may come to its own end before it is interrupted: then that is known.
     assert result.failure is not None or 299 <= output(result) < 5000
     assert result.failure is None or failure(result)[0] == "resource_limit_exceeded"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_malloc_gives_what_the_limit_leaves(stranger: WasmConnector, call: Call) -> None:
