@@ -103,6 +103,7 @@ class State:
             action("stall", gated=False),
         ]
         self.polls = 0  # long polls that are open now
+        self.waits: list[int] = []  # seconds that each long poll asked for
         self.closing = asyncio.Event()
         self.port = 0
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -242,6 +243,7 @@ def agent_routes(state: State) -> list[Route]:
         assert 0 <= wait <= 60
         if wait:
             state.polls += 1
+            state.waits.append(wait)
             try:
                 await first_of(approval.settled.wait(), hung_up(request), seconds=wait)
             finally:
@@ -328,6 +330,7 @@ def person_routes(state: State) -> list[Route]:
                 "holding": sorted(state.holding),
                 "runs": state.runs,
                 "polls": state.polls,
+                "waits": state.waits,
                 "approvals": [a.body() for a in state.approvals.values()],
             }
         )

@@ -58,7 +58,7 @@ async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
 
 @WAYS
 async def test_a_decision_during_the_hold_is_the_calls_result(
-    console: ThreadConsole, how: str, era: str
+    patient: ThreadConsole, how: str, era: str
 ) -> None:
     """The client sees progress while a person thinks, then what came of it."""
     seen: list[float] = []
@@ -66,9 +66,9 @@ async def test_a_decision_during_the_hold_is_the_calls_result(
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         seen.append(progress)
         if len(seen) == 1:
-            await anyio.to_thread.run_sync(console.control.approve)
+            await anyio.to_thread.run_sync(patient.control.approve)
 
-    async with official_client(console, how, era) as client:
+    async with official_client(patient, how, era) as client:
         result = await client.call_tool("send_draft", {"text": "x"}, progress_callback=on_progress)
     assert seen
     assert not result.is_error
@@ -114,18 +114,18 @@ async def test_progress_grows_and_is_complete_when_the_hold_is_over(
 
 @WAYS
 async def test_a_denial_reaches_the_agent_with_its_reason(
-    console: ThreadConsole, how: str, era: str
+    patient: ThreadConsole, how: str, era: str
 ) -> None:
     """It is an error result that says who, why and what not to do."""
-    async with official_client(console, how, era) as client, anyio.create_task_group() as group:
+    async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
         result: list[Any] = []
 
         async def ask() -> None:
             result.append(await client.call_tool("send_draft", {"text": "no"}))
 
         group.start_soon(ask)
-        await until(lambda: console.control.facts()["polls"])
-        console.control.decide(status="denied", reason="not today")
+        await until(lambda: patient.control.facts()["polls"])
+        patient.control.decide(status="denied", reason="not today")
     assert result[0].is_error
     assert result[0].structured_content["status"] == "denied"
     assert "not today" in result[0].content[0].text
@@ -252,5 +252,6 @@ async def test_calls_do_not_wait_for_a_held_one(patient: ThreadConsole, how: str
         await until(lambda: patient.control.facts()["polls"] == 1)
         for _ in range(5):
             assert not (await client.call_tool("read_inbox", {})).is_error
-        assert patient.control.facts()["polls"] == 1
+        # Between one long poll and the next there is none for an instant.
+        await until(lambda: patient.control.facts()["polls"] == 1)
         patient.control.approve()

@@ -109,16 +109,16 @@ def test_large_arguments_and_results_pass_whole(console: ThreadConsole) -> None:
 
 
 def test_an_id_that_is_in_use_is_refused_and_the_first_request_goes_on(
-    console: ThreadConsole,
+    patient: ThreadConsole,
 ) -> None:
     """Two answers with one id would be a riddle."""
-    relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
+    relay = RawRelay(patient.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="send_draft", arguments={})
-    eventually(lambda: console.control.facts()["polls"] == 1, "the call is held")
+    eventually(lambda: patient.control.facts()["polls"] == 1, "the call is held")
     relay.send("ping", 1)
     assert "in use" in relay.read()["error"]["message"]
-    console.control.approve()
+    patient.control.approve()
     assert relay.answer(1)["result"]["structuredContent"]["status"] == "completed"
     assert relay.end() == (0, "")
 
@@ -187,7 +187,8 @@ def test_without_a_token_the_relay_opens_a_session_of_its_own_and_ends_it(
     else:
         relay.process.send_signal(getattr(signal, how))
         assert relay.outcome() == (0 if how == "SIGTERM" else 130, "")
-    assert session in console.control.facts()["ended"]
+    # The relay waits a second for the answer to its farewell, the console may take longer.
+    eventually(lambda: session in console.control.facts()["ended"], "it was ended")
     eventually(lambda: session not in console.control.facts()["holding"], "its stream is closed")
 
 
@@ -226,9 +227,9 @@ def test_a_token_file_is_read_again_when_its_token_has_been_renewed(
     file.write_text(f"{TOKEN}\n")
     relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
     assert "result" in relay.handshake()
+    file.write_text("renewed\n")  # before the standing stream can be refused and have it read
     console.state.sessions["renewed"] = console.state.sessions.pop(TOKEN)
     try:
-        file.write_text("renewed\n")
         relay.send("ping", 1)
         assert relay.answer(1)["result"] == {}
         assert relay.end() == (0, "")
@@ -305,8 +306,9 @@ def test_no_console_is_one_sentence_and_exit_69(tmp_path: Path, with_folder: boo
     if with_folder:
         home.mkdir()
     relay = RawRelay(home, AILERON_WAIT_SECONDS="0.3")
-    relay.send("initialize", 1, protocolVersion="2025-11-25", capabilities={}, clientInfo={})
-    relay.send("tools/list", "two")
+    # In one write: the relay has given up and ended soon after the first of them.
+    both = ({"method": "initialize", "id": 1}, {"method": "tools/list", "id": "two"})
+    relay.send_line(b"\n".join(json.dumps(each).encode() for each in both))
     answers = {json.dumps(a["id"]): a for a in (relay.read(), relay.read())}
     assert answers.keys() == {"1", '"two"'}
     code, said = relay.outcome()
