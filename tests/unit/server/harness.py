@@ -9,6 +9,7 @@ import json
 import os
 import queue
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -353,6 +354,15 @@ def aileron_json(*arguments: str, **more: Any) -> dict[str, Any]:
     content = json.loads(done.stdout)
     assert isinstance(content, dict)
     return content
+
+
+def quiet_port() -> int:
+    """Return a free port below those that the kernel gives to whoever asks for any: nobody takes it."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)  # `random` begins alike in every worker
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def eventually(holds: Callable[[], Any], what: str, seconds: float = 10) -> Any:
