@@ -15,6 +15,10 @@ REST = 0.9
 """Seconds of a hand at rest: 0.4 and what a busy machine adds."""
 SILENCE = 0.6
 """Seconds after which a press would have decided."""
+AT_REST = 0.3
+"""Seconds after which a hand may count as one at rest: 0.4, less what a console reads late."""
+TRIES = 16
+"""How often a busy machine may be too slow for what is to come in one breath."""
 KEY_FILLED = ";48;2;95;201;184"
 """Ink on teal: the very next press decides."""
 NOTHING = "Nothing was decided."
@@ -23,7 +27,8 @@ NOTHING = "Nothing was decided."
 class Person:
     """Sits at a console; `decided` is what the core was asked to do."""
 
-    def __init__(self, folder: Path, items: int = 5, **options: object) -> None:
+    def __init__(self, folder: Path, items: int = 20, **options: object) -> None:
+        folder.mkdir()
         self._intents, self._control = folder / "intents", folder / "control"
         self._intents.touch()
         os.mkfifo(self._control)
@@ -63,6 +68,18 @@ class Person:
         self.pty.until(lambda: self.armed, "armed")
         self.wait(0.2)
 
+    def press(self, key: bytes, done: Callable[[], bool], what: str) -> None:
+        """Press *key* with a hand at rest until it is *done*: what a busy console reads at once is a burst."""
+        for _ in range(TRIES):
+            self.wait(REST)
+            self.type(key)
+            end = monotonic() + REST
+            while not done() and monotonic() < end:
+                self.pty.read(0.1)
+            if done():
+                return
+        pytest.fail(f"never came: {what}\n{self.cells}")
+
     def burst(self, keys: bytes, gap: float) -> float:
         """Send the bytes one by one, *gap* seconds apart; return the longest gap that there may have been."""
         longest, last = 0.0, monotonic()
@@ -82,7 +99,7 @@ def sit(tmp_path: Path) -> Iterator[Callable[..., Person]]:
     people: list[Person] = []
 
     def start(**options: object) -> Person:
-        people.append(Person(tmp_path, **options))
+        people.append(Person(tmp_path / str(len(people)), **options))
         return people[-1]
 
     yield start
@@ -97,24 +114,31 @@ def person(sit: Callable[..., Person]) -> Person:
 
 def test_a_single_key_at_rest_decides_one_item_and_the_next_starts_unarmed(person: Person) -> None:
     """One press, one decision; a press right after it falls on an item that nobody has looked at."""
-    person.rest()
-    person.type(b"a")
-    person.pty.until(lambda: bool(person.decided), "a decision")
-    person.pty.shows("✓ Approved")
-    person.type(b"a")
+    for _ in range(TRIES):
+        person.rest()
+        before, at = len(person.decided), monotonic()
+        person.type(b"a")
+        person.pty.until(lambda count=before: len(person.decided) > count, "a decision")
+        person.pty.shows("✓ Approved")
+        person.type(b"a")
+        if monotonic() < at + AT_REST:
+            break
+        person.wait(SILENCE)  # on this busy machine the hand may have rested between
+    else:
+        pytest.fail("this machine is too busy for a press right after another")
     person.wait(SILENCE)
-    assert len(person.decided) == 1
+    assert len(person.decided) == before + 1
     person.rest()
     person.type(b"a")
-    person.pty.until(lambda: len(person.decided) == 2, "another decision")
-    assert person.decided[0] != person.decided[1]
+    person.pty.until(lambda: len(person.decided) == before + 2, "another decision")
+    assert len(set(person.decided)) == len(person.decided)
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.002, 0.010])
 @pytest.mark.parametrize("keys", [b"aa", b"a ok use it\r", b"aaaaaaaaaa", b"ad\r", b"a\ra\r"])
 def test_a_burst_decides_nothing_and_is_told(person: Person, keys: bytes, gap: float) -> None:
     """Its first byte came after a rest; what came with it shows that no hand pressed it."""
-    for _ in range(8):
+    for _ in range(TRIES):
         person.rest()
         before = person.decided
         if person.burst(keys, gap) < 0.018:
@@ -124,9 +148,21 @@ def test_a_burst_decides_nothing_and_is_told(person: Person, keys: bytes, gap: f
         person.wait(SILENCE)
     else:
         pytest.fail("this machine is too busy to send a burst")
+    person.pty.shows(NOTHING)  # at once: it stands there for some seconds only
     person.wait(SILENCE)
     assert person.decided == before
-    person.pty.shows(NOTHING)
+
+
+def held_down(person: Person, times: int, gap: float) -> int:
+    """Press `a` *times*, *gap* seconds apart, and return how much that decided."""
+    for _ in range(TRIES):
+        person.rest()
+        before = len(person.decided)
+        longest = person.burst(b"a" * times, gap)
+        person.wait(SILENCE)
+        if longest < AT_REST:
+            return len(person.decided) - before
+    pytest.fail("this machine is too busy to hold a key down")
 
 
 @pytest.mark.parametrize("gap", [0.019, 0.021, 0.050])
@@ -134,10 +170,7 @@ def test_slower_keys_decide_at_most_the_one_that_was_pressed_at_rest(
     person: Person, gap: float
 ) -> None:
     """As fast as a held key repeats: the first press may count, none after it does."""
-    person.rest()
-    person.burst(b"a" * 30, gap)
-    person.wait(SILENCE)
-    assert len(person.decided) <= 1
+    assert held_down(person, 30, gap) <= 1
 
 
 @pytest.mark.parametrize(
@@ -149,7 +182,7 @@ def test_a_key_that_came_with_anything_else_decides_nothing(
     person: Person, rest: bytes, together: bool
 ) -> None:
     """Half a sequence, the mouse, the start of a paste, a byte that is no character."""
-    for _ in range(8):
+    for _ in range(TRIES):
         person.rest()
         before, at = person.decided, monotonic()
         person.type(b"a" + rest if together else b"a")
@@ -162,9 +195,9 @@ def test_a_key_that_came_with_anything_else_decides_nothing(
         person.wait(3.0)  # too late for a burst; a paste without an end is over by then
     else:
         pytest.fail("this machine is too busy to send a burst")
+    person.pty.shows(NOTHING)  # at once: it stands there for some seconds only
     person.wait(SILENCE)
     assert person.decided == before
-    person.pty.shows(NOTHING)
 
 
 def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None:
@@ -186,32 +219,39 @@ def test_pastes_decide_nothing_with_and_without_brackets(person: Person) -> None
 def test_keys_typed_ahead_of_the_first_frame_decide_nothing(sit: Callable[..., Person]) -> None:
     """What was typed into the shell while the console started is not an answer."""
     person = sit()
+    rested, last = 0, monotonic()
     for _ in range(20):
+        began = monotonic()
         person.type(b"a")
+        rested += monotonic() - last > AT_REST  # this process stood still: that was one key at rest
+        last = began
         person.wait(0.15)
     person.wait(SILENCE)
     person.type(b"a\r")
     person.wait(SILENCE)
-    assert len(set(person.decided)) == len(person.decided) <= 1
+    assert len(set(person.decided)) == len(person.decided) <= 1 + rested
 
 
 def test_a_held_key_decides_one_item(person: Person) -> None:
     """Forty repeats, 30 ms apart."""
-    person.rest()
-    person.burst(b"a" * 40, 0.030)
-    person.wait(SILENCE)
-    assert len(person.decided) <= 1  # none, where a busy machine hands two of them over at once
+    assert (
+        held_down(person, 40, 0.030) <= 1
+    )  # none, where a busy machine hands two of them over at once
 
 
 def test_a_key_right_after_another_does_nothing(person: Person) -> None:
     """`j a`, 150 ms apart: the item was not there long enough, and the hand did not rest."""
-    person.rest()
-    person.burst(b"ja", 0.150)
+    for _ in range(TRIES):
+        person.rest()
+        before = person.decided
+        if person.burst(b"ja", 0.150) < AT_REST:
+            break
+        person.wait(SILENCE)
+    else:
+        pytest.fail("this machine is too busy for a press right after another")
     person.wait(SILENCE)
-    assert person.decided == []
-    person.rest()
-    person.type(b"a")
-    person.pty.until(lambda: len(person.decided) == 1, "a decision")
+    assert person.decided == before
+    person.press(b"a", lambda: len(person.decided) == len(before) + 1, "a decision")
 
 
 def test_escape_leaves_the_call_waiting(person: Person) -> None:
@@ -239,26 +279,44 @@ def test_enter_in_the_panel_wants_its_own_rest(person: Person) -> None:
     person.type(b"wrong list\r")
     person.wait(SILENCE)
     assert person.decided == []
-    person.type(b"\r")
-    person.pty.until(lambda: bool(person.decided), "a denial")
+    person.press(b"\r", lambda: bool(person.decided), "a denial")
     assert person.decided[0].startswith("Deny ")
 
 
-@pytest.mark.parametrize("happen", ["drift", "theme", "resize", "blur", "focus"])
-def test_what_changes_under_the_eye_makes_the_key_rest(person: Person, happen: str) -> None:
-    """A press on its way decides nothing; where it can be looked at anew, a later one does."""
-    person.rest()
+def make_happen(person: Person, happen: str) -> None:
+    """Let it happen, and be known to the console before the next key is."""
     match happen:
         case "resize":
             person.pty.resize((100, 40))
+            person.pty.until(lambda: " a " in person.pty.cells.lines[-1], "drawn anew")
         case "blur":
             person.type(b"\x1b[O")
+            person.wait(0.15)
         case "focus":
             person.type(b"\x1b[I")
+            person.wait(0.15)
         case _:
+            # It comes by a pipe of its own, which may be read behind the keys.
             person.make(happen)
-    person.wait(0.15)
-    person.type(b"a")
+            person.pty.until(lambda: not person.armed, "drawn anew")
+
+
+@pytest.mark.parametrize("happen", ["drift", "theme", "resize", "blur", "focus"])
+def test_what_changes_under_the_eye_makes_the_key_rest(
+    sit: Callable[..., Person], happen: str
+) -> None:
+    """A press on its way decides nothing; where it can be looked at anew, a later one does."""
+    for _ in range(TRIES):
+        person = sit()
+        person.rest()
+        at = monotonic()
+        make_happen(person, happen)
+        person.type(b"a")
+        if happen == "blur" or monotonic() < at + AT_REST:
+            break
+        person.pty.process.kill()  # this busy machine let the hand rest; what changed does so once
+    else:
+        pytest.fail("this machine is too busy for a press on what changed")
     person.wait(SILENCE)
     assert person.decided == []
     if happen == "blur":
@@ -267,11 +325,8 @@ def test_what_changes_under_the_eye_makes_the_key_rest(person: Person, happen: s
         person.wait(SILENCE)
         assert person.decided == []
         person.type(b"\x1b[I")
-    person.wait(REST)
-    for _ in range(2):  # a drift that is longer than its pane wants a second press
-        person.type(b"a")
-        person.wait(REST)
-    assert len(set(person.decided)) >= 1
+    # A drift that is longer than its pane wants a second press.
+    person.press(b"a", lambda: bool(person.decided), "a decision")
 
 
 def test_an_arrival_moves_nothing_and_the_key_decides_what_stood_there(person: Person) -> None:
@@ -294,15 +349,14 @@ def test_unread_lines_want_a_second_press_that_a_burst_cannot_make(
     person.pty.shows("not seen yet")
     person.wait(REST)
     person.type(b"aa")
+    person.pty.shows(NOTHING)
     person.wait(SILENCE)
     assert "Press a again" not in person.voice
     person.wait(REST)
     person.type(b"a")
     person.pty.shows("Press a again to approve without reading them.")
     assert person.decided == []
-    person.wait(REST)
-    person.type(b"a")
-    person.pty.until(lambda: bool(person.decided), "a decision")
+    person.press(b"a", lambda: bool(person.decided), "a decision")
 
 
 def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Callable[..., Person]) -> None:
@@ -314,9 +368,7 @@ def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Callable[...
     person.type(b"a")
     person.wait(SILENCE)
     assert person.decided == []
-    person.rest()
-    person.type(b"a")
-    person.pty.until(lambda: bool(person.decided), "a decision")
+    person.press(b"a", lambda: bool(person.decided), "a decision")
     assert person.decided == [f"Approve act-20261008T140152-{2:016x}"]
 
 
@@ -334,9 +386,7 @@ def test_bytes_that_are_no_keys_leave_the_console_alive(person: Person) -> None:
         person.type(noise)
         person.wait(0.3)
     person.wait(2.5)
-    person.rest()
-    person.type(b"a")
-    person.pty.until(lambda: bool(person.decided), "a decision")
+    person.press(b"a", lambda: bool(person.decided), "a decision")
     assert person.pty.process.poll() is None
 
 
