@@ -212,7 +212,7 @@ class HostileConsole:
         with peer, contextlib.suppress(OSError):
             data = b""
             while b"\r\n\r\n" not in data:
-                data += peer.recv(65536)
+                data += _more(peer)
             head, _, body = data.partition(b"\r\n\r\n")
             if head.startswith(b"GET"):
                 peer.sendall(self.stream)
@@ -221,7 +221,7 @@ class HostileConsole:
             lengths = re.findall(rb"(?i)content-length: *(\d+)", head)
             size = int(lengths[0]) if lengths else 0
             while len(body) < size:
-                body += peer.recv(65536)
+                body += _more(peer)
             asked = json.loads(body) if body else {}
             peer.sendall(self._answer(asked))
 
@@ -238,6 +238,13 @@ class HostileConsole:
         self._thread.join(10)
         self._listener.close()
         os.close(self._lock)
+
+
+def _more(peer: socket.socket) -> bytes:
+    """Return what comes next; a relay that has hung up is not asked for ever."""
+    if not (data := peer.recv(65536)):
+        raise ConnectionAbortedError
+    return data
 
 
 def whole(value: Any, *headers: bytes) -> bytes:
