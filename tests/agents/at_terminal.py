@@ -23,13 +23,19 @@ class Terminal:
         bin_.mkdir(exist_ok=True)
         (bin_ / "codex").write_text(program)
         (bin_ / "codex").chmod(0o755)
-        env = bench.environment({"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"})
+        self._command = [*CLI, "launch", "codex", "--home", str(bench.console.home), *options]
+        self._project = bench.project
+        self._env = bench.environment({"PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"})
+        self.start()
+
+    def start(self) -> None:
+        """Open a terminal and launch in it; once more after `close`."""
         self.master, slave = pty.openpty()
         self.resize(24, 80)
         self.process = subprocess.Popen(
-            [*CLI, "launch", "codex", "--home", str(bench.console.home), *options],
-            cwd=bench.project,
-            env=env,
+            self._command,
+            cwd=self._project,
+            env=self._env,
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -50,17 +56,27 @@ class Terminal:
         while not (found := re.search(pattern, self.text)):
             left = deadline - time.monotonic()
             assert left > 0, self.text
-            if select.select([self.master], [], [], left)[0]:
-                self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+            self._read(left)
         return found[0]
 
     def end(self) -> int:
         deadline = time.monotonic() + 30
         while self.process.poll() is None:
             assert time.monotonic() < deadline, self.text
-            if select.select([self.master], [], [], 0.2)[0]:
-                self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+            self._read(0.2)
+        while self._read(0.05):  # its last words, which came before its end was seen
+            pass
         return self.process.returncode
+
+    def _read(self, seconds: float) -> bool:
+        if not select.select([self.master], [], [], seconds)[0]:
+            return False
+        self.text += os.read(self.master, 65536).decode("utf-8", "replace")
+        return True
+
+    def is_raw(self) -> bool:
+        """Whether the launcher has the terminal; giving it back throws away what nobody has read."""
+        return not termios.tcgetattr(self.slave)[3] & termios.ICANON
 
     def unread(self) -> bytes:
         """What a shell would now read from its terminal."""

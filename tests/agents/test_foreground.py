@@ -83,11 +83,18 @@ def test_what_it_stuffs_into_its_terminal_never_reaches_the_shell(terminal: Term
 
 def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(terminal: Terminal) -> None:
     """H7: a terminal's answer to a query that the agent left behind is no input of the shell."""
-    terminal.until("size 24x80")
-    terminal.type("ask\r")
-    terminal.until(re.escape("\x1b[6n"))
-    terminal.type("\x1b[24;80R")
-    assert terminal.end() == 3
+    for _ in range(20):
+        terminal.until("size 24x80")
+        terminal.type("ask\r")
+        terminal.until(re.escape("\x1b[6n"))
+        terminal.type("\x1b[24;80R")
+        in_time = terminal.is_raw()  # an answer later than that is not awaited by the launcher
+        assert terminal.end() == 3
+        if in_time:
+            break
+        terminal.close()
+        terminal.start()
+    assert in_time
     assert terminal.unread() == b""
 
 
@@ -122,7 +129,9 @@ def test_a_killed_launcher_leaves_no_agent_and_no_session(terminal: Terminal) ->
     while [r["event"] for r in console.records()].count("session.ended") != 1:
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    assert not [pid for pid in children if Path(f"/proc/{pid}/cmdline").exists() and _alive(pid)]
+    while any(_alive(pid) for pid in children):  # killed, each ends in its own turn
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _alive(pid: int) -> bool:
