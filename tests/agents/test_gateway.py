@@ -26,7 +26,7 @@ base = re.search(r'base_url = "([^"]+)"', " ".join(sys.argv))[1]
 def ask():
     body = json.dumps({"model": "m", "messages": []}).encode()
     request = urllib.request.Request(base + "/chat/completions", body)
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=20) as answer:
         return answer.status
 status = ask()
 with open("new", "w") as file:

@@ -72,7 +72,7 @@ def test_the_token_of_a_killed_launcher_goes_with_its_session(bench: Bench) -> N
     """D2: no file with a token outlives the session: the console sweeps what nobody else can."""
     token = killed(bench, "codex")
     until(lambda: bench.console.get("/v1/actions", token=token).status == 401)
-    until(lambda: bench.left_behind() == [], 10)
+    until(lambda: bench.left_behind() == [])
 
 
 def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(bench: Bench) -> None:
