@@ -4,15 +4,18 @@ import contextlib
 import fcntl
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.unit.mcp.harness import listen_tcp
 from tests.unit.server.harness import Console, aileron, aileron_json
 
 COMMANDS = [
@@ -44,6 +47,8 @@ class Listener:
                         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
     def close(self) -> None:
+        while self._thread.is_alive() and select.select([self._sock], [], [], 0)[0]:
+            time.sleep(0.01)  # who has come is counted
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
@@ -65,13 +70,6 @@ def unix(path: Path) -> socket.socket:
     path.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX)
     sock.bind(str(path))
-    return sock
-
-
-def tcp(port: int = 0) -> socket.socket:
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("127.0.0.1", port))
     return sock
 
 
@@ -134,7 +132,7 @@ def test_who_listens_on_the_old_port_is_never_asked(
     }
     (console.home / "daemon.json").write_text(json.dumps(content))
     with (
-        listening(tcp(port)) as on_port,
+        listening(listen_tcp(port)) as on_port,
         listening(unix(console.home.parent / "elsewhere.sock")) as on_socket,
     ):
         aileron(*command, home=console.home, code=69)
@@ -144,7 +142,7 @@ def test_who_listens_on_the_old_port_is_never_asked(
 def test_an_edited_daemon_json_leads_nobody_astray(console: Console) -> None:
     """The running console is found by its lock; what the file says is not asked."""
     with (
-        listening(tcp()) as on_port,
+        listening(listen_tcp()) as on_port,
         listening(unix(console.home.parent / "elsewhere.sock")) as on_socket,
     ):
         content = json.loads((console.home / "daemon.json").read_text())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from examples.mailbox.server import Mailbox
-from tests.unit.server.harness import DRAFT, Console, aileron, aileron_json
+from tests.unit.server.harness import DRAFT, Console, aileron, aileron_json, eventually
 
 
 def test_the_log_tells_what_happened_and_holds_nothing_of_it(
@@ -15,6 +15,10 @@ def test_the_log_tells_what_happened_and_holds_nothing_of_it(
     send = ("action", "run", "send-draft", "--arg", f"draft_id={DRAFT}")
     waiting = aileron_json(*send, home=console.home, code=75)
     aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
+    previewed = {"preview.fetched", "run.completed"}
+    eventually(
+        lambda: previewed <= {record["event"] for record in console.records()}, "all is on record"
+    )
     items = aileron_json("logs", "-n", "1000", home=console.home)["items"]
     recorded = {item["seq"]: item["event"] for item in items if "seq" in item}
     assert recorded == {record["seq"]: record["event"] for record in console.records()}

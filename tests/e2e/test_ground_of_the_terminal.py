@@ -8,6 +8,16 @@ from tests.support.terminal import Pty
 from tests.unit.server.harness import CLI
 
 QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
+_SLOWLY = """
+import sys
+from aileron_tui.styles import ground
+ground.ground_is_light.__defaults__ = (20.0,)
+sys.argv[0] = "aileron"
+from aileron_tui.cli import main
+main()
+"""
+PATIENT = (*CLI[:2], "-c", _SLOWLY)
+"""The console, with more than its quarter of a second for an answer that a test gives."""
 GROUNDS = {"light": b"48;2;251;251;249", "dark": b"48;2;14;18;22"}
 
 
@@ -21,7 +31,8 @@ GROUNDS = {"light": b"48;2;251;251;249", "dark": b"48;2;14;18;22"}
 )
 def test_a_console_begins_in_the_look_of_its_terminal(home: Path, answer: bytes, look: str) -> None:
     """Also where nobody answers; what was typed before it drew moves nothing."""
-    pty = Pty([*CLI, "console", "--home", str(home)], environment={"COLORFGBG": ""})
+    command = PATIENT if answer else CLI
+    pty = Pty([*command, "console", "--home", str(home)], environment={"COLORFGBG": ""})
     try:
         pty.until(lambda: QUESTION in pty.raw, "the question")
         pty.type(b"5" + answer)

@@ -212,6 +212,6 @@ async def test_the_session_of_an_agent_ends_with_its_relay(attended: Attended) -
     async with agent(attended, OLD) as client:
         await client.list_tools()
         assert '"sessions": 1' in aileron("status", "--json", home=attended.home).stdout
-    with anyio.fail_after(10):
+    with anyio.fail_after(40):  # five seconds where its farewell was lost, and each look takes one
         while '"sessions": 0' not in aileron("status", "--json", home=attended.home).stdout:
             await anyio.sleep(0.1)

@@ -7,11 +7,13 @@ old port, edit `daemon.json`, pass questions on to the real console.
 import contextlib
 import json
 import os
+import select
 import socket
 import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -54,6 +56,8 @@ class Listener:
                         connection.sendall(self._answer)
 
     def close(self) -> bytes:
+        while self._thread.is_alive() and select.select([self._sock], [], [], 0)[0]:
+            time.sleep(0.01)  # who has come is heard
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()

@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import ipaddress
 import json
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -154,8 +155,6 @@ def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_provider
         writer.write(b"HTTP/1.1 400 Plain\r\n\r\n")
 
     async def test() -> None:
-        async with Upstream().listening() as gone:
-            closed = gone.port
         async with Upstream(serving=speak).listening() as plain:
             at = url.format(closed=closed, port=plain.port)
             settings = GatewaySettings(openai=at)
@@ -164,7 +163,10 @@ def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_provider
                 assert status == b"HTTP/1.1 502 Bad Gateway"
                 assert words in message
 
-    run(test())
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))  # bound, so that nobody else listens there
+        closed = unheard.getsockname()[1]
+        run(test())
 
 
 def test_where_one_address_does_not_answer_the_next_one_does() -> None:
