@@ -478,8 +478,10 @@ def _pinned(sock: socket.socket, host: str, port: str, pin: str) -> _Link:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False  # the pin is stronger than a name
     context.verify_mode = ssl.CERT_NONE
+    sock.settimeout(_CONNECT_SECONDS)  # of the whole handshake: nobody is believed yet
     try:
         wrapped = context.wrap_socket(sock, server_hostname=host)
+        wrapped.settimeout(None)
     except OSError as error:
         sock.close()
         raise _Absent(f"{host}:{port} does not speak TLS.") from error
@@ -561,19 +563,26 @@ class _Identity:
             "cwd": _working_directory(),
             "pid": os.getppid(),
         }
-        try:
-            with self._console.connect(self._known) as link:
-                headers = {"Content-Type": "application/json"}
-                status = link.request("POST", "/v1/sessions", headers, json.dumps(body).encode())
-                answer = _object(link.body())
-        except _Dropped:
-            raise _Denied("The console went away while a session was being opened.") from None
+        for _ in range(_TRIES):
+            try:
+                status, answer = self._ask_for_one(body)
+                break
+            except _Dropped:  # what it opened, if anything, ended with it or is nobody's
+                self._stop.wait(_STREAM_PAUSE)
+        else:
+            raise _Denied("The console went away while a session was being opened.")
         session, token = answer.get("session_id"), answer.get("token")
         if status != 201 or not isinstance(session, str) or not isinstance(token, str):
             raise _Denied(f"The console opened no session: {_reason(answer, status)}")
         self._own_session = session
         self._start(self._hold, session, token)
         return token
+
+    def _ask_for_one(self, body: Message) -> tuple[int, Message]:
+        with self._console.connect(self._known) as link:
+            headers = {"Content-Type": "application/json"}
+            status = link.request("POST", "/v1/sessions", headers, json.dumps(body).encode())
+            return status, _object(link.body())
 
     def _hold(self, session: str, token: str) -> None:
         """Keep the stream open whose loss ends the session."""
@@ -979,13 +988,13 @@ class _Relay:
         self._settled.wait()
         if self._session is None:
             return
+        first = greeted and self._greeted is None
+        if greeted:
+            self._greeted = raw  # before it is sent: whoever greets a new console tells it this too
         with suppress(_Dropped, _Denied):  # after a restart, what still matters of it is replayed
             self._post(raw)
-        if greeted:
-            first = self._greeted is None
-            self._greeted = raw
-            if first:
-                self._start(self._stream)
+        if first:
+            self._start(self._stream)
 
     def _post(self, raw: bytes) -> int:
         link, token = self._identity.connect()
@@ -1034,7 +1043,8 @@ class _Relay:
             if call.method == "initialize":
                 self._settled.set()
         with self._lock:
-            self._calls.pop(call.key, None)
+            if self._calls.get(call.key) is call:  # else its id is another request's by now
+                del self._calls[call.key]
 
     def _attempt(self, call: _Call) -> bool:
         """Send the request once; return True if nothing is left to do for it."""
