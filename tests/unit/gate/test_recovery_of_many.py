@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from core_harness import UPDATE_DRAFT, Core, furnish, open_session, run
+from core_harness import UPDATE_DRAFT, Core, Mailbox, furnish, open_session, run
 
 from aileron_core.audit.read import verify_home
 from aileron_core.control_plane import news
@@ -133,15 +133,16 @@ def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path) -> N
 def test_a_console_that_stops_while_it_takes_them_up_loses_none(home: Path) -> None:
     """What it had not come to is found by the next one."""
 
-    async def story() -> None:
+    async def story(mailbox: Mailbox) -> None:
         await leave(home)
         async with ControlPlane(Home(home), options()):
             pass
         async with ControlPlane(Home(home), options()) as plane:
             await all_taken_up(plane, MANY)
-        async with Core.open(home, settings=Settings(expires_seconds=0)) as core:
+        async with Core.open(home, mailbox, settings=Settings(expires_seconds=0)) as core:
             first = core.plane.news.approvals()[0]
             await core.plane.desk.approve(first.approval_id, first.digest)
             assert (await core.ended(first)).state in ("completed", "failed")
 
-    run(story())
+    with Mailbox() as mailbox:
+        run(story(mailbox))
