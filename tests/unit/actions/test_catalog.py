@@ -144,7 +144,8 @@ def test_what_is_no_file_costs_no_handle(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
         scan(tmp_path)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    # Not equal: what an earlier test left may end meanwhile.
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_a_link_within_the_folder_is_read(tmp_path: Path, manifest: Build) -> None:
