@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, writes
+from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writes
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
@@ -412,9 +412,9 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
+            change = {"change": {"id": DRAFT, "to": "eve@example.com"}}
+            upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(first)
-            await core.view(first.approval_id, lambda v: v.state == "executing")
-            mailbox.control(change={"id": DRAFT, "to": "eve@example.com"})
             again = await core.back(first)
             held = core.plane.desk.book.approval(again.approval_id)
             assert held is not None
