@@ -159,6 +159,10 @@ def approve_one(console: Sat) -> None:
             break
         console.pty.type(b" ")
         console.pty.settle(0.5)
-    console.pty.settle(0.8)
-    console.pty.type(b"a")
+    for _ in range(8):
+        console.pty.settle(0.8)
+        console.pty.type(b"a")
+        console.pty.settle(0.8)
+        if console.rows("state").count(("pending",)) < WAITING:
+            break  # else a busy console read it with the key before
     console.pty.shows("Approved")
