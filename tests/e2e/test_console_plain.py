@@ -114,16 +114,28 @@ def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox
 
 def test_what_is_typed_before_the_question_decides_nothing(console: Plain) -> None:
     """C2: input that waits when an item is printed, or comes while it rests, is thrown away unseen."""
-    console.asked()
-    console.pty.type(b"a")  # half an answer, to nothing
-    console.ask()
-    console.hears("WILL HAPPEN  fetched")
-    console.pty.type(b"a\n")
+    for _ in range(8):
+        console.asked()
+        console.pty.type(b"a")  # half an answer, to nothing
+        console.ask()
+        console.hears("WILL HAPPEN  fetched")
+        console.pty.type(b"d\n")
+        while console.pty.read(0.05):
+            pass
+        if ASKS not in console.told[console.mark :]:
+            break
+        # The question is there by now: on this busy machine it may have been there before the answer.
+        console.pty.settle(1.0)
+        if console.rows("state")[-1] == ("pending",):
+            console.answer("d now")
+        console.hears("Nothing is waiting.")
+    else:
+        pytest.fail("this machine is too busy to type before the question")
     told = console.asked()
     console.pty.settle(0.6)
-    assert "\na\n" not in told  # nor is it shown as if it were one
+    assert "\nd\n" not in told  # nor is it shown as if it were one
     assert console.told[console.mark :] == ""
-    assert console.rows("state") == [("pending",)]
+    assert console.rows("state")[-1] == ("pending",)
     console.answer("d now")  # the question that stands there works all the same
     console.hears("Denied: ")
 
