@@ -5,7 +5,7 @@
         await core.approve(view)
         assert (await core.ended(view)).state == "completed"
 
-Nothing here waits by sleeping: `until` wakes on each fact that the core publishes.
+Nothing here waits for a fixed time: `until` wakes on each fact that the core publishes.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import shutil
 import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -214,6 +214,8 @@ class Core:
     async def until(self, ready: Callable[[], _T | None]) -> _T:
         """Return the first true answer of *ready*, asked again after each fact.
 
+        And ten times a second: some of what a fact tells of is so in memory only a moment later.
+
         Raises:
             TimeoutError: it never said so.
         """
@@ -222,7 +224,8 @@ class Core:
                 self._heard.clear()
                 if found := ready():
                     return found
-                await self._heard.wait()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._heard.wait(), 0.1)
 
     def views(self, approval_id: str) -> list[ApprovalView]:
         """Return what was published of an approval so far, oldest first."""
