@@ -188,8 +188,8 @@ def test_files_that_did_not_change_are_read_once(tmp_path: Path) -> None:
 
 def test_files_that_changed_a_moment_ago_are_read_every_time(tmp_path: Path) -> None:
     """Two changes within one tick of the file system's clock would look like one."""
-    store, hash_, _ = settled(tmp_path)
-    store._clock = SystemClock()
+    store, hash_, module = settled(tmp_path)
+    store._clock = FrozenClock(module.stat().st_ctime)
     for _ in range(3):
         store.check(hash_)
     assert store.reads == 3
