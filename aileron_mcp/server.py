@@ -112,6 +112,8 @@ class McpMount:
         self._actions: dict[str, str] = {}
         self._stale = True
         self._handshaken: dict[str, Subscriber] = {}
+        self._changes = 0
+        self._known: dict[str, int] = {}  # by session: `_changes` when it or its stream was opened
         self._closing = asyncio.Event()
         self._opened = OpenSessions()
         server = _ToolServer(
@@ -147,6 +149,7 @@ class McpMount:
     def tools_changed(self) -> None:
         """Tell every client of both eras that the tool list changed; on the core's loop."""
         self._stale = True
+        self._changes += 1
         spawn(self._bus.publish(ToolsListChanged()), name="mcp list_changed")
         for subscriber in self._handshaken.values():
             subscriber.notify()
@@ -179,10 +182,12 @@ class McpMount:
         if session_id is None:
             send = self._counted(inner, principal, send)
         elif scope["method"] == "DELETE":
-            self._handshaken.pop(session_id, None)
+            self._forget(session_id)
             self._opened.closed(principal, session_id)
         else:
             self._opened.used(principal, session_id)
+            if scope["method"] == "GET":
+                send = self._caught_up(session_id, send)
         send = in_one_body(send)
         standing = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
         inbound = ended_by(receive, self._closing) if standing else receive
@@ -199,12 +204,36 @@ class McpMount:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 opened = _headers(message).get("mcp-session-id")
                 oldest = self._opened.opened(principal, opened) if opened else None
+                if opened:
+                    self._known[opened] = self._changes
                 if oldest is not None:
-                    self._handshaken.pop(oldest, None)
+                    self._forget(oldest)
                     spawn(self._close(scope, oldest), name="mcp close the oldest session")
             await send(message)
 
         return counted
+
+    def _caught_up(self, session_id: str, send: Send) -> Send:
+        """Wrap *send* of a standing stream: what changed before it was open is told once it is."""
+
+        async def caught_up(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                self._catch_up(session_id)
+                if session_id in self._handshaken:
+                    self._known[session_id] = self._changes
+
+        return caught_up
+
+    def _catch_up(self, session_id: str) -> None:
+        """Tell a session of a change that it may not have heard of; lost where it has no stream yet."""
+        subscriber = self._handshaken.get(session_id)
+        if subscriber is not None and self._known.get(session_id) != self._changes:
+            subscriber.notify()
+
+    def _forget(self, session_id: str) -> None:
+        self._handshaken.pop(session_id, None)
+        self._known.pop(session_id, None)
 
     async def _close(self, scope: MutableMapping[str, Any], session_id: str) -> None:
         """End an MCP session as its client would, in the same principal's name."""
@@ -218,7 +247,9 @@ class McpMount:
         if session_id is not None:
             live = self._manager_sessions()
             self._handshaken = {k: v for k, v in self._handshaken.items() if live(k)}
+            self._known = {k: v for k, v in self._known.items() if live(k)}
             self._handshaken[session_id] = Subscriber(ctx.session)
+            self._catch_up(session_id)  # its stream may be open already
 
     def _manager_sessions(self) -> Callable[[str], bool]:
         """Say which MCP sessions the package still knows (it drops idle ones after 30 minutes)."""

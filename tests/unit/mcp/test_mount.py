@@ -48,6 +48,24 @@ async def test_one_token_may_not_use_the_mcp_session_of_another(console: ThreadC
         assert "read_inbox" in listed.text
 
 
+async def test_what_changed_before_a_client_had_its_stream_open_is_told_once_it_is(
+    console: ThreadConsole,
+) -> None:
+    """The client lists the tools while it opens the stream: else it never hears of a change then."""
+    async with client(console, TOKEN) as agent, asyncio.timeout(20):
+        opened = await agent.post("/mcp", json=INITIALIZE)
+        mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        await agent.post(
+            "/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=mine
+        )
+        assert "in_between" not in (await agent.post("/mcp", json=LIST, headers=mine)).text
+        await asyncio.to_thread(console.control.add_action, "in-between")
+        async with agent.stream("GET", "/mcp", headers=mine) as stream:
+            async for line in stream.aiter_lines():
+                if "notifications/tools/list_changed" in line:
+                    break
+
+
 @pytest.mark.parametrize("token", [None, "wrong"])
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 async def test_without_a_session_token_the_door_stays_shut(
