@@ -588,18 +588,23 @@ class _Identity:
         """Keep the stream open whose loss ends the session."""
         headers = {"Authorization": f"Bearer {token}"}
         while self._own_session == session:
+            pause = _STREAM_PAUSE
             try:
                 with self._console.connect(self._known) as link:
                     status = link.request("GET", f"/v1/sessions/{session}/hold", headers)
                     if status == 401:
                         self.renew(token)
+                    if status in (401, 404):
+                        return  # it is over
                     if status != 200:
-                        return
+                        pause = (
+                            _POLL_SECONDS  # the console cannot now, and the session is still ours
+                        )
                     for _ in link.chunks():
                         pass
             except _Dropped:
                 pass
-            self._stop.wait(_STREAM_PAUSE)
+            self._stop.wait(pause)
 
     def end(self) -> None:
         """End the session that was opened here; one attempt."""

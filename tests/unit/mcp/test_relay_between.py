@@ -75,6 +75,28 @@ def test_a_console_that_goes_away_while_it_opens_a_session_is_asked_again(tmp_pa
     assert len(tried) == 2
 
 
+def test_a_session_that_a_busy_console_does_not_hold_is_offered_again(tmp_path: Path) -> None:
+    """Else it would end beside its agent, and what waits for a person would be nobody's."""
+    tried, held = threading.Semaphore(0), threading.Event()
+
+    def script(line: str, _session: str, said: dict[str, Any]) -> bytes:
+        if line.startswith("POST /v1/sessions "):
+            return answer(201, {"session_id": "ses-1", "token": "the-token"})
+        if line.startswith("GET /v1/sessions/ses-1/hold "):
+            if tried.acquire(blocking=False):
+                held.set()
+                return b""
+            tried.release()
+            return answer(429)
+        return answer(200, {"jsonrpc": "2.0", "id": said.get("id"), "result": {}})
+
+    with scripted(tmp_path / "home", script):
+        agent = RawRelay(tmp_path / "home")
+        assert agent.initialize()["result"] == {}
+        assert held.wait(20)
+        assert agent.end() == (0, "")
+
+
 def test_a_new_console_hears_that_the_client_is_ready_though_the_old_one_is_still_being_told(
     tmp_path: Path,
 ) -> None:
