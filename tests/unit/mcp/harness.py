@@ -421,7 +421,11 @@ class Control:
     def __init__(self, home: Path) -> None:
         # The folder's handle keeps the socket's name short, whatever the home's path.
         self._folder = os.open(home / "run", os.O_PATH | os.O_DIRECTORY)
-        transport = httpx.HTTPTransport(uds=f"/proc/self/fd/{self._folder}/console.sock")
+        # No connection is kept: the console may close it just as the next question is asked.
+        transport = httpx.HTTPTransport(
+            uds=f"/proc/self/fd/{self._folder}/console.sock",
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
         self._client = httpx.Client(transport=transport, base_url="http://127.0.0.1", timeout=10)
 
     def facts(self) -> dict[str, Any]:
