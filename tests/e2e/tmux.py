@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 PATIENCE = 40.0
+ENDING = 10.0
+"""Seconds that what ran in the panes has for its end."""
 
 
 class Tmux:
@@ -62,8 +64,34 @@ class Tmux:
             time.sleep(0.05)  # tmux has no way to wait for a screen
 
     def close(self) -> None:
-        """End the server and everything in it."""
+        """End the server and everything in it; what writes at its end does so before its folder goes."""
+        panes = subprocess.run(
+            ["tmux", "-S", str(self._socket), "list-panes", "-s", "-F", "#{pane_pid}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        inside = _with_descendants({int(pid) for pid in panes.stdout.split()})
         subprocess.run(["tmux", "-S", str(self._socket), "kill-server"], check=False)
+        deadline = time.monotonic() + ENDING
+        while _living(inside) and time.monotonic() < deadline:
+            time.sleep(0.05)  # nothing tells of the end of a process that is no child of ours
+
+
+def _with_descendants(pids: set[int]) -> set[int]:
+    told = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    parents = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
+    while more := {pid for pid, parent in parents if parent in pids} - pids:
+        pids = pids | more
+    return pids
+
+
+def _living(pids: set[int]) -> bool:
+    if not pids:
+        return False
+    words = ["ps", "-o", "stat=", "-p", ",".join(map(str, pids))]
+    states = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+    return any(not state.startswith("Z") for state in states)
 
 
 def shell(*words: str) -> str:
