@@ -42,7 +42,7 @@ def demo(home: Path) -> Iterator[Tmux]:
 
 def _sent(home: Path) -> list[dict[str, object]]:
     url = json.loads((home / "log" / "ports.json").read_text())["mail"]
-    with urllib.request.urlopen(f"{url}/_state", timeout=5) as answer:
+    with urllib.request.urlopen(f"{url}/_state", timeout=30) as answer:
         return json.load(answer)["sent"]
 
 
@@ -61,8 +61,9 @@ def test_the_demo_shows_what_the_mail_service_holds_and_one_key_sends_it(
     time.sleep(REST)
     demo.press("a")
 
-    demo.until("agent: sent.", pane=1)
+    # First what stands there for some seconds only.
     demo.until(lambda shown: "✓ Approved" in shown or "✓ done" in shown)
+    demo.until("agent: sent.", pane=1)
     (sent,) = _sent(home)
     assert "Q3 numbers" in json.dumps(sent)
     demo.press("q")
