@@ -114,7 +114,7 @@ def test_random_bytes_in_bursts_decide_nothing(
     assert decided(console) == before
     assert mailbox.state()["sent"] == []
     approve_one(console)
-    eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent")
+    eventually(lambda: len(mailbox.state()["sent"]) == 1, "one mail is sent", seconds=40)
     assert console.rows("state").count(("pending",)) == WAITING - 1
 
 
