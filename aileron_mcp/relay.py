@@ -549,12 +549,15 @@ class _Identity:
     def _from_file(self) -> str:
         try:
             with open(self._file) as file:  # noqa: PTH123
-                return file.read(4096).strip()
+                token = file.read(4096).strip()
         except (OSError, UnicodeDecodeError):
+            token = ""
+        if not token:  # an empty one may be being written: the next request reads it again
             raise _Denied(
-                "AILERON_TOKEN_FILE cannot be read: the session has ended. Start the agent"
-                " again, with a token of an open session or with none."
-            ) from None
+                "AILERON_TOKEN_FILE cannot be read or is empty: the session has ended. Start the"
+                " agent again, with a token of an open session or with none."
+            )
+        return token
 
     def _open(self) -> str:
         body = {

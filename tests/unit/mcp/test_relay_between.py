@@ -154,6 +154,24 @@ def test_an_id_that_is_used_again_at_once_stays_the_new_requests(
     os.close(ours._wake_write)
 
 
+def test_a_token_file_that_is_read_while_it_is_written_is_read_again(tmp_path: Path) -> None:
+    """Empty for an instant is no token, and not the last word."""
+    file, stop = tmp_path / "token", threading.Event()
+    file.write_text("")
+    console = relay._Console({"AILERON_HOME": str(tmp_path)}, stop)
+    ours = relay._Identity({"AILERON_TOKEN_FILE": str(file)}, console, lambda *_: None, stop)
+    with pytest.raises(relay._Denied, match="is empty"):
+        ours._current()
+    file.write_text("first\n")
+    assert ours._current() == "first"
+    file.write_text("")
+    with pytest.raises(relay._Denied, match="is empty"):
+        ours.renew("first")
+    file.write_text("second\n")
+    assert ours.renew("first")
+    assert ours._current() == "second"
+
+
 def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
