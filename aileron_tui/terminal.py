@@ -18,12 +18,13 @@ from typing import IO, Any, Literal, cast
 from textual._time import get_time
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import CursorPosition
 from textual.message import Message
 
 from aileron_tui.anchoring import anchored
 from aileron_tui.styles.ground import LATE
 
-__all__ = ["ConsoleDriver", "InputCame", "Kind", "TerminalGone", "kind_of"]
+__all__ = ["ConsoleDriver", "InputCame", "Kind", "TerminalGone", "kind_of", "told_apart"]
 
 Kind = Literal["reply", "mouse", "key", "burst"]
 
@@ -45,21 +46,41 @@ _PASTE_SECONDS = 2.0
 """A paste that went silent for so long has no end: what comes now is typed again."""
 
 
-def kind_of(text: str, *, whole: bool = True, asked: Set[int] = frozenset()) -> Kind:
-    """Return what one read gave: answers alone, the mouse alone, one key, or more at once.
+def told_apart(text: str, asked: Set[int]) -> tuple[list[int], str]:
+    """Return what of *text* answers a question, as the columns it names, and what was typed.
+
+    Answers come while somebody types or pastes; they must neither end nor lengthen either.
 
     Args:
         text: what was read.
-        whole: it does not end within a character.
         asked: the columns in which the terminal was asked and has not answered; it says nothing else
             unasked, so anything else that looks like an answer was typed.
     """
-    rest = _REPLY.sub(lambda found: "" if int(found[1]) in asked else found[0], text)
-    if not rest:
-        return "reply" if text and whole else "burst"
-    if _MOUSE.fullmatch(rest):
+    answers: list[int] = []
+
+    def take(found: re.Match[str]) -> str:
+        column = int(found[1])
+        if column not in asked:
+            return found[0]
+        answers.append(column)
+        return ""
+
+    return answers, _REPLY.sub(take, text)
+
+
+def kind_of(typed: str, *, whole: bool = True, answers: bool = False) -> Kind:
+    """Return what one read gave: answers alone, the mouse alone, one key, or more at once.
+
+    Args:
+        typed: what was read, without answers.
+        whole: it does not end within a character.
+        answers: answers came as well.
+    """
+    if not typed:
+        return "reply" if answers and whole else "burst"
+    if _MOUSE.fullmatch(typed):
         return "mouse"
-    single = whole and rest not in (_PASTE_BEGINS, _PASTE_ENDS) and _KEY.fullmatch(rest)
+    single = whole and typed not in (_PASTE_BEGINS, _PASTE_ENDS) and _KEY.fullmatch(typed)
     return "key" if single else "burst"
 
 
@@ -172,9 +193,11 @@ class ConsoleDriver(LinuxDriver):
                 if not data:
                     self.send_message(TerminalGone())
                     return
-                text = decoder.decode(data)
+                answers, text = told_apart(decoder.decode(data), self._open)
                 whole = not decoder.getstate()[0]
-                self.send_message(InputCame(kind_of(text, whole=whole, asked=self._open)))
+                self.send_message(InputCame(kind_of(text, whole=whole, answers=bool(answers))))
+                for column in answers:
+                    self.process_message(CursorPosition(column - 1, 0))
                 text = LATE.sub("", text)
                 for event in parser.take(text, get_time()) if text else ():
                     self.process_message(event)

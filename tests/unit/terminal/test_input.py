@@ -1,10 +1,12 @@
 """What one read from the terminal gives: one key, or more than a person presses at once."""
 
+from collections.abc import Set
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_tui.terminal import _Parser, kind_of
+from aileron_tui.terminal import Kind, _Parser, kind_of, told_apart
 
 
 @pytest.mark.parametrize(
@@ -34,23 +36,34 @@ def test_a_read_that_ends_within_a_character_is_a_burst() -> None:
     assert kind_of("", whole=False) == "burst"
 
 
+def kind_beside(text: str, asked: Set[int]) -> Kind:
+    """Return what *text* is where the terminal was asked in *asked*."""
+    answers, typed = told_apart(text, asked)
+    return kind_of(typed, answers=bool(answers))
+
+
 def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
     """An answer does not take a press back; a key beside an answer is still one key."""
     assert kind_of("\x1b[<35;10;10M") == "mouse"
     assert kind_of("\x1b[<0;1;1M\x1b[<0;1;1m") == "mouse"
     asked = {7, 8}
-    assert kind_of("\x1b[1;7R", asked=asked) == "reply"
-    assert kind_of("\x1b[1;7R\x1b[1;8R", asked=asked) == "reply"
-    assert kind_of("a\x1b[1;7R", asked=asked) == "key"
-    assert kind_of("\x1b[1;7Ra\x1b[1;8R", asked=asked) == "key"
-    assert kind_of("aa\x1b[1;7R", asked=asked) == "burst"
+    assert kind_beside("\x1b[1;7R", asked) == "reply"
+    assert kind_beside("\x1b[1;7R\x1b[1;8R", asked) == "reply"
+    assert kind_beside("a\x1b[1;7R", asked) == "key"
+    assert kind_beside("\x1b[1;7Ra\x1b[1;8R", asked) == "key"
+    assert kind_beside("aa\x1b[1;7R", asked) == "burst"
+
+
+def test_answers_are_taken_out_of_what_is_typed_and_pasted() -> None:
+    """In their order; what nobody asked for stays."""
+    assert told_apart("\x1b[1;8Rwo\x1b[1;7Rrds\x1b[1;9R", {7, 8}) == ([8, 7], "words\x1b[1;9R")
 
 
 def test_an_answer_that_nobody_asked_for_was_typed() -> None:
     """A burst cannot pass for one key by ending like an answer."""
     for text in ("a\x1b[1;9R", "a\x1b[2;7R", "a\x1b[?2026;2$y", "a\x1b[?62c"):
-        assert kind_of(text, asked={7}) == "burst"
-    assert kind_of("a\x1b[1;7R") == "burst"
+        assert kind_beside(text, {7}) == "burst"
+    assert kind_beside("a\x1b[1;7R", set()) == "burst"
 
 
 @given(st.text(alphabet="ad\r\x1b[]?;<>0123456789:~uMmRIO \x00\u0301é", max_size=40))
