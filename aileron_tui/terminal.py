@@ -31,6 +31,8 @@ Kind = Literal["reply", "mouse", "key", "burst"]
 _READ = 4096
 _TICK_SECONDS = 0.1
 """How often the parser is asked for an escape key that nothing followed."""
+_HELD_UP_SECONDS = _TICK_SECONDS + 0.1
+"""What is read so long after the terminal was last found empty was not read when it came."""
 _TAGS = 9
 SILENT_SECONDS = 10.0
 """A terminal that once answered and has not for so long is taken for one that does not answer."""
@@ -184,18 +186,25 @@ class ConsoleDriver(LinuxDriver):
         """Read until told to stop, or until the terminal hangs up."""
         parser = _Parser(debug=self._debug)
         decoder = getincrementaldecoder("utf-8")("replace")
+        empty_at = get_time()
         while not self.exit_event.is_set():
-            ready, _, _ = select.select([self.fileno], [], [], _TICK_SECONDS)
-            if ready:
+            looked_at = get_time()
+            if not self._waits(0.0):
+                empty_at = looked_at
+            if self._waits(_TICK_SECONDS):
                 # Before the read: what is read and not yet told of must not look like silence.
                 self._arrivals += 1
+                read_at = get_time()
+                held_up, empty_at = read_at - empty_at > _HELD_UP_SECONDS, read_at
                 data = self._read()
                 if not data:
                     self.send_message(TerminalGone())
                     return
                 answers, text = told_apart(decoder.decode(data), self._open)
                 whole = not decoder.getstate()[0]
-                self.send_message(InputCame(kind_of(text, whole=whole, answers=bool(answers))))
+                kind = kind_of(text, whole=whole, answers=bool(answers))
+                # When a key was pressed that is read late, and what came with it, nobody knows.
+                self.send_message(InputCame("burst" if held_up and kind == "key" else kind))
                 for column in answers:
                     self.process_message(CursorPosition(column - 1, 0))
                 text = LATE.sub("", text)
@@ -203,6 +212,11 @@ class ConsoleDriver(LinuxDriver):
                     self.process_message(event)
             for event in parser.tick(get_time()):
                 self.process_message(event)
+
+    def _waits(self, seconds: float) -> bool:
+        """Return whether input waits, once it does or *seconds* are over."""
+        ready, _, _ = select.select([self.fileno], [], [], seconds)
+        return bool(ready)
 
     def _read(self) -> bytes:
         try:
@@ -213,8 +227,7 @@ class ConsoleDriver(LinuxDriver):
     def unread(self, told: int) -> bool:
         """Return whether input waits that is not among the *told* arrivals."""
         # In this order: what leaves the terminal's buffer in between is counted before it does.
-        waits, _, _ = select.select([self.fileno], [], [], 0)
-        return bool(waits) or self._arrivals != told
+        return self._waits(0.0) or self._arrivals != told
 
     # Output, on the application's loop
 

@@ -27,7 +27,7 @@ Made from the registry in `aileron_tui/actions.py` by `docs/generate.py`; footer
 
 A key that decides counts only when the item stood on the screen whole for 400 ms, your hand rested for 400 ms before and 20 ms after it, the pane has the focus, and every line was seen.
 Lines that were not seen are named, and the key has to come twice. So it has where no preview could be fetched.
-What is pasted, typed ahead, held down or sent in a burst decides nothing. After a decision the next item starts unarmed. `esc` leaves everything waiting.
+What is pasted, typed ahead, held down or sent in a burst decides nothing, nor does a key that a console which stood still reads 0.2 s late. After a decision the next item starts unarmed. `esc` leaves everything waiting.
 
 ## Other keys
 

@@ -1,6 +1,7 @@
 """Keys that cannot misfire, with real bytes at a real pseudo-terminal and in real time (CONSOLE 7)."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -372,8 +373,12 @@ def test_what_the_terminal_has_not_drawn_yet_cannot_be_decided(sit: Callable[...
     assert person.decided == [f"Approve act-20261008T140152-{2:016x}"]
 
 
-def test_bytes_that_are_no_keys_leave_the_console_alive(person: Person) -> None:
+@pytest.mark.parametrize("answers", [False, True], ids=["silent", "answering"])
+def test_bytes_that_are_no_keys_leave_the_console_alive(
+    sit: Callable[..., Person], answers: bool
+) -> None:
     """Broken UTF-8, wild sequences, a paste without an end: the keyboard works afterwards."""
+    person = sit(answers=answers)
     person.rest()
     for noise in (
         b"\xff\xfe\xc3(",
@@ -388,6 +393,19 @@ def test_bytes_that_are_no_keys_leave_the_console_alive(person: Person) -> None:
     person.wait(2.5)
     person.press(b"a", lambda: bool(person.decided), "a decision")
     assert person.pty.process.poll() is None
+
+
+def test_a_key_that_was_read_late_decides_nothing(person: Person) -> None:
+    """The console stood still: nobody knows when it was pressed, or on what."""
+    person.rest()
+    person.pty.process.send_signal(signal.SIGSTOP)
+    person.type(b"a")
+    sleep(0.6)
+    person.pty.process.send_signal(signal.SIGCONT)
+    person.pty.shows(NOTHING)
+    person.wait(SILENCE)
+    assert person.decided == []
+    person.press(b"a", lambda: bool(person.decided), "a decision")
 
 
 def test_a_fault_of_the_screen_ends_with_a_sentence_and_restores_the_terminal(
