@@ -599,10 +599,8 @@ class _Identity:
                         self.renew(token)
                     if status in (401, 404):
                         return  # it is over
-                    if status != 200:
-                        pause = (
-                            _POLL_SECONDS  # the console cannot now, and the session is still ours
-                        )
+                    if status != 200:  # the console cannot now, and the session is still ours
+                        pause = _POLL_SECONDS
                     for _ in link.chunks():
                         pass
             except _Dropped:

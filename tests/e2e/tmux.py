@@ -1,5 +1,6 @@
 """A tmux server of a test's own: real panes, real keys, the screen as text."""
 
+import contextlib
 import shlex
 import shutil
 import subprocess
@@ -74,24 +75,26 @@ class Tmux:
         inside = _with_descendants({int(pid) for pid in panes.stdout.split()})
         subprocess.run(["tmux", "-S", str(self._socket), "kill-server"], check=False)
         deadline = time.monotonic() + ENDING
-        while _living(inside) and time.monotonic() < deadline:
+        while inside & _processes().keys() and time.monotonic() < deadline:
             time.sleep(0.05)  # nothing tells of the end of a process that is no child of ours
 
 
+def _processes() -> dict[int, int]:
+    """Return the parent of every process that has not ended."""
+    found: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            if state not in "ZX":
+                found[int(stat.parent.name)] = int(parent)
+    return found
+
+
 def _with_descendants(pids: set[int]) -> set[int]:
-    told = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
-    parents = [tuple(map(int, line.split())) for line in told.stdout.splitlines()]
-    while more := {pid for pid, parent in parents if parent in pids} - pids:
+    parents = _processes()
+    while more := {pid for pid, parent in parents.items() if parent in pids} - pids:
         pids = pids | more
     return pids
-
-
-def _living(pids: set[int]) -> bool:
-    if not pids:
-        return False
-    words = ["ps", "-o", "stat=", "-p", ",".join(map(str, pids))]
-    states = subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
-    return any(not state.startswith("Z") for state in states)
 
 
 def shell(*words: str) -> str:
