@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 # Twice as many workers as the two cores of the machines that run this: many tests wait for a terminal.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+WORKERS := 4
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: help demo setup node test test-all fuzz check format bench pictures connector clean
 
@@ -30,6 +31,8 @@ fuzz: setup  ## 2,000 examples each: files, guests, templates, previews, text, H
 	HYPOTHESIS_PROFILE=deep $(PYTEST) -q --timeout 1800 tests/property tests/unit/connectors/test_module_shape.py \
 		tests/unit/connectors/test_target.py tests/unit/mcp/test_relay_parsing.py tests/unit/server/test_requests.py
 
+# Fast tests wait for nothing, and each worker reads them all.
+check: WORKERS := 3
 check: setup  ## format, lint, types, import contracts, fast tests (under a minute)
 	@bash -n .ci/run
 	$(BIN)/ruff format --check .

@@ -68,10 +68,20 @@ _SECOND_TRY = (
 """Looks alone. What may decide, send or leak is tried once: a misfire now and then is a misfire."""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave unread what `make check` would leave out: every worker reads all that it is given."""
+    leaves_out = config.getoption("markexpr") == "not slow"
+    return True if leaves_out and _named(collection_path).startswith(_SLOW) else None
+
+
+def _named(path: Path) -> str:
+    return path.relative_to(Path(__file__).parents[1]).as_posix()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what drives processes and screens as slow; a picture that came late is taken once more."""
     for item in items:
-        path = item.path.relative_to(Path(__file__).parents[1]).as_posix()
+        path = _named(item.path)
         if path.startswith(_SLOW):
             item.add_marker(pytest.mark.slow)
         if path.startswith(_SECOND_TRY):
