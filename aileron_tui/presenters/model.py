@@ -373,8 +373,11 @@ class Model:
     # Time
 
     def tick(self, now: float, at: float) -> None:
-        """Let time pass: reports end, rows whose time is over go."""
-        gone = self.queue.tick(now)
+        """Let time pass: reports end, rows whose time is over go.
+
+        None goes under a press that is not settled: the rows below would move, and take it back.
+        """
+        gone = not self.arming.unsettled and self.queue.tick(now)
         for table in self.tables.values():
             table.tick(now)
         if self.said is not None and self.said.until <= at:

@@ -6,6 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 
 from aileron_core.control_plane.port import ApprovalUpdated, Recorded, RecordView, Refresh
+from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.queue import ELSEWHERE_SECONDS, Queue
 
 
@@ -49,6 +50,21 @@ def test_an_item_that_ended_elsewhere_goes_after_five_seconds() -> None:
     queue.tick(NOW + ELSEWHERE_SECONDS)
     assert [item.key for item in queue.items] == [key(2), key(3)]
     assert queue.selected == key(3)
+
+
+def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
+    """A filled key decides, also in the moment in which an answered row above it leaves."""
+    model = Model(start(short(1), short(2)), arm_seconds=0.4, now=NOW)
+    model.queue.move(1)
+    model.queue.apply(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
+    model.arming.drawn(model.token, 100.0)
+    model.key_begins(101.0, decides=True, moves=False)
+    assert model.press(101.0)
+    model.key_ends()
+    model.tick(NOW + ELSEWHERE_SECONDS, 101.01)
+    assert model.arming.settled(101.03) == model.token
+    model.tick(NOW + ELSEWHERE_SECONDS, 101.04)
+    assert [item.key for item in model.queue.items] == [key(2)]
 
 
 @pytest.mark.parametrize(
