@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NoReturn
 
-from aileron_core.launch.kernel import die_with_parent
+from aileron_core.containment.linux import die_with_parent
 
 __all__ = ["run_foreground"]
 

@@ -9,6 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
+from aileron_core.containment.programs import find_program, own_interpreter, roots_of
+from aileron_core.containment.spec import (
+    INSIDE_PRIVATE,
+    INSIDE_SOCKET,
+    SandboxSpec,
+    bwrap_argv,
+    environment,
+)
+from aileron_core.containment.support import SandboxSupport, find_support
 from aileron_core.errors import Forbidden
 from aileron_core.launch.foreground import run_foreground
 from aileron_core.launch.model_traffic import OwnSettings, model_traffic, sentences
@@ -22,15 +31,6 @@ from aileron_core.launch.private import (
 )
 from aileron_core.launch.project import Doors, check_project
 from aileron_core.launch.proxies import past_proxies
-from aileron_core.launch.sandbox.box import (
-    INSIDE_PRIVATE,
-    INSIDE_SOCKET,
-    Box,
-    bwrap_argv,
-    environment,
-)
-from aileron_core.launch.sandbox.check import Walls, find_walls
-from aileron_core.launch.sandbox.programs import find_program, own_interpreter, roots_of
 from aileron_core.launch.sessions import Launched, SessionPort
 from aileron_core.launch.wish import Wish, own_settings, wish_of
 from aileron_core.settings import LaunchSettings
@@ -94,7 +94,7 @@ class Wired:
     """What the plan is made from."""
     traffic: ModelTraffic | None
     """What of its model traffic can pass the gateway; None where the person wants none of it to."""
-    walls: Walls | None
+    support: SandboxSupport | None
     env: Mapping[str, str]
     programs: tuple[Path, ...]
     """What the sandbox shows of programs outside the system's own folders."""
@@ -116,8 +116,8 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
     """
     agent = request.agent
     check_project(request.project, request.home, request.aileron_home)
-    walls = (
-        find_walls(offline=request.sandbox == "offline", allow_abstract=request.allow_abstract)
+    support = (
+        find_support(offline=request.sandbox == "offline", allow_abstract=request.allow_abstract)
         if request.contained
         else None
     )
@@ -149,9 +149,9 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
         plan=plan,
         context=context,
         traffic=model_traffic(agent, context, read) if request.gateway else None,
-        walls=walls,
+        support=support,
         env={**given, **plan.env},
-        programs=_programs(request, program) if walls else (),
+        programs=_programs(request, program) if support else (),
         wish=wish,
     )
 
@@ -213,7 +213,7 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         stack.callback(_close_doors, doors, request, session, person.say)
         hold = console.hold(session)
         stack.callback(hold.stop)
-        if wired.walls is None:
+        if wired.support is None:
             stack.enter_context(Additions(request.home, wired.plan.additions))
             argv = [str(wired.program), *wired.plan.argv[1:]]
             return run_foreground(argv, env=wired.env, cwd=str(request.project), started=hold.start)
@@ -221,14 +221,14 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         credentials = copy_in(request.home, own_home, request.agent.folders)
         stack.callback(copy_back, credentials)
         Additions(own_home, wired.plan.additions).__enter__()
-        box = _box(request, wired, wired.walls, session, folder.path, own_home)
+        spec = _spec(request, wired, wired.support, session, folder.path, own_home)
         port = urlsplit(session.url).port if _forwards(wired, request) else None
         start = [str(own_interpreter()), "-I", f"{INSIDE_PRIVATE}/start.py", str(port or 0)]
         agent = [str(wired.program.resolve()), *wired.plan.argv[1:]]
-        argv = bwrap_argv(box, [*start, *agent])
+        argv = bwrap_argv(spec, [*start, *agent])
         env = _inner_env(request, wired)
         return run_foreground(
-            argv, env=env, cwd="/", prepare=wired.walls.prepare, started=hold.start
+            argv, env=env, cwd="/", prepare=wired.support.prepare, started=hold.start
         )
 
 
@@ -251,7 +251,7 @@ def _write_wiring(folder: PrivateFolder, request: Request, session: Launched, pl
     if request.contained:
         seen = PurePosixPath(INSIDE_PRIVATE)
         settings = [f"AILERON_URL=unix:{INSIDE_SOCKET}"]
-        first = files("aileron_core.launch.sandbox").joinpath("start.py")
+        first = files("aileron_core.containment").joinpath("sandbox_init.py")
         folder.write("start.py", first.read_text("utf-8"))
     else:
         seen = PurePosixPath(folder.path)
@@ -272,16 +272,16 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def _box(
+def _spec(
     request: Request,
     wired: Wired,
-    walls: Walls,
+    support: SandboxSupport,
     session: Launched,
     private: Path,
     own_home: Path,
-) -> Box:
-    return Box(
-        bwrap=walls.bwrap,
+) -> SandboxSpec:
+    return SandboxSpec(
+        bwrap=support.bwrap,
         project=request.project,
         home=request.home,
         own_home=own_home,

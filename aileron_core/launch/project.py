@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from aileron_core.containment.spec import PROTECTED
 from aileron_core.errors import Forbidden
 from aileron_core.launch.plan import Agent
-from aileron_core.launch.sandbox.box import PROTECTED
 from aileron_core.text import escape
 
 __all__ = ["Doors", "check_project", "settings_files", "small_text"]

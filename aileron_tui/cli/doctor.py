@@ -17,7 +17,7 @@ from aileron_core.launch.doctor.neighbours import running_agents, uncontained_se
 from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
 from aileron_core.launch.model_traffic import sentences, traffic_here
 from aileron_core.launch.plan import Agent, ModelTraffic
-from aileron_core.launch.sandbox.box import environment
+from aileron_core.containment.spec import environment
 from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.storage.home import Home
 from aileron_core.text import escape

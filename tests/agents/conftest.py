@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from aileron_core.launch.sandbox.programs import own_interpreter
+from aileron_core.containment.programs import own_interpreter
 
 HERE = str(Path(__file__).parent)
 if HERE not in sys.path:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from aileron_core.launch.kernel import SCOPE_ABI, landlock_abi
-from aileron_core.launch.sandbox.box import Box, bwrap_argv
-from aileron_core.launch.sandbox.check import Walls
+from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
+from aileron_core.containment.spec import SandboxSpec, bwrap_argv
+from aileron_core.containment.support import SandboxSupport
 
 PROBE = Path(__file__).parent / "probe.py"
 PYTHON = Path("/usr/bin/python3")
@@ -73,7 +73,7 @@ def found() -> Iterator[dict[str, Any]]:
         "abstract": abstract, "pathname": str(path), "console": str(path), "home": str(there),
         "pid": neighbour.pid, "port": 9, "approval": "x", "session": "x", "token": "x", "key": "x",
     }  # fmt: skip
-    box = Box(
+    spec = SandboxSpec(
         bwrap=bwrap,
         project=_project(folder),
         home=folder / "person",
@@ -81,14 +81,14 @@ def found() -> Iterator[dict[str, Any]]:
         private=_owned(folder / "private"),
         socket=None,
     )
-    (box.own_home / ".codex").mkdir()
-    (box.own_home / ".codex").chmod(0o777)
-    walls = Walls(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI)
+    (spec.own_home / ".codex").mkdir()
+    (spec.own_home / ".codex").chmod(0o777)
+    support = SandboxSupport(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI)
     done = subprocess.run(
-        bwrap_argv(box, [str(PYTHON), "-I", "-c", PROBE.read_text()]),
-        env={"HOME": str(box.home), "PATH": "/usr/bin", "CODEX_API_KEY": json.dumps(given)},
+        bwrap_argv(spec, [str(PYTHON), "-I", "-c", PROBE.read_text()]),
+        env={"HOME": str(spec.home), "PATH": "/usr/bin", "CODEX_API_KEY": json.dumps(given)},
         cwd="/", capture_output=True, text=True, timeout=60, check=False,
-        preexec_fn=walls.prepare, **as_user,
+        preexec_fn=support.prepare, **as_user,
     )  # fmt: skip
     assert neighbour.stdin is not None
     assert neighbour.poll() is None
@@ -98,7 +98,7 @@ def found() -> Iterator[dict[str, Any]]:
     line = [line for line in done.stdout.splitlines() if line.startswith("PROBE ")]
     assert line, done.stdout + done.stderr
     probed = json.loads(line[0].removeprefix("PROBE "))
-    probed["owner of its work"] = (box.project / "work.txt").stat().st_uid
+    probed["owner of its work"] = (spec.project / "work.txt").stat().st_uid
     yield probed
     shutil.rmtree(folder, ignore_errors=True)
 

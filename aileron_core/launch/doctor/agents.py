@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from aileron_core.containment.programs import find_program
 from aileron_core.errors import NotFound
 from aileron_core.launch.plan import Agent
-from aileron_core.launch.sandbox.programs import find_program
 
 __all__ = ["AgentReport", "look_at"]
 

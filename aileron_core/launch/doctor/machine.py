@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
+from aileron_core.containment.support import abstract_listeners, find_support
 from aileron_core.errors import AileronError
 from aileron_core.launch.doctor.finding import Finding
-from aileron_core.launch.kernel import SCOPE_ABI, landlock_abi
-from aileron_core.launch.sandbox.check import abstract_listeners, find_walls
 
 __all__ = ["look_at_machine", "look_at_terminal"]
 
@@ -28,11 +28,11 @@ def look_at_machine() -> Iterator[Finding]:
         yield Finding(level="warning", topic="sandbox", text=text)
         return
     try:
-        walls = find_walls(offline=True)
+        support = find_support(offline=True)
     except AileronError as error:
         yield Finding(level="broken", topic="sandbox", text=error.message)
     else:
-        text = f"{walls.bwrap} makes sandboxes here (user namespaces work)."
+        text = f"{support.bwrap} makes sandboxes here (user namespaces work)."
         yield Finding(level="ok", topic="sandbox", text=text)
     yield _landlock()
 

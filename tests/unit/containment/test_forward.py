@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.launch.sandbox import start
+from aileron_core.containment import sandbox_init
 
 SCRIPT = f"""
 import runpy, socket, sys
-forward = runpy.run_path({start.__file__!r})["forward"]
+forward = runpy.run_path({sandbox_init.__file__!r})["forward"]
 forward(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
 """
 SECONDS = 10

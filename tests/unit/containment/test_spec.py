@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.containment.programs import find_program, own_code, roots_of
+from aileron_core.containment.repository import repository_of
+from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.errors import Forbidden
 from aileron_core.launch.project import Doors
-from aileron_core.launch.sandbox.box import Box, bwrap_argv
-from aileron_core.launch.sandbox.programs import find_program, own_code, roots_of
-from aileron_core.launch.sandbox.repository import repository_of
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
@@ -20,7 +20,7 @@ def git(where: Path, *words: str) -> None:
 
 def mounts(project: Path) -> list[tuple[str, str]]:
     """Return (how, what) of each mount for *project*, in order."""
-    box = Box(
+    spec = SandboxSpec(
         bwrap="bwrap",
         project=project,
         home=project / "home",
@@ -28,7 +28,7 @@ def mounts(project: Path) -> list[tuple[str, str]]:
         private=project / "private",
         socket=None,
     )
-    argv = bwrap_argv(box, ["agent"])
+    argv = bwrap_argv(spec, ["agent"])
     return [(how, argv[at + 2]) for at, how in enumerate(argv) if how in ("--bind", "--ro-bind")]
 
 

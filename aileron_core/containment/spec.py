@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from aileron_core.launch.sandbox.programs import own_code
-from aileron_core.launch.sandbox.repository import repository_of
+from aileron_core.containment.programs import own_code
+from aileron_core.containment.repository import repository_of
 
 __all__ = [
     "INSIDE",
     "INSIDE_PRIVATE",
     "INSIDE_SOCKET",
     "PROTECTED",
-    "Box",
+    "SandboxSpec",
     "bwrap_argv",
     "environment",
 ]
@@ -43,7 +43,7 @@ _RESOLVED = Path("/run/systemd/resolve")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
+class SandboxSpec:
     """One sandbox."""
 
     bwrap: str
@@ -76,17 +76,17 @@ def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str
     }
 
 
-def bwrap_argv(box: Box, argv: Iterable[str]) -> list[str]:
-    """Return the command that runs *argv* in *box*.
+def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
+    """Return the command that runs *argv* in *spec*.
 
     The environment is the one that bubblewrap itself is started with, whole: `--setenv` would show a
     provider's key to every user of this machine.
     """
     command = [
-        box.bwrap,
+        spec.bwrap,
         *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
         "--unshare-cgroup-try",
-        *(["--unshare-net"] if box.offline else []),
+        *(["--unshare-net"] if spec.offline else []),
         *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL"),
     ]
     command += _system()
@@ -94,15 +94,15 @@ def bwrap_argv(box: Box, argv: Iterable[str]) -> list[str]:
     command += ["--tmpfs", "/run", "--dir", INSIDE]
     if _RESOLVED.is_dir():
         command += ["--ro-bind", str(_RESOLVED), str(_RESOLVED)]
-    command += ["--bind", str(box.own_home), str(box.home)]
-    for path in sorted(set(box.programs)):
+    command += ["--bind", str(spec.own_home), str(spec.home)]
+    for path in sorted(set(spec.programs)):
         command += ["--ro-bind", str(path), str(path)]
-    command += _project(box)
-    command += ["--ro-bind", str(box.private), INSIDE_PRIVATE]
-    if box.socket is not None:
-        command += ["--ro-bind", str(box.socket.parent), str(PurePosixPath(INSIDE_SOCKET).parent)]
+    command += _project(spec)
+    command += ["--ro-bind", str(spec.private), INSIDE_PRIVATE]
+    if spec.socket is not None:
+        command += ["--ro-bind", str(spec.socket.parent), str(PurePosixPath(INSIDE_SOCKET).parent)]
         command += ["--symlink", INSIDE_SOCKET, f"{INSIDE}/s.sock"]
-    return [*command, "--chdir", str(box.project), "--", *argv]
+    return [*command, "--chdir", str(spec.project), "--", *argv]
 
 
 def _system() -> list[str]:
@@ -117,9 +117,9 @@ def _system() -> list[str]:
     return [*command, "--ro-bind", "/etc", "/etc"]
 
 
-def _project(box: Box) -> list[str]:
+def _project(spec: SandboxSpec) -> list[str]:
     """Mount the project writable, then what in it must not be written."""
-    project = box.project
+    project = spec.project
     repository = repository_of(project)
     # Read-only: its config and hooks are the person's, and so are its other branches.
     command = ["--ro-bind", str(repository), str(repository)] if repository else []

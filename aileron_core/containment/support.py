@@ -6,17 +6,17 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.errors import Forbidden, NotFound
-from aileron_core.launch.kernel import (
+from aileron_core.containment.linux import (
     SCOPE_ABI,
     forget_keyring,
     landlock_abi,
     no_new_privileges,
     scope_sockets_and_signals,
 )
+from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
 
-__all__ = ["Walls", "abstract_listeners", "find_walls"]
+__all__ = ["SandboxSupport", "abstract_listeners", "find_support"]
 
 _ACCEPTS = 0x10000
 """__SO_ACCEPTCON in the flags column of /proc/net/unix: somebody listens there."""
@@ -25,7 +25,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walls:
+class SandboxSupport:
     """What this machine's sandbox is made of."""
 
     bwrap: str
@@ -40,7 +40,7 @@ class Walls:
             scope_sockets_and_signals()
 
 
-def find_walls(*, offline: bool, allow_abstract: bool = False) -> Walls:
+def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSupport:
     """Return what contains an agent here.
 
     Args:
@@ -72,7 +72,7 @@ def find_walls(*, offline: bool, allow_abstract: bool = False) -> Walls:
             f"This kernel cannot keep the agent from abstract sockets, and there are some: {shown}"
             f"{more}. Use --sandbox=offline, or accept that with --allow-abstract-sockets."
         )
-    return Walls(bwrap=bwrap, scopes=scopes)
+    return SandboxSupport(bwrap=bwrap, scopes=scopes)
 
 
 def _try(bwrap: str) -> None:
