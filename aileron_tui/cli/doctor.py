@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.clock import SystemClock
+from aileron_core.containment.spec import environment
 from aileron_core.errors import FileProblems
 from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.doctor.agents import AgentReport, look_at
@@ -17,7 +18,6 @@ from aileron_core.launch.doctor.neighbours import running_agents, uncontained_se
 from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
 from aileron_core.launch.model_traffic import sentences, traffic_here
 from aileron_core.launch.plan import Agent, ModelTraffic
-from aileron_core.containment.spec import environment
 from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.storage.home import Home
 from aileron_core.text import escape
