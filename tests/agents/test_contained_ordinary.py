@@ -1,13 +1,18 @@
 """The sandbox's walls as an ordinary user meets them: started as root, the probe runs as nobody (DESIGN 11).
 
+And as root meets them, whom no launch contains: what is covered is covered, whoever asks.
 The same command line and the same preparation as a launch, around the system's own Python: the
 interpreter of these tests may lie where nobody else can read it.
 """
 
+import contextlib
+import errno
 import json
 import os
+import platform
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +23,7 @@ import pytest
 
 from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
-from aileron_core.containment.support import SandboxSupport
+from aileron_core.containment.support import SandboxSupport, this_filter
 
 PROBE = Path(__file__).parent / "probe.py"
 PYTHON = Path("/usr/bin/python3")
@@ -26,33 +31,49 @@ NOBODY = 65534
 ORDINARY = NOBODY if os.getuid() == 0 else os.getuid()
 
 
-def _owned(path: Path) -> Path:
+def _owned(path: Path, user: int) -> Path:
     path.mkdir(parents=True)
     if os.getuid() == 0:
-        os.chown(path, ORDINARY, ORDINARY)
+        os.chown(path, user, user)
     return path
 
 
-def _project(folder: Path) -> Path:
-    project = _owned(folder / "project")
+def _project(folder: Path, user: int) -> Path:
+    project = _owned(folder / "project", user)
     for name in (".git", ".git/hooks"):
-        _owned(project / name)
+        _owned(project / name, user)
     (project / ".git" / "config").write_text("[core]\n")
     if os.getuid() == 0:
-        os.chown(project / ".git" / "config", ORDINARY, ORDINARY)
+        os.chown(project / ".git" / "config", user, user)
     return project
 
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[dict[str, Any]]:
-    """What the probe could do as an ordinary user, beside a process, sockets and files of that user."""
+    """What the probe could do as an ordinary user."""
+    with probed_as(ORDINARY) as probed:
+        yield probed
+
+
+@pytest.fixture(scope="module")
+def found_by_root() -> Iterator[dict[str, Any]]:
+    """What it could do as root, past the refusal to launch."""
+    if os.getuid() != 0:
+        pytest.skip("only root can try as root")
+    with probed_as(0) as probed:
+        yield probed
+
+
+@contextlib.contextmanager
+def probed_as(user: int) -> Iterator[dict[str, Any]]:
+    """Run the probe as *user*, beside a process, sockets and files of that user."""
     bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
     if bwrap is None or not PYTHON.exists():
         pytest.skip("needs bubblewrap and a system Python")
     folder = Path(tempfile.mkdtemp(prefix="ail-"))
     folder.chmod(0o755)
     abstract = f"aileron-test-{secrets.token_hex(8)}"
-    as_user: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
+    as_user: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
     if os.getuid() != 0:
         as_user = {}
     listener = (
@@ -61,7 +82,7 @@ def found() -> Iterator[dict[str, Any]]:
         "b = socket.socket(socket.AF_UNIX); b.bind(sys.argv[1]); b.listen()\n"
         "print('up', flush=True); sys.stdin.read()\n"
     )
-    there = _owned(folder / "person" / ".aileron")
+    there = _owned(folder / "person" / ".aileron", user)
     path = there / "agent.sock"
     neighbour = subprocess.Popen(
         [str(PYTHON), "-I", "-c", listener, str(path)],
@@ -75,15 +96,17 @@ def found() -> Iterator[dict[str, Any]]:
     }  # fmt: skip
     spec = SandboxSpec(
         bwrap=bwrap,
-        project=_project(folder),
+        project=_project(folder, user),
         home=folder / "person",
-        own_home=_owned(folder / "own"),
-        private=_owned(folder / "private"),
+        own_home=_owned(folder / "own", user),
+        private=_owned(folder / "private", user),
         socket=None,
     )
     (spec.own_home / ".codex").mkdir()
     (spec.own_home / ".codex").chmod(0o777)
-    support = SandboxSupport(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI)
+    calls = this_filter()
+    assert calls is not None
+    support = SandboxSupport(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI, calls=calls)
     done = subprocess.run(
         bwrap_argv(spec, [str(PYTHON), "-I", "-c", PROBE.read_text()]),
         env={"HOME": str(spec.home), "PATH": "/usr/bin", "CODEX_API_KEY": json.dumps(given)},
@@ -101,6 +124,17 @@ def found() -> Iterator[dict[str, Any]]:
     probed["owner of its work"] = (spec.project / "work.txt").stat().st_uid
     yield probed
     shutil.rmtree(folder, ignore_errors=True)
+
+
+KERNEL = (
+    ("refused calls", [errno.ENOSYS]),
+    ("lists of keys", "PermissionError 13"),
+    ("lists of keys' users", "PermissionError 13"),
+    ("write a setting of the kernel", "OSError 30"),
+    ("open what is the whole machine's", []),
+    ("/sys", False),
+)
+"""What no mode of a file and no user's number keeps, but a cover or the filter of calls."""
 
 
 @pytest.mark.parametrize(
@@ -123,6 +157,7 @@ def found() -> Iterator[dict[str, Any]]:
         ("write in the project", 4),
         ("pathname sockets", []),
         ("owner of its work", ORDINARY),
+        *KERNEL,
     ],
 )
 def test_the_walls_hold_for_an_ordinary_user(
@@ -130,6 +165,20 @@ def test_the_walls_hold_for_an_ordinary_user(
 ) -> None:
     """THREATS 5: what root's sandbox keeps, an ordinary user's keeps."""
     assert found[attempt] == outcome
+
+
+@pytest.mark.parametrize(("attempt", "outcome"), KERNEL)
+def test_the_kernels_own_is_covered_for_root_too(
+    found_by_root: dict[str, Any], attempt: str, outcome: object
+) -> None:
+    """Root outside is root to these files, however few capabilities it has inside."""
+    assert found_by_root[attempt] == outcome
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="no other has 32-bit code of i386")
+def test_a_process_that_makes_a_call_of_32_bit_code_is_killed(found: dict[str, Any]) -> None:
+    """Its numbers are not the filter's: 288 would be keyctl."""
+    assert found["a call of 32-bit code"] == -signal.SIGSYS
 
 
 @pytest.mark.skipif(landlock_abi() < SCOPE_ABI, reason="this kernel has no Landlock scopes")

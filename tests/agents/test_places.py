@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
 
+from tests.support.ordinary import AS_ORDINARY
+
 AGENT = """\
 #!/usr/bin/env python3
 import json, os, subprocess, sys
@@ -132,7 +134,7 @@ def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) ->
     packages = next(venv.glob("lib/python*/site-packages"))
     root = Path(__file__).resolve().parents[2]
     (packages / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{root}\n")
-    command = (str(python), "-I", "-m", "aileron_tui.cli")
+    command = (*AS_ORDINARY, str(python), "-I", "-m", "aileron_tui.cli")
     tried = f"{packages}:{venv / 'bin'}"
     found = run(bench, bench.project, script(bench.folder / "bin"), tried, command=command)
     assert found["aileron"] == [30, 30]
