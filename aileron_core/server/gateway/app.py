@@ -158,6 +158,9 @@ class Gateway:
         upstream: Upstream,
         exchange: Exchange,
     ) -> None:
+        if not upstream.keeps_below_base(target.partition(b"?")[0]):
+            message = "A path with `.` or `..` as a segment, in any encoding, is not passed: "
+            raise Fault("invalid", f"{message}it could leave the base path of {upstream.host}.")
         wire.listen(exchange)
         head = request_head(wire, upstream, target)
         has_body, chunked = _body_of(wire)

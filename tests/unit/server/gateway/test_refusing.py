@@ -249,6 +249,53 @@ def test_the_gateway_is_found_by_the_bytes_of_the_path_and_not_by_what_they_deco
     run(test())
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/..", b"/../x", b"/v1/../../x", b"/./x", b"/v1/..?q=1", b"/v1/..#x",
+        b"/%2e%2e/x", b"/.%2E/x", b"/%2E./x", b"/..%2fx", b"/v1%2f..%2fx", b"/v1%2F%2e%2e",
+        b"/%252e%252e/x", b"/v1%252f..%255cx", b"/..\\x", b"/v1\\..\\x", b"/..%5cx",
+        b"/..;a=b/x", b"/..%3ba/x", b"/%2e%2e;/x", b"/..%00/x", b"/..%20/x", b"/%c0%ae%c0%ae/x",
+        b"/" + b"%25" + b"25" * 20 + b"2e./x",
+    ],
+)  # fmt: skip
+def test_no_path_leaves_the_base_path_of_an_upstream(path: bytes) -> None:
+    """However it is spelt: refused in the provider's shape, and nothing of it goes up."""
+
+    async def test() -> None:
+        async with passing(base="/team-a/proxy") as gateway:
+            client = await gateway.client()
+            head, body = await client.ask(b"GET", path)
+            assert head.startswith(b"HTTP/1.1 400 ")
+            error = json.loads(body)["error"]
+            assert error["type"] == "invalid_request_error"
+            assert "base path" in error["message"]
+            assert gateway.upstream.raw == b""
+            assert gateway.traffic.faults == 1
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ("/team-a", b"/v1/models/..x/...?a=/../b"),
+        ("/team-a", b"/v1/models/a%2Fb;v=1/x.%2e.y/%25"),
+        ("", b"/v1/../%2e%2e/x"),
+    ],
+)
+def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path: bytes) -> None:
+    """Dots within a segment, and whatever there is where no base path is to be kept."""
+
+    async def test() -> None:
+        async with passing(base=base) as gateway:
+            client = await gateway.client()
+            assert (await client.ask(b"GET", path))[1] == b"ok"
+            assert gateway.upstream.seen[0].line == b"GET %b%b HTTP/1.1" % (base.encode(), path)
+
+    run(test())
+
+
 def test_connect_is_no_way_through() -> None:
     """The console is nobody's forward proxy."""
 
