@@ -25,10 +25,12 @@ from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
 
 __all__ = [
+    "ADMIT",
     "OWN_SOCKET",
     "Guard",
     "Peer",
     "Principal",
+    "admit",
     "bearer_of",
     "check_address",
     "own_socket_of",
@@ -39,6 +41,8 @@ __all__ = [
 MAX_BODY = 1024 * 1024
 OWN_SOCKET = "aileron.own_socket"
 """Scope extension: the id of the session whose own socket the request came over."""
+ADMIT = "aileron.admit"
+"""Scope extension: tells the connection which session's valid token its request showed."""
 _MOST_REQUESTS = 128
 """Of one session at once, over sockets. The relay needs two standing ones and one for each call."""
 
@@ -142,6 +146,8 @@ class Guard:
             return
         principal = self._principal(scope, headers, peer) if own is None else self._owner(own)
         scope["aileron.principal"] = principal
+        if principal.session is not None:
+            admit(scope, principal.session)
         if principal.session is None or scope.get("server") is None:
             await self._app(scope, _Bounded(receive), send)
         else:
@@ -183,6 +189,19 @@ def _peer(scope: Scope) -> Peer | None:
     extensions: dict[str, Any] = scope.get("extensions") or {}
     peer = extensions.get("aileron.peer")
     return peer if isinstance(peer, Peer) else None
+
+
+def admit(scope: Scope, session: Session, *, streams: bool = False) -> None:
+    """Give the connection, where the request came over one, a place among those of *session*.
+
+    Args:
+        scope: of a request that showed a valid token.
+        session: whose.
+        streams: the request's body may take any time.
+    """
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    if told := extensions.get(ADMIT):
+        told(session.session_id, streams=streams)
 
 
 def own_socket_of(scope: Scope) -> str | None:
