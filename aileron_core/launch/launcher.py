@@ -32,6 +32,7 @@ from aileron_core.launch.private import (
 from aileron_core.launch.project import Doors, check_project
 from aileron_core.launch.proxies import past_proxies
 from aileron_core.launch.sessions import Launched, SessionPort
+from aileron_core.launch.watch import Watch, close_left, refuse_left
 from aileron_core.launch.wish import Wish, own_settings, wish_of
 from aileron_core.settings import LaunchSettings
 from aileron_core.text import escape
@@ -196,7 +197,10 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
     console.find()  # before anything is made: without one there may be no home either
     parent = private_parents(request.aileron_home, request.env)[0]
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(PrivateFolder(parent))
+        folder = stack.enter_context(PrivateFolder(parent, person.say))
+        for sentence in close_left(request.aileron_home):
+            person.say(sentence)
+        refuse_left(request.aileron_home, request.project)
         wired = wire(request, PurePosixPath(folder.path))
         _settle_wish(wired.wish, console, person)
         session = console.open(
@@ -210,16 +214,17 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         _say_traffic(wired, request, person)
         _write_wiring(folder, request, session, wired.plan)
         doors = Doors.of(request.project)
-        stack.callback(_close_doors, doors, request, session, person.say)
+        watch = Watch.begin(request.aileron_home, doors, session.session_id)
+        stack.callback(_close_doors, watch, person.say)
         hold = console.hold(session)
         stack.callback(hold.stop)
         if wired.support is None:
             stack.enter_context(Additions(request.home, wired.plan.additions))
             argv = [str(wired.program), *wired.plan.argv[1:]]
             return run_foreground(argv, env=wired.env, cwd=str(request.project), started=hold.start)
-        own_home = stack.enter_context(PrivateFolder(parent)).path
+        own_home = stack.enter_context(PrivateFolder(parent, person.say)).path
         credentials = copy_in(request.home, own_home, request.agent.folders)
-        stack.callback(copy_back, credentials)
+        stack.callback(copy_back, credentials, person.say)
         Additions(own_home, wired.plan.additions).__enter__()
         spec = _spec(request, wired, wired.support, session, folder.path, own_home)
         port = urlsplit(session.url).port if _forwards(wired, request) else None
@@ -308,8 +313,6 @@ def _programs(request: Request, program: Path) -> tuple[Path, ...]:
     return tuple({*roots_of(program, path, home=home, never=never), *own})
 
 
-def _close_doors(
-    doors: Doors, request: Request, session: Launched, say: Callable[[str], None]
-) -> None:
-    for sentence in doors.close(request.aileron_home / "aside" / session.session_id):
+def _close_doors(watch: Watch, say: Callable[[str], None]) -> None:
+    for sentence in watch.close():
         say(sentence)

@@ -15,10 +15,12 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-__all__ = ["AS_ORDINARY", "OWNS", "USER", "acting_as", "give"]
+__all__ = ["AS_ORDINARY", "OWNS", "USER", "acting_as", "as_ordinary", "give", "ordinary_folder"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -55,6 +57,40 @@ def acting_as(owner: int) -> Iterator[None]:
         yield
     finally:
         _checked(ctypes.CDLL(None, use_errno=True).syscall(number, -1, 0, -1), "setresuid")
+
+
+def as_ordinary(body: Callable[[], None]) -> None:
+    """Run *body* in a child that is no root; what it raises fails the test."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setgid(USER)
+                os.setuid(USER)
+            body()
+        except BaseException:
+            os.write(writing, traceback.format_exc().encode())
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as said:
+        text = said.read().decode()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, text
+
+
+@contextlib.contextmanager
+def ordinary_folder() -> Iterator[Path]:
+    """A folder of that user's, which it can reach; pytest's own are closed to others."""
+    folder = Path(tempfile.mkdtemp(prefix="ail-")).resolve()
+    give(folder)
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def _checked(result: int, what: str) -> None:

@@ -97,10 +97,10 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
     (project / "env").write_text("export A=1")
     (project / ".envrc").symlink_to("env")
     doors = Doors.of(project)
-    assert doors.close(tmp_path / "aside") == ()
+    assert doors.close(tmp_path / "aside").told == ()
     (project / ".envrc").unlink()
     (project / ".envrc").write_text("evil")
-    (told,) = doors.close(tmp_path / "aside")
+    (told,) = doors.close(tmp_path / "aside").told
     assert told.startswith(".envrc was a link and was replaced")
     assert str((project / ".envrc").readlink()) == "env"
     assert (tmp_path / "aside" / ".envrc").read_text() == "evil"
