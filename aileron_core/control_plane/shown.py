@@ -49,6 +49,12 @@ class FieldView:
     value: str = ""
     missing: bool = False
     multiline: bool = False
+    shape: Literal["text", "json", "lines"] = "text"
+    """Whether `value` is a text (or a number), JSON, or a list with one item a line."""
+    count: int = 1
+    """How many values the action file's path led to; `value` has all of them."""
+    spellings: tuple[str, ...] = ()
+    """The names that they stand under, where one is there several times or written otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from typing import Any, Literal, cast
 
-from aileron_core.actions.interpolate import json_text, uses_earlier_output
+from aileron_core.actions.interpolate import uses_earlier_output
 from aileron_core.actions.model import Action, Preview, Step
 from aileron_core.approval.transitions import FINAL
 from aileron_core.canonical import Json
@@ -25,7 +25,14 @@ from aileron_core.control_plane.port import (
 from aileron_core.control_plane.waiters import Waiters
 from aileron_core.gate import Held, Look
 from aileron_core.gate.held import Drift
-from aileron_core.preview.resolve import argument_fields, differences, gist, resolve
+from aileron_core.preview.resolve import (
+    PreviewField,
+    argument_fields,
+    differences,
+    gist,
+    resolve,
+    value_text,
+)
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.record import CommittedRecord
@@ -128,8 +135,8 @@ def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
 
 
 def _input(name: str, value: Json) -> FieldView:
-    text = value if isinstance(value, str) else json_text(value, indent=2)
-    return FieldView(label=name, value=text, multiline="\n" in text)
+    text, shape = value_text(value)
+    return FieldView(label=name, value=text, multiline="\n" in text, shape=shape)
 
 
 def _note(held: Held) -> str:
@@ -152,15 +159,19 @@ def _sent(held: Held, action: Action | None) -> tuple[FieldView, ...]:
     if held.row.args is None:
         return ()
     if action is None:
-        return tuple(
-            FieldView(label=name, value=value if isinstance(value, str) else json.dumps(value))
-            for name, value in held.row.args.items()
-        )
-    return tuple(
-        FieldView(
-            label=field.label, value=field.value, missing=field.missing, multiline=field.multiline
-        )
-        for field in argument_fields(action, held.row.args)
+        return tuple(_input(name, value) for name, value in held.row.args.items())
+    return tuple(_field(field) for field in argument_fields(action, held.row.args))
+
+
+def _field(field: PreviewField) -> FieldView:
+    return FieldView(
+        label=field.label,
+        value=field.value,
+        missing=field.missing,
+        multiline=field.multiline,
+        shape=field.shape,
+        count=field.count,
+        spellings=field.spellings,
     )
 
 
@@ -174,15 +185,7 @@ def _preview(look: Look, held: Held, action: Action | None, limit: float) -> Pre
         fields = resolve(preview, look.output)
         return PreviewView(
             status="ready",
-            fields=tuple(
-                FieldView(
-                    label=field.label,
-                    value=field.value,
-                    missing=field.missing,
-                    multiline=field.multiline,
-                )
-                for field in fields
-            ),
+            fields=tuple(_field(field) for field in fields),
             gist=gist(preview, fields),
             host=host,
             since=look.at,

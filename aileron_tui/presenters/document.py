@@ -15,6 +15,7 @@ from aileron_tui.presenters.lines import Line, Piece, Role, line, plain
 from aileron_tui.presenters.outside import block, outside, rendered
 from aileron_tui.presenters.steps import step_blocks
 from aileron_tui.presenters.times import age, clock_seconds
+from aileron_tui.presenters.values import field_text, value_lines
 from aileron_tui.presenters.wording import views
 
 __all__ = [
@@ -238,9 +239,9 @@ def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Ite
         if field.missing:
             yield value(label, _remark(wording.MISSING), gutter, label_outside=foreign)
             continue
-        text = rendered(field.value, unfold=unfold)
+        text = field_text(field, unfold=unfold)
         found.add(text)
-        for row, pieces in enumerate(block(text, _value_role(field, gutter))):
+        for row, pieces in enumerate(value_lines(field, text, _value_role(field, gutter))):
             named = label if row == 0 else ()
             yield value(named, pieces, gutter, label_outside=foreign)
     rows = tuple(found.blocks())

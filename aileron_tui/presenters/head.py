@@ -12,6 +12,7 @@ from aileron_tui.presenters.outside import brief, outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
 from aileron_tui.presenters.times import age, deadline
+from aileron_tui.presenters.wording import fields
 
 __all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
 
@@ -105,6 +106,11 @@ def warnings(view: ApprovalView, findings: Findings, *, file_moved: bool) -> lis
     if view.drift is not None:
         found.append((Piece(wording.WARN_CHANGED, "attn"),))
     found.extend(_routed(route) for route in view.routed)
+    found.extend(
+        line(*outside(field.label, "attn"), Piece(fields.several(field.count), "attn"))
+        for field in view.preview.fields
+        if field.count > 1
+    )
     found.extend((Piece(text, "attn"),) for text in findings.warnings())
     if view.preview.status == "unavailable":
         found.append((Piece(wording.WARN_NO_PREVIEW, "attn"),))

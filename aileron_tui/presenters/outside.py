@@ -30,12 +30,12 @@ def brief(text: str, role: Role = "text") -> Line:
     return outside(text, role) if len(text) <= BRIEF else (*outside(text[:BRIEF], role), _CUT)
 
 
-def rendered(text: str, *, unfold: bool = False) -> Rendered:
+def rendered(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
     """Return what the renderer makes of *text*: its lines and what it found.
 
-    *unfold*: every mark with its code point, and no run folded.
+    *unfold*: every mark with its code point, and no run folded. *end*: blanks at its end are marked.
     """
-    return render(text, unfold=unfold)
+    return render(text, unfold=unfold, end=end)
 
 
 def block(found: Rendered, role: Role = "text") -> tuple[Line, ...]:

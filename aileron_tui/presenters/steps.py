@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from aileron_core.control_plane.port import ApprovalView, StepView
 from aileron_tui.presenters.blocks import Block, blank, heading, value
 from aileron_tui.presenters.lines import Line, Piece, line
-from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.values import field_text, value_lines
 from aileron_tui.presenters.wording import steps as wording
 
 __all__ = ["asked_step", "step_blocks"]
@@ -54,6 +55,5 @@ def _status(step: StepView) -> Line:
 def _inputs(step: StepView, *, unfold: bool) -> Iterator[Block]:
     for field in step.inputs:
         label = outside(field.label, "muted")
-        lines = block(rendered(field.value, unfold=unfold)) if not field.missing else ((),)
-        for row, pieces in enumerate(lines):
+        for row, pieces in enumerate(value_lines(field, field_text(field, unfold=unfold))):
             yield value(label if row == 0 else (), pieces)
