@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import cast
 from urllib.parse import urljoin
 
@@ -178,19 +179,19 @@ class OutgoingClient:
         response = self._answer(
             wire, may_repeat=request.method in {"GET", "HEAD"}, exchange=exchange
         )
-        chunks = bytearray()
+        chunks = BytesIO()  # grows in place, and is not copied at its end: an answer may be large
         stream = response.stream
         with closing(cast("_Closable", stream)):
             for chunk in cast("Iterable[bytes]", stream):
-                chunks += chunk
-                if len(chunks) > max_body:
+                chunks.write(chunk)
+                if chunks.tell() > max_body:
                     raise ResourceLimitExceeded(
                         f"the answer of {target.host_port} is larger than {max_body} bytes",
                         details={"limit": "response_body", "configured": f"{max_body} bytes"},
                     )
         locations = [value for name, value in response.headers if name.lower() == b"location"]
         location = _text(locations[0]) if locations and locations[0] else None
-        return response.status, location, bytes(chunks)
+        return response.status, location, chunks.getvalue()
 
     def _answer(
         self, wire: httpcore.Request, *, may_repeat: bool, exchange: Exchange

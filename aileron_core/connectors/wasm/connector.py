@@ -128,7 +128,9 @@ class WasmConnector:
         try:
             pre = self._engine.prepare(self._identity.hash, self._module)
             invocation.deadline += invocation.clock.monotonic() - began
-            end = self._engine.run(pre, invocation, _stdin(op, args))
+            with self._engine.turn(invocation):
+                end = self._engine.run(pre, invocation, _stdin(op, args))
+                return conclude(end, invocation)
         except AileronError as error:
             return OpResult(
                 failure=error.to_failure(),
@@ -136,7 +138,6 @@ class WasmConnector:
                 writes_sent=invocation.writes_sent,
                 writes_lost=invocation.writes_sent - invocation.writes_answered,
             )
-        return conclude(end, invocation)
 
 
 class _NeverBegun(Exception):

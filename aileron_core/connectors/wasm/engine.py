@@ -21,7 +21,7 @@ from aileron_core.clock import Clock
 from aileron_core.connectors.outgoing import OutgoingClient
 from aileron_core.connectors.wasm.guest import EpochCallback, first_line, open_store, run_command
 from aileron_core.connectors.wasm.host import define_host
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd, RunStopped
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
@@ -30,7 +30,6 @@ from aileron_core.errors import ConnectorRuntimeError, Unavailable
 __all__ = ["WasmEngine"]
 
 _THREADS = 32
-_SLICE_SECONDS = 0.05
 _CONTINUE = 0  # WASMTIME_UPDATE_DEADLINE_CONTINUE
 
 _T = TypeVar("_T")
@@ -127,11 +126,11 @@ class WasmEngine:
         with self._lock:
             self._ready.pop(hash_, None)
 
-    def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
-        """Run a guest to its end, on the calling thread.
+    @contextmanager
+    def turn(self, invocation: Invocation) -> Generator[None]:
+        """Take a turn on the processor, for a guest and for reading what it printed.
 
-        Raises:
-            ConnectorRuntimeError: its surroundings could not be set up.
+        Until it is given up a stop of everything reaches the run.
         """
         with self._lock:
             if self._closed:
@@ -142,9 +141,7 @@ class WasmEngine:
         self._local.invocation = invocation
         invocation.enter_guest()
         try:
-            if invocation.must_stop():
-                return RunEnd(how="not_started")
-            return self._run(pre, invocation, stdin)
+            yield
         finally:
             invocation.leave_guest()
             self._local.invocation = None
@@ -177,7 +174,14 @@ class WasmEngine:
         self._linker.close()
         self._engine.close()
 
-    def _run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
+    def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
+        """Run a guest to its end, on the calling thread, which has to have its `turn`.
+
+        Raises:
+            ConnectorRuntimeError: its surroundings could not be set up.
+        """
+        if invocation.must_stop():
+            return RunEnd(how="not_started")
         with _wasmtime_errors("the connector could not be set up"):
             store = open_store(self._engine, invocation, stdin, self._on_epoch)
         try:
@@ -193,15 +197,13 @@ class WasmEngine:
         """Let the guest of this thread go on until the next tick, or end it with an error."""
         try:
             invocation = self._current()
-            if not invocation.must_stop():
-                now = invocation.clock.monotonic()
-                if now >= invocation.slice_end:
-                    invocation.share()
-                    invocation.slice_end = invocation.clock.monotonic() + _SLICE_SECONDS
+            invocation.give_way()
             if not invocation.must_stop():
                 delta[0] = 1
                 kind[0] = _CONTINUE
                 return 0
+        except RunStopped:
+            pass
         except BaseException:  # noqa: BLE001 - ctypes would print it and let the guest run on
             self._current().stop("fault")
         stop = wasmtime.WasmtimeError("stopped")

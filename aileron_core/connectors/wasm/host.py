@@ -14,8 +14,8 @@ from aileron_core.connectors.module_shape import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
 from aileron_core.connectors.permission import check_credential, check_method, check_target
 from aileron_core.connectors.target import parse_target
-from aileron_core.connectors.wasm.envelope import Envelope, read_envelope
-from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
+from aileron_core.connectors.wasm.invocation import Invocation, RunStopped
 from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
 from aileron_core.connectors.wasm.wasi import (
     EVENT_BYTES,
@@ -38,7 +38,6 @@ _guest_log = logging.getLogger("aileron.connector")
 
 _I32 = wasmtime.ValType.i32()
 _OK, _FAILED, _MALFORMED = 0, -1, -2
-_MAX_ENVELOPE = 32 * 1024 * 1024
 _MAX_LOG_LINES = 200
 _MAX_LOG_LINE = 500
 _LEVELS = {
@@ -116,7 +115,7 @@ class _HostFunctions:
         try:
             if invocation.response is None:
                 return _FAILED
-            part = invocation.response[: unsigned(length)]
+            part = memoryview(invocation.response)[: unsigned(length)]
             return len(part) if GuestMemory(caller).write(pointer, part) else _FAILED
         except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
             _fault(invocation, error)
@@ -167,11 +166,11 @@ class _HostFunctions:
         invocation.response_status = -1
         if not invocation.count_request():
             return _FAILED
-        data = GuestMemory(caller).read(pointer, length, _MAX_ENVELOPE)
+        data = GuestMemory(caller).read(pointer, length, MAX_ENVELOPE)
         try:
             if data is None or len(data) != unsigned(length):
                 raise ValueError("the request lies outside the connector's memory or is too large")
-            envelope = read_envelope(data)
+            envelope = read_envelope(data, invocation.give_way)
             self._check(invocation, envelope)
             self._send(invocation, envelope)
         except ValueError as error:
@@ -179,6 +178,8 @@ class _HostFunctions:
                 f"the connector made a request that cannot be sent: {error}"
             )
             return _MALFORMED
+        except RunStopped:
+            return _FAILED  # why it has to end is kept on the invocation
         except OpFailed as error:
             invocation.host_error = error
             invocation.must_stop()

@@ -14,13 +14,20 @@ from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import OpFailed
 
-__all__ = ["UNKNOWN_CODE", "Ending", "Invocation", "RunEnd", "StopReason"]
+__all__ = ["UNKNOWN_CODE", "Ending", "Invocation", "RunEnd", "RunStopped", "StopReason"]
 
 StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "person", "fault"]
 Ending: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
+SLICE_SECONDS: Final = 0.05
+"""How long a run keeps its turn on the processor while others want one."""
+
 UNKNOWN_CODE: Final = -1
 """An exit code above 125: wasmtime tells that it was one, and not which."""
+
+
+class RunStopped(Exception):
+    """The run has to end while the host works on what the guest wrote; `stop_reason` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +153,19 @@ class Invocation:
         if self._holds_slot and self._slots.wanted:
             self.leave_guest()
             self.enter_guest()
+
+    def give_way(self) -> None:
+        """Let others have a turn between two slices of the host's own work for the guest.
+
+        Raises:
+            RunStopped: the run has to end; this work is counted against it.
+        """
+        if self.must_stop():
+            raise RunStopped
+        now = self.clock.monotonic()
+        if now >= self.slice_end:
+            self.share()
+            self.slice_end = self.clock.monotonic() + SLICE_SECONDS
 
     def open_exchange(self) -> Exchange:
         """Return the exchange for one host request, bounded by its own time and the run's."""
