@@ -22,6 +22,7 @@ from aileron_core.server.asgi import Front
 from aileron_core.server.auth import OWN_SOCKET, Peer
 from aileron_core.server.gateway.wire import PREFIX, WIRE, Listener, Wire
 from aileron_core.server.listen import peer_of
+from aileron_core.server.own_sockets import Met
 
 __all__ = ["EmbeddedServer"]
 
@@ -165,6 +166,7 @@ class _Protocol(_Wired):
     peer: Peer | None = None
     own_session: str | None = None
     """Set where this came over a contained session's own socket."""
+    met: Met | None = None
 
     def data_received(self, data: bytes) -> None:
         """Drop a connection whose request's head does not end."""
@@ -246,7 +248,11 @@ class _Protocol(_Wired):
             # uvloop hands out a stand-in; the descriptor is the socket's own.
             with socket.socket(fileno=os.dup(raw.fileno())) as own:
                 self.peer = peer_of(own)
-            if self.peer is None or self.peer.uid != os.getuid():
+                if self.met is not None:
+                    self.met(own)
+            # A session's own socket may be another user's to reach: by the modes of its folder.
+            foreign = self.peer is None or self.peer.uid != os.getuid()
+            if foreign and self.own_session is None:
                 transport.abort()
         if raw is None or raw.family != socket.AF_UNIX:
             self._make_room(_most_connections())
@@ -319,9 +325,9 @@ class EmbeddedServer:
         return self
 
     async def serve_session(
-        self, listener: socket.socket, session_id: str
+        self, listener: socket.socket, session_id: str, met: Met
     ) -> asyncio.AbstractServer:
-        """Answer on *listener* too, in the name of one session (`OwnSockets`)."""
+        """Answer on *listener* too, in the name of one session, and tell *met* of each connection."""
 
         def protocol() -> _Protocol:
             made = _Protocol(
@@ -329,7 +335,7 @@ class EmbeddedServer:
                 server_state=self._server.server_state,
                 app_state=self._server.lifespan.state,
             )
-            made.own_session = session_id
+            made.own_session, made.met = session_id, met
             return made
 
         loop = asyncio.get_running_loop()
