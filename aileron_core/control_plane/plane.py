@@ -152,6 +152,7 @@ class ControlPlane:
             clock=self.clock,
             changed=self.news.sessions_changed,
             gone=self._requester_gone,
+            met=self._tell_waiting,
         )
         self.projects = Projects(self.database, self.clock)
         await self._note_start(found)
@@ -323,6 +324,10 @@ class ControlPlane:
     def _requester_gone(self, session_id: str) -> None:
         """Its approvals stay; what is shown of them differs."""
         self._lookout.forget(session_id)
+        self._tell_waiting(session_id)
+
+    def _tell_waiting(self, session_id: str) -> None:
+        """Something differs that every open approval of a session shows."""
         for held in self._book:
             if held.row.session_id == session_id and held.row.gated and not held.is_final:
                 self._journal.tell(held)

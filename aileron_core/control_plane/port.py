@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from aileron_core.control_plane.shown import (
     ApprovalView,
+    Containment,
     DriftView,
     FieldChange,
     FieldView,
@@ -37,6 +38,7 @@ __all__ = [
     "AuditExported",
     "AuditVerified",
     "ConsolePort",
+    "Containment",
     "CoreLost",
     "Deny",
     "DriftView",

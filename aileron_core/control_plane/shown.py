@@ -6,8 +6,11 @@ Text in these values is hostile unless a field says otherwise; `aileron_core.tex
 from dataclasses import dataclass
 from typing import Literal
 
+from aileron_core.containment.peer import Containment
+
 __all__ = [
     "ApprovalView",
+    "Containment",
     "DriftView",
     "FieldChange",
     "FieldView",
@@ -154,7 +157,7 @@ class ApprovalView:
     session_label: str
     cwd: str
     self_opened: bool
-    contained: bool
+    containment: Containment
     requester_gone: bool
     times_asked: int
 
@@ -230,7 +233,7 @@ class SessionView:
     pid: int | None
     executable: str
     self_opened: bool
-    contained: bool
+    containment: Containment
     opened_at: float
     connected: bool
     """Its hold stream is open."""

@@ -7,12 +7,13 @@ principal may do stands with the routes.
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from aileron_core.containment.peer import Containment
 from aileron_core.errors import (
     AileronError,
     Forbidden,
@@ -119,11 +120,17 @@ class Guard:
     """Middleware: refuses what no route should see, and names the principal."""
 
     def __init__(
-        self, app: ASGIApp, *, sessions: SessionBook, hosts: Callable[[], frozenset[str]]
+        self,
+        app: ASGIApp,
+        *,
+        sessions: SessionBook,
+        hosts: Callable[[], frozenset[str]],
+        met: Callable[[str, Containment], Awaitable[None]],
     ) -> None:
         self._app = app
         self._sessions = sessions
         self._hosts = hosts
+        self._met = met
         self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -145,6 +152,8 @@ class Guard:
             await error_response(error)(scope, receive, send)
             return
         principal = self._principal(scope, headers, peer) if own is None else self._owner(own)
+        if own is None and principal.session is not None and principal.session.contained:
+            await self._elsewhere(principal.session, scope, peer)
         scope["aileron.principal"] = principal
         if principal.session is not None:
             admit(scope, principal.session)
@@ -169,6 +178,13 @@ class Guard:
             self._open[key] -= 1
             if not self._open[key]:
                 del self._open[key]
+
+    async def _elsewhere(self, session: Session, scope: Scope, peer: Peer | None) -> None:
+        """Note that a contained session's token came another way than over its own socket."""
+        if peer is not None:  # who reaches the home's socket sees the home
+            await self._met(session.session_id, "none")
+        elif scope.get("server") is not None:
+            await self._met(session.session_id, "said")
 
     def _owner(self, session_id: str) -> Principal:
         """Return whose socket it is; a token that comes over it counts for nothing."""

@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from aileron_core import tasks
 from aileron_core.errors import ServerStartError
 from aileron_core.server.asgi import Front
+from aileron_core.server.own_sockets import Met
 from aileron_core.server.places import Places
 from aileron_core.server.protocol import ServedConnection
 
@@ -93,14 +94,15 @@ class EmbeddedServer:
         return self
 
     async def serve_session(
-        self, listener: socket.socket, session_id: str
+        self, listener: socket.socket, session_id: str, met: Met
     ) -> asyncio.AbstractServer:
-        """Answer on *listener* too, in the name of one session (`OwnSockets`)."""
+        """Answer on *listener* too, in the name of one session, and tell *met* of each connection."""
 
         def protocol() -> ServedConnection:
             return ServedConnection(
                 places=self._places,
                 own_session=session_id,
+                met=met,
                 config=self._server.config,
                 server_state=self._server.server_state,
                 app_state=self._server.lifespan.state,

@@ -12,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from aileron_core.server.auth import ADMIT, OWN_SOCKET, Peer
 from aileron_core.server.gateway.wire import PREFIX, WIRE, Listener, Wire
 from aileron_core.server.listen import peer_of
+from aileron_core.server.own_sockets import Met
 from aileron_core.server.places import NOBODY, PERSON, Places
 
 __all__ = ["ServedConnection"]
@@ -143,11 +144,20 @@ class ServedConnection(_Wired):
     Args:
         places: where it takes one.
         own_session: the session whose own socket it came over, if it did.
+        met: told of the connection then.
         server: what uvicorn hands to each connection.
     """
 
-    def __init__(self, *, places: Places, own_session: str | None = None, **server: Any) -> None:
+    def __init__(
+        self,
+        *,
+        places: Places,
+        own_session: str | None = None,
+        met: Met | None = None,
+        **server: Any,
+    ) -> None:
         super().__init__(**server)
+        self._met = met
         self.peer: Peer | None = None
         self._places = places
         self._own_session = own_session
@@ -180,7 +190,11 @@ class ServedConnection(_Wired):
             # uvloop hands out a stand-in; the descriptor is the socket's own.
             with socket.socket(fileno=os.dup(raw.fileno())) as own:
                 self.peer = peer_of(own)
-            if self.peer is None or self.peer.uid != os.getuid():
+                if self._met is not None:
+                    self._met(own)
+            # A session's own socket may be another user's to reach: by the modes of its folder.
+            foreign = self.peer is None or self.peer.uid != os.getuid()
+            if foreign and self._own_session is None:
                 transport.abort()
             if self._own_session is None:
                 self._holder = self._without_token = PERSON

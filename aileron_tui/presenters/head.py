@@ -38,9 +38,9 @@ def approval_head(
         lines.append(cut(line(*who, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
-        if not view.contained:
+        if view.containment != "seen":
             # Before the words of the session: those are cut where the line ends.
-            about.append(Piece(f" · {wording.NOT_CONTAINED}", "muted"))
+            about.append(Piece(f" · {wording.CONTAINMENT[view.containment]}", "muted"))
         if view.session_label:
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:

@@ -37,7 +37,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
         pid=48112,
         executable="/usr/bin/codex",
         self_opened=False,
-        contained=True,
+        containment="seen",
         opened_at=now - 1800,
         connected=True,
         process=process(now),
@@ -53,7 +53,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     )  # fmt: skip
     claude = replace(
         codex, session_id="ses-00000000000000000000000002", agent="claude", label="",
-        cwd="/home/ana/work/aileron", contained=False, opened_at=now - 900, waiting=2, running=1,
+        cwd="/home/ana/work/aileron", containment="none", opened_at=now - 900, waiting=2, running=1,
         process=ProcessView(
             pid=51220, executable="/usr/local/bin/claude", cwd="/home/ana/work/aileron",
             parents=((51190, "fish"), (2201, "tmux: server")), started_at=now - 905,
@@ -66,7 +66,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     )  # fmt: skip
     relay = replace(
         codex, session_id="ses-00000000000000000000000003", agent="WILL HAPPEN\u200b",
-        label="opened by a relay", cwd="/tmp", self_opened=True, contained=False,  # noqa: S108
+        label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",  # noqa: S108
         opened_at=now - 120, connected=False, waiting=0, process=None, pid=None, executable="",
         claims=(), traffic=None,
     )  # fmt: skip

@@ -57,7 +57,7 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
     """Process, parents, program, folder; then the agent's own words, each behind the dotted bar."""
     view = mail(
         process=PROCESS,
-        contained=False,
+        containment="none",
         times_asked=3,
         stopped_waiting_at=NOW - 60,
         claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),

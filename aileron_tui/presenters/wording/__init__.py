@@ -4,7 +4,11 @@ Functions take text that was rendered before (`aileron_core.text.escape`) where 
 outside, and return plain strings; the caller chooses the role.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from aileron_core.control_plane.port import Containment
 
 NAME: Final = "aileron"
 VIEWS: Final = {
@@ -99,7 +103,14 @@ WARN_GONE: Final = "the requester is gone"
 WARN_VAULT: Final = "waits for the vault"
 WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
 WARN_FILE_MOVED: Final = "its action file changed; approving will not run it"
-NOT_CONTAINED: Final = "not contained"
+CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
+    {
+        "seen": "contained",
+        "other_user": "as another user",
+        "said": "said to be contained",
+        "none": "not contained",
+    }
+)
 
 # Banner
 BANNER_STORAGE: Final = "✗ NOTHING CAN RUN: the audit cannot be written."

@@ -1,6 +1,10 @@
 """The words of activity, audit, actions and sessions."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from aileron_core.control_plane.port import Containment
 
 # Activity
 GLYPHS: Final = {"changed": "▲", "refused": "✗"}
@@ -50,10 +54,14 @@ TAKE_OPENS: Final = "reads the file first"
 # Sessions
 CONNECTED: Final = "connected"
 NOT_CONNECTED: Final = "not connected"
-CONTAINED: Final = "contained"
 YES: Final = "yes"
 NO: Final = "no"
+CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
+    {"seen": YES, "other_user": "other user", "said": "said to be", "none": f"▲ {NO}"}
+)
 LOOSE: Final = "nothing contains it: it can do what your account can, past Aileron as well"
+ONLY_SAID: Final = "said to be contained; Aileron has not seen every process of it in a sandbox"
+OTHER_USER: Final = "its processes are another user's: it can do what that account can"
 SEEN: Final = "SEEN"
 SEEN_REMARK: Final = "by the kernel, when it was opened"
 SEEN_NOTHING: Final = "nothing: no kernel told who opened it"
@@ -146,6 +154,11 @@ def sessions(count: int, connected: int) -> str:
 def uncontained(count: int) -> str:
     """Return how many sessions nothing contains."""
     return f"{count} not contained"
+
+
+def only_said(count: int) -> str:
+    """Return how many sessions are contained by somebody's word alone."""
+    return f"{count} said to be contained"
 
 
 def own_word(self_opened: bool) -> str:

@@ -173,7 +173,7 @@ async def over(
     gateway: Gateway, path: Path, session_id: str, token: str
 ) -> AsyncGenerator[Client, None]:
     """Yield a client on the session's own socket, that shows *token*."""
-    server = await gateway.server.serve_session(bind_unix(path), session_id)
+    server = await gateway.server.serve_session(bind_unix(path), session_id, lambda _: None)
     reader, writer = await asyncio.open_unix_connection(str(path))
     gateway._writers.append(writer)
     try:
