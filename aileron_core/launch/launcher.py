@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
+from aileron_core.containment.hard_links import keep_apart, linked_outside
 from aileron_core.containment.programs import find_program, own_interpreter, roots_of
 from aileron_core.containment.spec import (
     INSIDE_PRIVATE,
@@ -201,6 +202,8 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         for sentence in close_left(request.aileron_home):
             person.say(sentence)
         refuse_left(request.aileron_home, request.project)
+        if request.contained:
+            _say_shared(request, person)
         wired = wire(request, PurePosixPath(folder.path))
         _settle_wish(wired.wish, console, person)
         session = console.open(
@@ -235,6 +238,13 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         return run_foreground(
             argv, env=env, cwd="/", prepare=wired.support.prepare, started=hold.start
         )
+
+
+def _say_shared(request: Request, person: Person) -> None:
+    """See to it that no file of ours is one of another place too; tell of such files of the project."""
+    for sentence in (keep_apart(), linked_outside(request.project).sentence()):
+        if sentence is not None:
+            person.say(sentence)
 
 
 def _say_traffic(wired: Wired, request: Request, person: Person) -> None:
