@@ -71,7 +71,12 @@ def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
         gated=entry.action.gated,
         connector=", ".join(requirement.fqn for requirement in entry.action.requires),
         hosts=shelf.hosts_of(entry.action),
+        steps=_steps(entry.action),
     )
+
+
+def _steps(action: Action) -> tuple[str, ...]:
+    return tuple(f"{step.connector}.{step.op}" for step in action.steps)
 
 
 def library_items(shelf: Shelf) -> tuple[LibraryItemView, ...]:
@@ -101,8 +106,8 @@ def _action_item(shelf: Shelf, entry: Entry) -> LibraryItemView:
         preview=preview.op if preview else "",
         effect=effect.upper(),
         connector=", ".join(each.fqn for each in action.requires) if action else "",
-        op=", ".join(step.op for step in action.steps) if action else "",
         hosts=shelf.hosts_of(action) if action else (),
+        steps=_steps(action) if action else (),
         taken_in_at=pin.taken_at if pin else None,
         taken_in_by=pin.taken_by if pin else "",
     )
@@ -125,7 +130,6 @@ def _connector_item(shelf: Shelf, connector: Connector) -> LibraryItemView:
         preview="",
         effect="",
         connector=identity.fqn,
-        op="",
         hosts=connector.hosts,
         taken_in_at=pin.taken_at if pin else None,
         taken_in_by=pin.taken_by if pin else "",
@@ -151,7 +155,6 @@ def _broken_connectors(shelf: Shelf) -> tuple[LibraryItemView, ...]:
             preview="",
             effect="",
             connector="",
-            op="",
             hosts=(),
             taken_in_at=None,
             taken_in_by="",

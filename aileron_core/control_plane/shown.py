@@ -108,10 +108,11 @@ class DriftView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """A later step of a gated action whose arguments hold an earlier step's output (DESIGN 5).
+    """One step of a gated action that has several.
 
-    `running`: decided while running; the run halts before it and asks again, unless it is
-    idempotent. `done`: it ran. `asked`: the approval is about this step now, with its inputs filled in.
+    `running`: its arguments hold an earlier step's output, so they are decided while running; the run
+    halts before it and asks again, unless it is idempotent. `done`: it ran. `asked`: the approval is
+    about this step now, with its inputs filled in.
     """
 
     step_id: str
@@ -186,7 +187,7 @@ class ApprovalView:
     args_sha256: str = ""
     """Hex; calls of one action with the same one have equal arguments. Empty where nobody knows."""
     steps: tuple[StepView, ...] = ()
-    """Every step, where one depends on another's output; empty otherwise."""
+    """Every step, where there are two or more; else `connector` and `op` say what runs."""
     process: ProcessView | None = None
     claims: tuple[FieldView, ...] = ()
     """What the agent's client says of this call (its own call, thread and session ids): claims."""
@@ -260,6 +261,8 @@ class HeldBackView:
     """None for a connector."""
     connector: str
     hosts: tuple[str, ...]
+    steps: tuple[str, ...] = ()
+    """Every step of an action as `connector.op`, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +300,8 @@ class LibraryItemView:
     """The preview op; empty without one."""
     effect: str
     connector: str
-    op: str
     hosts: tuple[str, ...]
     taken_in_at: float | None
     taken_in_by: str
+    steps: tuple[str, ...] = ()
+    """Every step of an action as `connector.op`, in order."""

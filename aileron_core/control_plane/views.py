@@ -103,13 +103,12 @@ def _step_now(held: Held, action: Action | None) -> Step | None:
 
 
 def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
-    """Return every step of a gated action of which one uses what another returns, or has run."""
+    """Return every step of a gated action that has several: a yes is to all of them."""
     if action is None or held.loaded is None or held.row.args is None:
         return ()
-    progress, halts = held.row.progress, held.halts()
-    begun = progress is not None and bool(progress.steps)
-    if not begun and not any(uses_earlier_output(step) for step in action.steps):
+    if len(action.steps) < 2:
         return ()
+    progress, halts = held.row.progress, held.halts()
     shown: list[StepView] = []
     for step in action.steps:
         status: Literal["done", "asked", "running", "fixed"]

@@ -13,7 +13,7 @@ from aileron_tui.presenters.drift import drift_blocks
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, Role, line, plain
 from aileron_tui.presenters.outside import block, outside, rendered
-from aileron_tui.presenters.steps import step_blocks
+from aileron_tui.presenters.steps import numbered, step_blocks
 from aileron_tui.presenters.times import age, clock_seconds
 from aileron_tui.presenters.values import field_text, value_lines
 from aileron_tui.presenters.wording import views
@@ -148,6 +148,7 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     ]
     if held.connector:
         blocks.append(value("Connector", outside(held.connector)))
+    blocks += numbered(held.steps, "strong")
     blocks += _host_rows(held.hosts, "strong", "fact")
     if not held.hosts:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
@@ -270,8 +271,8 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield from _decision_rows(view)
     yield from _rows("Warnings", (w for w in warnings if plain(w) != above), "record")
     yield value("Action", line(*outside(view.action)), "record")
-    via = line(*outside(view.connector), ".", *outside(view.op))
-    yield value("Runs", via, "record")
+    runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
+    yield from numbered(runs, "text", "record")
     yield from _host_rows(view.hosts, "text", "record")
     yield from _rows("Routed", (outside(route, "attn") for route in view.routed), "record")
     again = f"  {wording.asked_times(view.times_asked)}" if view.times_asked > 1 else ""

@@ -11,8 +11,9 @@ from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread, 
 from aileron_tui.presenters.outside import brief, outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
+from aileron_tui.presenters.steps import steps_to_run
 from aileron_tui.presenters.times import age, deadline
-from aileron_tui.presenters.wording import fields
+from aileron_tui.presenters.wording import fields, steps
 
 __all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
 
@@ -46,7 +47,7 @@ def approval_head(
         if view.cwd:
             about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
         lines.append(cut(line(*who, *about), width - 1))
-        via = line(" ", Piece("via ", "muted"), *outside(f"{view.connector}.{view.op}"))
+        via = line(" ", Piece("via ", "muted"), *_via(view))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
     lines.extend(_warning_lines(warned, width, compact=compact))
     return tuple(lines)
@@ -136,6 +137,13 @@ def _hosts(view: ApprovalView) -> Line:
     more = len(view.hosts) - 1
     rest = Piece(f" and {more} more, see the record" if more else "", "attn")
     return line(*outside(view.hosts[0].removesuffix(":443"), "strong"), rest)
+
+
+def _via(view: ApprovalView) -> Line:
+    """Return the first operation that a yes runs, and how many more steps it has."""
+    more = len(steps_to_run(view)) - 1
+    rest = Piece(steps.more_steps(more) if more > 0 else "", "attn")
+    return line(*outside(f"{view.connector}.{view.op}"), rest)
 
 
 def _ended(view: ApprovalView) -> Line:

@@ -32,7 +32,9 @@ def call_facts(view: ApprovalView) -> Facts:
         "host": hosts,
     }
     told = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {view.action}"
-    text = f"{told} {view.effect} {view.connector}.{view.op} {hosts} {sent} {state}"
+    ops = " ".join(f"{step.connector}.{step.op}" for step in view.steps)
+    ops = ops or f"{view.connector}.{view.op}"
+    text = f"{told} {view.effect} {ops} {hosts} {sent} {state}"
     return Facts(text=text, fields=named, at=view.requested_at)
 
 
@@ -40,7 +42,8 @@ def held_facts(held: HeldBackView) -> Facts:
     """Return what a held-back file offers; it has no age, so an age leaves it out."""
     state = f"held back {held.why}"
     named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
-    text = f"{held.kind} {held.name} {held.file} {held.connector} {named['host']} {state}"
+    runs = " ".join(held.steps)
+    text = f"{held.kind} {held.name} {held.file} {held.connector} {runs} {named['host']} {state}"
     return Facts(text=text, fields=named, at=None)
 
 

@@ -13,6 +13,7 @@ from aileron_tui.presenters.filtering import Facts
 from aileron_tui.presenters.lines import Line, Piece, Role, cut, line, wrap
 from aileron_tui.presenters.outside import block, outside, rendered
 from aileron_tui.presenters.rows import EFFECTS
+from aileron_tui.presenters.steps import numbered
 from aileron_tui.presenters.table import KeyedTable
 from aileron_tui.presenters.times import clock_seconds, day
 from aileron_tui.presenters.wording import views
@@ -70,7 +71,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             "kind": item.kind,
             "effect": item.effect,
         }
-        text = f"{item.name} {item.file} {item.why} {item.connector} {item.op} {hosts} {state}"
+        text = f"{item.name} {item.file} {item.why} {item.connector} {' '.join(item.steps)} {hosts} {state}"
         return Facts(text=text, fields=named, at=item.taken_in_at)
 
     @property
@@ -221,12 +222,11 @@ def _none() -> Line:
 
 
 def _action_blocks(item: LibraryItemView) -> list[Block]:
-    runs = f"{item.connector}.{item.op}" if item.op else item.connector
     gated = views.NOT_KNOWN if item.gated is None else (views.YES if item.gated else views.NO)
     return [
         value("Gated", (Piece(gated, "text" if item.gated is not False else "attn"),)),
         value("Effect", (Piece(_effect(item) or wording.NONE, "strong"),)),
-        value("Runs", outside(runs, "strong") if runs else _none()),
+        *(numbered(item.steps, "strong") if item.steps else [value("Runs", _none())]),
         value("Preview", outside(item.preview) if item.preview else _none()),
     ]
 

@@ -7,8 +7,8 @@ from aileron_tui.presenters.document import session_name
 from aileron_tui.presenters.lines import Line, Piece, cells, line
 from aileron_tui.presenters.model import Said
 from aileron_tui.presenters.situation import Situation, availability
-from aileron_tui.presenters.steps import asked_step
-from aileron_tui.presenters.wording import panels, views
+from aileron_tui.presenters.steps import steps_to_run
+from aileron_tui.presenters.wording import panels, steps, views
 
 __all__ = ["voice"]
 
@@ -129,11 +129,20 @@ def _about_a_call(now: Situation, view: ApprovalView) -> Line:
         return (Piece(panels.paused_first(now.registry.face("go_on"), key), "attn"),)
     if now.file_moved:
         return (Piece(wording.runs_nothing(key), "attn"),)
-    step = asked_step(view)
-    asked = (step.connector, step.op) if step is not None else (view.connector, view.op)
-    verb = wording.runs(escape(".".join(asked)))
+    verb = _what_runs(view)
     if view.preview.status == "unavailable":
         return (Piece(wording.blind(key, verb), "attn"),)
     if view.drift is not None:
         return (Piece(wording.changed(key, verb), "attn"),)
     return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(wording.ready(key, verb), "strong"))
+
+
+def _what_runs(view: ApprovalView) -> str:
+    """Return the verb phrase of a yes: every step that it runs."""
+    to_run = steps_to_run(view)
+    if len(to_run) > 1:
+        return steps.runs([escape(step.op) for step in to_run])
+    connector, op = view.connector, view.op
+    if to_run:
+        connector, op = to_run[0].connector, to_run[0].op
+    return wording.runs(escape(f"{connector}.{op}"))

@@ -83,6 +83,7 @@ def held_back() -> HeldBackView:
         why="new",
         gated=True,
         connector="billing",
+        steps=("billing.post_invoice",),
         hosts=("api.billing.example:443",),
     )
 
@@ -113,29 +114,29 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
         preview="gmail.get_draft",
         effect="SEND",
         connector="gmail",
-        op="send_draft",
+        steps=("gmail.send_draft",),
         hosts=("gmail.googleapis.com:443",),
         taken_in_at=now - 86_400,
         taken_in_by="person",
     )
     free = replace(
         send, name="list-drafts", file="actions/list-drafts.md", gated=False, preview="",
-        effect="READ", op="list_drafts", digest="11aa" * 16,
+        effect="READ", steps=("gmail.list_drafts",), digest="11aa" * 16,
     )  # fmt: skip
     held = replace(
         send, name="post-invoice", file="actions/post-invoice.md", digest="5b0e" * 16,
         state="held_back", why="Nobody took it in.", version="0.1.0", effect="CREATE",
-        connector="billing", op="post_invoice", preview="billing.get_invoice",
+        connector="billing", steps=("billing.post_invoice",), preview="billing.get_invoice",
         hosts=("api.billing.example:443",), taken_in_at=None, taken_in_by="",
     )  # fmt: skip
     broken = replace(
-        held, name="pay", file="actions/pay.md", state="error", gated=None, effect="", op="",
+        held, name="pay", file="actions/pay.md", state="error", gated=None, effect="", steps=(),
         why="The connector billing has no op pay.", preview="", hosts=(), digest="77fe" * 16,
         version="",
     )  # fmt: skip
     gmail = replace(
         send, kind="connector", name="gmail 1.2.0", file="store/connectors/sha256/9f3c", gated=None,
-        preview="", effect="", connector="", op="", digest="9f3c" * 16,
+        preview="", effect="", connector="", steps=(), digest="9f3c" * 16,
     )  # fmt: skip
     return free, broken, held, send, gmail
 

@@ -108,7 +108,7 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
         preview="x",
         effect="SEND",
         connector="x",
-        op="x",
+        steps=("x",),
         hosts=("x",),
         taken_in_at=now,
         taken_in_by="x",
