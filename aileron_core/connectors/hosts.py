@@ -9,7 +9,7 @@ import re
 
 import httpx
 
-__all__ = ["normal_host", "normal_host_port"]
+__all__ = ["normal_host", "normal_host_port", "short_host"]
 
 _MAX_HOST = 253
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -52,6 +52,11 @@ def normal_host_port(entry: str) -> str:
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
         raise ValueError("has no port from 1 to 65535")
     return f"{normal_host(host)}:{int(port)}"
+
+
+def short_host(entry: str) -> str:
+    """Return a `host:port` entry as a person reads it: without the port that HTTPS has anyway."""
+    return entry.removesuffix(":443")
 
 
 def _ipv6(host: str) -> str:

@@ -128,7 +128,7 @@ class OutgoingClient:
         for _ in range(max_redirects + 1):
             self.check_host(target, allowed)
             with self._backend.serving(exchange), _translated(target, exchange):
-                exchange.begin_hop(request.method)
+                exchange.begin_hop(request.method, target.host_port)
                 status, location, body = self._hop(request, target, headers, max_body, exchange)
             exchange.answered()
             if status not in _REDIRECTS or location is None:
@@ -152,7 +152,7 @@ class OutgoingClient:
         """
         if target.host_port not in allowed:
             raise CapabilityDenied(
-                f"the connector's manifest does not list {target.host_port}; it may reach "
+                f"{target.host_port} is not among the hosts of this call; it may reach "
                 f"{', '.join(sorted(allowed)) or 'no host'}",
                 details={
                     "requested": f"network:{target.host_port}",

@@ -4,6 +4,8 @@ One of three checks, each of which holds alone: the action's subset of ops (the 
 manifest (here), and the sandbox (the outgoing client: every hop's host and address again).
 """
 
+from collections.abc import Collection
+
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.target import Target
 from aileron_core.errors import BindingRequired, CapabilityDenied
@@ -14,21 +16,31 @@ READING = frozenset({"GET", "HEAD"})
 """The methods with which a connector only reads (RFC 9110, 9.2.1)."""
 
 
-def check_target(manifest: Manifest, target: Target) -> None:
-    """Check that the manifest lists the place.
+def check_target(manifest: Manifest, target: Target, hosts: Collection[str]) -> None:
+    """Check that the place is among the *hosts* of this call: all of the manifest's, or one region's.
 
     Raises:
-        CapabilityDenied: it does not (boundary `sandbox`, FACTS C.3).
+        CapabilityDenied: it is not (boundary `sandbox`, FACTS C.3).
     """
-    if target.host_port not in manifest.hosts:
+    if target.host_port in hosts:
+        return
+    if target.host_port in manifest.hosts:
         raise CapabilityDenied(
-            f"the connector's manifest does not list {target.host_port}; it may reach "
-            f"{', '.join(manifest.hosts) or 'no host'}",
+            f"this call's argument `region` leaves {', '.join(hosts)}, and the connector tried "
+            f"{target.host_port}",
             details={
                 "requested": f"network:{target.host_port}",
-                "granted": [f"network:{entry}" for entry in manifest.hosts],
+                "granted": [f"network:{entry}" for entry in hosts],
             },
         )
+    raise CapabilityDenied(
+        f"the connector's manifest does not list {target.host_port}; it may reach "
+        f"{', '.join(manifest.hosts) or 'no host'}",
+        details={
+            "requested": f"network:{target.host_port}",
+            "granted": [f"network:{entry}" for entry in manifest.hosts],
+        },
+    )
 
 
 def check_method(method: str, target: Target, *, read_only: bool) -> None:

@@ -59,6 +59,12 @@ class OpResult:
     """The failure is what the connector itself said, and not what the host saw of its end."""
     last_status: int | None = None
     """The last HTTP status that the host saw in this call."""
+    hosts_asked: tuple[str, ...] = ()
+    """The `host:port` of each request that was sent, redirects too, in order, each once."""
+    answered_by: str = ""
+    """The `host:port` that gave `last_status`."""
+    unanswered_by: str = ""
+    """The `host:port` whose answer was still awaited, or could not be had, at the end of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +88,10 @@ class Connector(Protocol):
     @property
     def hosts(self) -> tuple[str, ...]:
         """Return the `host:port` entries that its manifest lists, sorted."""
+        ...
+
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        """Return those of `hosts` that a call with *args* can reach: the sandbox holds it to them."""
         ...
 
     async def call(

@@ -74,6 +74,7 @@ class PreviewView:
     """One line from the action file's template over the fetched fields; empty without one."""
     reason: str = ""
     host: str = ""
+    """Who was asked (`a and b`; empty: nobody); while it is fetched, who can be (`one of 3 hosts`)."""
     since: float = 0.0
     """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
     limit_seconds: float = 5.0
@@ -171,7 +172,7 @@ class ApprovalView:
     connector: str
     op: str
     hosts: tuple[str, ...]
-    """`host:port` of every connector it uses."""
+    """Every `host:port` that its steps and its preview can reach with these arguments."""
     routed: tuple[str, ...]
     """Those of `hosts` that `--route` sends elsewhere, as `host:port -> address:port`."""
 
@@ -200,6 +201,10 @@ class ApprovalView:
     decided_by: str = ""
     reason: str = ""
     """What the person wrote on denying."""
+    op_hosts: tuple[str, ...] = ()
+    """Those of `hosts` that the step which a yes begins with can reach."""
+    hosts_asked: tuple[str, ...] = ()
+    """Those that its steps really sent requests to, as far as this process knows."""
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None

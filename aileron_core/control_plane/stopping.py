@@ -65,6 +65,9 @@ class _Guarded:
     def hosts(self) -> tuple[str, ...]:
         return self._connector.hosts
 
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return self._connector.hosts_for(args)
+
     async def call(
         self,
         op: str,

@@ -9,6 +9,7 @@ from aileron_core.actions.model import Action, Preview, Step
 from aileron_core.approval.transitions import FINAL
 from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
+from aileron_core.connectors.hosts import short_host
 from aileron_core.control_plane.port import (
     ApprovalView,
     DriftView,
@@ -71,7 +72,9 @@ def approval_view(
         effect=(action.approval.effect or "ask").upper() if action else "ASK",
         connector=step.connector if step else "",
         op=step.op if step else "",
-        hosts=loaded.hosts if loaded else (),
+        hosts=held.hosts,
+        op_hosts=held.step_hosts(step) if step else (),
+        hosts_asked=held.hosts_asked,
         routed=loaded.routed if loaded else (),
         sent=_sent(held, action),
         preview=_preview(held.look, held, action, preview_seconds),
@@ -124,7 +127,7 @@ def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
                 step_id=step.id,
                 connector=step.connector,
                 op=step.op,
-                hosts=held.loaded.connectors[step.connector].hosts,
+                hosts=held.step_hosts(step),
                 status=status,
                 asks_again=step.id in halts and status == "running",
                 inputs=tuple(_input(name, value) for name, value in inputs.items()),
@@ -175,10 +178,7 @@ def _field(field: PreviewField) -> FieldView:
 
 
 def _preview(look: Look, held: Held, action: Action | None, limit: float) -> PreviewView:
-    host = ""
-    if held.loaded and action:
-        hosts = held.loaded.connectors[action.steps[0].connector].hosts
-        host = hosts[0].removesuffix(":443") if hosts else ""
+    host = _hosts_text(look, held)
     preview = action.approval.preview if action else None
     if look.status == "ready" and preview is not None:
         fields = resolve(preview, look.output)
@@ -192,6 +192,16 @@ def _preview(look: Look, held: Held, action: Action | None, limit: float) -> Pre
         )
     return PreviewView(
         status=look.status, reason=look.reason, host=host, since=look.at, limit_seconds=limit
+    )
+
+
+def _hosts_text(look: Look, held: Held) -> str:
+    """Return which hosts were asked; before there is an answer, which can be."""
+    if look.status != "fetching":
+        return " and ".join(map(short_host, look.hosts_asked))
+    hosts = held.preview_hosts
+    return (
+        short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""
     )
 
 

@@ -58,6 +58,8 @@ class Ending:
     output: Json = None
     failure: Failure | None = None
     last_status: int | None = None
+    hosts_asked: tuple[str, ...] = ()
+    """The `host:port` of each request that was sent this time, in order, each once."""
     next: str | None = None
     spent: float = 0.0
     """Seconds of the wall time used up so far; for `differs` and `halted`."""
@@ -92,6 +94,17 @@ class Executor:
             plan: what to run.
             before_retry: asked before a step is repeated; False ends the run as `differs`.
         """
+        asked: dict[str, None] = {}
+        ending = await self._run(plan, before_retry, asked)
+        return replace(ending, hosts_asked=tuple(asked))
+
+    async def _run(
+        self,
+        plan: RunPlan,
+        before_retry: Callable[[], Awaitable[bool]] | None,
+        asked: dict[str, None],
+    ) -> Ending:
+        """Run the steps; the hosts that got a request are added to *asked*."""
         outputs: dict[str, Json] = dict(plan.done)
         began = self._clock.monotonic() - plan.spent
         deadline = began + plan.action.limits.wall_seconds
@@ -105,7 +118,7 @@ class Executor:
             if step.id in plan.halts:
                 spent = self._clock.monotonic() - began
                 return Ending(kind="halted", steps=outputs, next=step.id, spent=spent)
-            result = await self._step(plan, step, args, deadline, before_retry)
+            result = await self._step(plan, step, args, deadline, before_retry, asked)
             if result is None:
                 spent = self._clock.monotonic() - began
                 return Ending(kind="differs", steps=outputs, spent=spent)
@@ -123,6 +136,7 @@ class Executor:
         args: JsonObject,
         deadline: float,
         before_retry: Callable[[], Awaitable[bool]] | None,
+        asked: dict[str, None],
     ) -> OpResult | None:
         connector = plan.connectors[step.connector]
         retried = 0
@@ -132,6 +146,7 @@ class Executor:
                 return OpResult(failure=_no_time(plan.action).to_failure())
             limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
             result = await _call(connector, step.op, args, limits)
+            asked.update(dict.fromkeys(result.hosts_asked))
             wait = _WAITS[retried] * random.uniform(1.0, 1.2) if retried < len(_WAITS) else None  # noqa: S311
             if wait is None or not _may_repeat(
                 step, result, deadline - self._clock.monotonic(), wait

@@ -230,6 +230,7 @@ class Carrier:
     async def _ask_again(self, held: Held, ending: Ending, look: Look) -> None:
         """Put a run that stands half-way before the person again; what has run stays done."""
         row, halted = held.row, ending.next is not None
+        held.note_asked(ending.hosts_asked)
         done = Progress(steps=ending.steps, asked=ending.next, spent=ending.spent)
         changes: dict[str, Any] = {"progress": done}
         if self._settings.expires_seconds:
@@ -251,7 +252,12 @@ class Carrier:
             f"{row.action} halted: its next step waits for a person"
             if halted
             else "Nothing was repeated: what would happen is not what was seen",
-            {"digest_before": row.digest, "steps": list(ending.steps), "next": ending.next},
+            {
+                "digest_before": row.digest,
+                "steps": list(ending.steps),
+                "next": ending.next,
+                "hosts_asked": list(ending.hosts_asked),
+            },
             digest=digest,
             words=words,
             decided_at=None,
@@ -294,7 +300,8 @@ def _not_askable(why: str, ending: Ending) -> Ending:
 
 async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> None:
     """Write how a run ended. It has happened, so this goes on until it is durable."""
-    extra: dict[str, Json] = {"steps": list(ending.steps)}
+    extra: dict[str, Json] = {"steps": list(ending.steps), "hosts_asked": list(ending.hosts_asked)}
+    held.note_asked(ending.hosts_asked)
     if ending.last_status is not None:
         extra["status"] = ending.last_status
     action = held.row.action

@@ -184,7 +184,7 @@ class Gate:
     async def _admit(self, held: Held, event: Event, named: tuple[str, str], summary: str) -> None:
         assert held.loaded is not None
         assert held.admitted is not None
-        extra: dict[str, Json] = {"hosts": list(held.loaded.hosts), **_claimed(held.claims)}
+        extra: dict[str, Json] = {"hosts": list(held.hosts), **_claimed(held.claims)}
         if held.loaded.routed:
             extra["routed"] = list(held.loaded.routed)
         try:

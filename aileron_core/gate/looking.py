@@ -2,11 +2,14 @@
 
 import asyncio
 from collections import deque
+from dataclasses import replace
 from http import HTTPStatus
 
 from aileron_core.actions.model import Action
 from aileron_core.approval.transitions import State
+from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.connectors.hosts import short_host
 from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.errors import AileronError
 from aileron_core.execution.executor import Executor
@@ -16,6 +19,9 @@ from aileron_core.gate.ports import GateSettings
 from aileron_core.preview.plan import plan_preview
 
 __all__ = ["Lookout"]
+
+_REFUSALS = 400
+"""From this HTTP status on it was the service that refused."""
 
 
 class Lookout:
@@ -80,8 +86,9 @@ class Lookout:
             if look.status == "unavailable"
             else f"Fetched what {held.row.action} would do"
         )
+        asked: dict[str, Json] = {"hosts_asked": list(look.hosts_asked)}
         try:
-            await self._journal.amend(held, named, summary, digest=digest, words=words)
+            await self._journal.amend(held, named, summary, asked, digest=digest, words=words)
         except AileronError:
             held.look = previous
             raise
@@ -118,12 +125,18 @@ class Lookout:
         connector = held.loaded.connectors[plan.connector.fqn]
         result = await self._executor.look(connector, plan.op, plan.args, limits=limits)
         if result.failure is not None:
-            return self._unavailable(_why(result, connector.hosts))
-        look = Look(status="ready", output=result.output, at=self._clock.now())
+            return replace(self._unavailable(_why(result)), hosts_asked=result.hosts_asked)
+        look = Look(
+            status="ready",
+            output=result.output,
+            at=self._clock.now(),
+            hosts_asked=result.hosts_asked,
+        )
         try:
             _ = look.fingerprint
         except ValueError as error:
-            return self._unavailable(f"its answer cannot be compared with a later one: {error}")
+            why = f"its answer cannot be compared with a later one: {error}"
+            return replace(self._unavailable(why), hosts_asked=look.hosts_asked)
         return look
 
     def _unavailable(self, reason: str) -> Look:
@@ -145,16 +158,17 @@ class Lookout:
         return True
 
 
-def _why(result: OpResult, hosts: tuple[str, ...]) -> str:
+def _why(result: OpResult) -> str:
+    """Return why there is no preview; a host is blamed only for what it was asked itself."""
     failure = result.failure
     assert failure is not None
-    host = hosts[0].rpartition(":")[0] if hosts else "the service"
-    if failure.class_ == "resource_limit_exceeded" and failure.details.get("limit") == "wall_time":
-        return f"{host} did not answer within {failure.details.get('configured', '5s')}"
-    if failure.class_ == "external_api_error" and result.last_status:
+    if failure.details.get("limit") == "wall_time" and result.unanswered_by:
+        configured = failure.details.get("configured", "5s")
+        return f"{short_host(result.unanswered_by)} did not answer within {configured}"
+    if failure.class_ == "external_api_error" and (result.last_status or 0) >= _REFUSALS:
         try:
             phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
         except ValueError:
             phrase = str(result.last_status)
-        return f"{host} answered {phrase}"
+        return f"{short_host(result.answered_by)} answered {phrase}"
     return failure.message

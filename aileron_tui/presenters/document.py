@@ -274,6 +274,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
     yield from numbered(runs, "text", "record")
     yield from _host_rows(view.hosts, "text", "record")
+    yield from _rows("Went to", (outside(host) for host in view.hosts_asked), "record")
     yield from _rows("Routed", (outside(route, "attn") for route in view.routed), "record")
     again = f"  {wording.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
     asked = Piece(clock_seconds(view.requested_at))

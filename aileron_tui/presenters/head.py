@@ -8,7 +8,7 @@ from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread, wrap
-from aileron_tui.presenters.outside import brief, outside
+from aileron_tui.presenters.outside import brief, host_names, outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
 from aileron_tui.presenters.steps import steps_to_run
@@ -131,12 +131,16 @@ def _routed(route: str) -> Line:
 
 
 def _hosts(view: ApprovalView) -> Line:
-    """Return the first host, and how many more the record lists."""
-    if not view.hosts:
+    """Return the hosts that were asked; before that the one that its op can reach, or how many."""
+    if view.hosts_asked and view.ended_at is not None:
+        return host_names(view.hosts_asked)
+    hosts = view.op_hosts or view.hosts
+    if not hosts:
         return (Piece("no host", "muted"),)
-    more = len(view.hosts) - 1
-    rest = Piece(f" and {more} more, see the record" if more else "", "attn")
-    return line(*outside(view.hosts[0].removesuffix(":443"), "strong"), rest)
+    told = host_names(hosts) if len(hosts) == 1 else (Piece(wording.one_of(len(hosts)), "attn"),)
+    more = len(view.hosts) - len(hosts)
+    rest = f", later {more} more" if more else ""
+    return line(*told, Piece(f"{rest}, see the record" if rest or len(hosts) > 1 else "", "attn"))
 
 
 def _via(view: ApprovalView) -> Line:

@@ -11,7 +11,7 @@ from aileron_tui.presenters.blocks import Block, blank, heading, value
 from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
 from aileron_tui.presenters.filtering import Facts
 from aileron_tui.presenters.lines import Line, Piece, Role, cut, line, wrap
-from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.outside import block, host_names, outside, rendered
 from aileron_tui.presenters.rows import EFFECTS
 from aileron_tui.presenters.steps import numbered
 from aileron_tui.presenters.table import KeyedTable
@@ -196,9 +196,9 @@ def _asks(item: LibraryItemView) -> Line:
 def _hosts(item: LibraryItemView) -> Line:
     if not item.hosts:
         return (Piece(views.NO_HOST, "muted"),)
-    more = len(item.hosts) - 1
-    first = outside(item.hosts[0].removesuffix(":443"))
-    return line(*first, Piece(f" and {more} more" if more else "", "muted"))
+    if len(item.hosts) > 1:
+        return (Piece(wording.one_of(len(item.hosts)), "muted"),)
+    return host_names(item.hosts, "text")
 
 
 def _since(item: LibraryItemView) -> Line:

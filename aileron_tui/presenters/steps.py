@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from aileron_core.control_plane.port import ApprovalView, StepView
 from aileron_tui.presenters.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.presenters.lines import Line, Piece, Role, line
-from aileron_tui.presenters.outside import outside
+from aileron_tui.presenters.outside import host_names, outside
 from aileron_tui.presenters.values import field_text, value_lines
+from aileron_tui.presenters.wording import one_of
 from aileron_tui.presenters.wording import steps as wording
 
 __all__ = ["numbered", "step_blocks", "steps_to_run"]
@@ -50,10 +51,10 @@ def step_blocks(view: ApprovalView, *, unfold: bool = False) -> Iterator[Block]:
 
 def _named(step: StepView) -> Line:
     op = outside(f"{step.connector}.{step.op}", "strong")
-    where: list[Piece] = []
-    for index, host in enumerate(step.hosts):
-        where += [Piece(", " if index else "  on ", "muted"), *outside(host.removesuffix(":443"))]
-    return line(*op, *where)
+    if not step.hosts:
+        return op
+    told = host_names(step.hosts, "text") if len(step.hosts) == 1 else (one_of(len(step.hosts)),)
+    return line(*op, Piece("  on ", "muted"), *told)
 
 
 def _status(step: StepView) -> Line:

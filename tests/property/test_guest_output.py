@@ -45,6 +45,7 @@ def invocation() -> Invocation:
     clock = SystemClock()
     return Invocation(
         manifest=Manifest(name="local://a/b", version="1.0.0"),
+        hosts=(),
         limits=Limits(),
         read_only=False,
         on_request=None,

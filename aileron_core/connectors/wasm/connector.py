@@ -10,10 +10,11 @@ from typing import TypeVar
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
+from aileron_core.connectors.regions import hosts_for
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
-from aileron_core.connectors.wasm.outcome import conclude
+from aileron_core.connectors.wasm.outcome import conclude, result_of
 from aileron_core.errors import AileronError, HashMismatch, NotFound
 
 __all__ = ["WasmConnector"]
@@ -47,6 +48,10 @@ class WasmConnector:
         """Return the `host:port` entries that its manifest lists, sorted."""
         return self._manifest.hosts
 
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        """Return those of `hosts` that a call with *args* can reach."""
+        return hosts_for(self._manifest, args)
+
     @property
     def manifest(self) -> Manifest:
         """Return what it says of itself."""
@@ -68,6 +73,7 @@ class WasmConnector:
         clock = self._engine.clock
         invocation = Invocation(
             manifest=self._manifest,
+            hosts=self.hosts_for(args),
             limits=limits,
             read_only=read_only,
             on_request=on_request,
@@ -132,12 +138,7 @@ class WasmConnector:
                 end = self._engine.run(pre, invocation, _stdin(op, args))
                 return conclude(end, invocation)
         except AileronError as error:
-            return OpResult(
-                failure=error.to_failure(),
-                requests_sent=invocation.requests_sent,
-                writes_sent=invocation.writes_sent,
-                writes_lost=invocation.writes_sent - invocation.writes_answered,
-            )
+            return result_of(invocation, failure=error.to_failure())
 
 
 class _NeverBegun(Exception):

@@ -191,7 +191,7 @@ class _HostFunctions:
         """Hold the request against what the connector was given: host, kind of request, credential."""
         target = parse_target(envelope.url)
         manifest = invocation.manifest
-        check_target(manifest, target)
+        check_target(manifest, target, invocation.hosts)
         check_method(envelope.method, target, read_only=invocation.read_only)
         routed = self._outgoing.is_routed(target.host_port)
         check_credential(manifest, target, envelope.credential, routed=routed)
@@ -208,7 +208,7 @@ class _HostFunctions:
                     body=envelope.body,
                 ),
                 exchange,
-                allowed=invocation.manifest.hosts,
+                allowed=invocation.hosts,
                 max_redirects=invocation.limits.redirects,
                 max_body=invocation.limits.response_bytes,
             )

@@ -46,6 +46,7 @@ class Invocation:
 
     Args:
         manifest: what the connector may do.
+        hosts: those of its hosts that this run may reach.
         limits: bounds of the run.
         read_only: only GET and HEAD may leave.
         on_request: called before the first byte of each request may leave.
@@ -61,6 +62,7 @@ class Invocation:
         self,
         *,
         manifest: Manifest,
+        hosts: tuple[str, ...],
         limits: Limits,
         read_only: bool,
         on_request: Callable[[], None] | None,
@@ -72,6 +74,7 @@ class Invocation:
         stops_before: int = 0,
     ) -> None:
         self.manifest = manifest
+        self.hosts = hosts
         self.limits = limits
         self.read_only = read_only
         self.clock = clock
@@ -97,6 +100,9 @@ class Invocation:
         self.response: bytes | None = None
         self.response_status = -1
         self.last_status: int | None = None
+        self.answered_by = ""
+        self.unanswered_by = ""
+        self.hosts_asked: dict[str, None] = {}
         self.requests_asked = 0
         self.requests_sent = 0
         self.writes_sent = 0
@@ -181,6 +187,8 @@ class Invocation:
     def close_exchange(self) -> None:
         """Forget the exchange: it is over."""
         with self._lock:
+            if self._exchange is not None:
+                self.unanswered_by = self._exchange.waits_for
             self._exchange = None
 
     def count_request(self) -> bool:
@@ -209,12 +217,14 @@ class Invocation:
             text = text.replace(secret, "[argument]")
         return text
 
-    def _answered(self, method: str) -> None:
+    def _answered(self, method: str, place: str) -> None:
         self.writes_answered += method not in READING
+        self.answered_by = place
 
-    def _sending(self, method: str) -> None:
+    def _sending(self, method: str, place: str) -> None:
         # Counted first: whatever the listener does, the request counts as possibly sent.
         self.requests_sent += 1
         self.writes_sent += method not in READING
+        self.hosts_asked[place] = None
         if self._on_request is not None:
             self._on_request()

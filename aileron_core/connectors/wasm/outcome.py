@@ -20,12 +20,13 @@ from aileron_core.errors import (
     BindingFailed,
     ConnectorRuntimeError,
     ExternalApiError,
+    Failure,
     NetworkError,
     ResourceLimitExceeded,
     Unavailable,
 )
 
-__all__ = ["conclude"]
+__all__ = ["conclude", "result_of"]
 
 _MAX_MESSAGE = 2000
 _STDERR_PART = 256
@@ -58,14 +59,30 @@ def conclude(end: RunEnd, invocation: Invocation) -> OpResult:
             failure = error
     else:
         failure = _host_failure(end, invocation) or _trap_failure(end, invocation)
+    if failure is not None:
+        return result_of(invocation, failure=failure.to_failure(), own_word=own_word)
+    return result_of(invocation, output=output)
+
+
+def result_of(
+    invocation: Invocation,
+    *,
+    output: Json = None,
+    failure: Failure | None = None,
+    own_word: bool = False,
+) -> OpResult:
+    """Return the end of *invocation* with what the host saw of its requests."""
     return OpResult(
-        output=output if failure is None else None,
-        failure=None if failure is None else failure.to_failure(),
+        output=output,
+        failure=failure,
         requests_sent=invocation.requests_sent,
         writes_sent=invocation.writes_sent,
         writes_lost=invocation.writes_sent - invocation.writes_answered,
         own_word=own_word,
         last_status=invocation.last_status,
+        hosts_asked=tuple(invocation.hosts_asked),
+        answered_by=invocation.answered_by,
+        unanswered_by=invocation.unanswered_by,
     )
 
 

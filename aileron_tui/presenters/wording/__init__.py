@@ -149,9 +149,9 @@ def too_small(waiting: int) -> str:
 
 def fetched(host: str, age: str) -> str:
     """Return where and when a ready preview was read."""
-    return (
-        f"fetched by Aileron from {host}, {age} ago" if host else f"fetched by Aileron, {age} ago"
-    )
+    if not host:
+        return f"from the connector itself, which asked no host, {age} ago"
+    return f"fetched by Aileron from {host}, {age} ago"
 
 
 def unknown_outcome(key: str) -> str:
@@ -167,7 +167,7 @@ def shown_at(at: str) -> str:
 
 def asking(host: str, seconds: float, limit: float) -> str:
     """Return how long Aileron has been asking already."""
-    return f"asking {host or 'the service'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
+    return f"asking {host or 'the connector'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
 
 
 def unavailable(reason: str) -> str:
@@ -288,6 +288,11 @@ def quit_asks(waiting: int, key: str) -> str:
     verb = "waits. It stays" if waiting == 1 else "wait. They stay"
     tail = "expires" if waiting == 1 else "expire"
     return f"{waiting} {verb} waiting and {tail} on time. {key} again quits."
+
+
+def one_of(count: int) -> str:
+    """Return where an op goes that may reach *count* hosts, and nobody can say which."""
+    return f"one of {count} hosts"
 
 
 def take_in(key: str, kind: str, name: str) -> str:

@@ -179,6 +179,7 @@ class Waiting:
 
     def __init__(self, real: Connector) -> None:
         self.identity, self.hosts = real.identity, real.hosts
+        self.hosts_for = real.hosts_for
         self.inside = self.most = 0
         self.four = asyncio.Event()
         self.go = asyncio.Event()

@@ -224,7 +224,9 @@ def test_the_same_holds_on_unix_sockets(tmp_path: Path, monkeypatch: pytest.Monk
         async with passing() as gateway, asyncio.timeout(PATIENCE):
             own = gateway.session.session.session_id
             servers = [
-                await gateway.server.serve_session(bind_unix(tmp_path / "own"), own),
+                await gateway.server.serve_session(
+                    bind_unix(tmp_path / "own"), own, lambda _: None
+                ),
                 await _home_server(gateway, tmp_path / "home"),
             ]
             for name in ("own", "home"):
