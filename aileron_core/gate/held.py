@@ -35,12 +35,14 @@ class Look:
     output: Json = None
     reason: str = ""
     at: float = 0.0
+    digest: str = ""
+    """Of the output; read once, because a large one takes long."""
 
     @property
     def fingerprint(self) -> str:
-        """What the digest says of it."""
+        """What the digest of a consent says of it."""
         if self.status == "ready":
-            return preview_digest(self.output)
+            return self.digest or preview_digest(self.output)
         return "unavailable" if self.status == "unavailable" else "none"
 
 

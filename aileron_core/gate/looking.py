@@ -3,8 +3,10 @@
 import asyncio
 from collections import deque
 from http import HTTPStatus
+from typing import Final
 
 from aileron_core.actions.model import Action
+from aileron_core.approval.digest import preview_digest
 from aileron_core.approval.transitions import State
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import Limits, OpResult
@@ -14,8 +16,12 @@ from aileron_core.gate.held import Drift, Held, Look
 from aileron_core.gate.journal import Journal, Naming
 from aileron_core.gate.ports import GateSettings
 from aileron_core.preview.plan import plan_preview
+from aileron_core.preview.resolve import resolve
 
-__all__ = ["Lookout"]
+__all__ = ["MAX_SHOWN", "Lookout"]
+
+MAX_SHOWN: Final = 128 * 1024
+"""Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
 
 
 class Lookout:
@@ -119,12 +125,20 @@ class Lookout:
         result = await self._executor.look(connector, plan.op, plan.args, limits=limits)
         if result.failure is not None:
             return self._unavailable(_why(result, connector.hosts))
-        look = Look(status="ready", output=result.output, at=self._clock.now())
+        assert action.approval.preview is not None
+        shown = sum(len(each.value) for each in resolve(action.approval.preview, result.output))
+        if shown > MAX_SHOWN:
+            return self._unavailable(
+                f"its answer has {shown} characters to be shown, more than {MAX_SHOWN}, which "
+                "nobody reads before a yes"
+            )
+        at = self._clock.now()
         try:
-            _ = look.fingerprint
+            # In a thread: a large answer takes half a second, and every other call would wait.
+            digest = await asyncio.to_thread(preview_digest, result.output)
         except ValueError as error:
             return self._unavailable(f"its answer cannot be compared with a later one: {error}")
-        return look
+        return Look(status="ready", output=result.output, at=at, digest=digest)
 
     def _unavailable(self, reason: str) -> Look:
         return Look(status="unavailable", reason=reason, at=self._clock.now())
