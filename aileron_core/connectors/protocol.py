@@ -84,6 +84,19 @@ class Connector(Protocol):
         """Return the `host:port` entries that its manifest lists, sorted."""
         ...
 
+    @property
+    def prepared(self) -> bool:
+        """Tell whether a call can begin at once."""
+        ...
+
+    async def prepare(self) -> None:
+        """Do now what a first call would wait for (compiling); nothing where it is done.
+
+        Raises:
+            AileronError: it cannot be done; a call says so too.
+        """
+        ...
+
     async def call(
         self,
         op: str,

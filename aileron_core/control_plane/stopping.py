@@ -65,6 +65,13 @@ class _Guarded:
     def hosts(self) -> tuple[str, ...]:
         return self._connector.hosts
 
+    @property
+    def prepared(self) -> bool:
+        return self._connector.prepared
+
+    async def prepare(self) -> None:
+        await self._connector.prepare()
+
     async def call(
         self,
         op: str,

@@ -35,6 +35,8 @@ class Look:
     output: Json = None
     reason: str = ""
     at: float = 0.0
+    preparing: bool = False
+    """While fetching: the service is not asked yet, its connector is being compiled."""
     digest: str = ""
     """Of the output; read once, because a large one takes long."""
 

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
@@ -60,6 +62,7 @@ class Lookout:
                 return
             held.look = Look(status="fetching", at=self._clock.now())
             self._journal.tell(held)
+        await self._prepared(held)
         look = await self.fetch(held)
         async with held.turn:
             if held.row.state is not State.PENDING:
@@ -107,11 +110,28 @@ class Lookout:
                 f"this session asked for more than {self._settings.previews_per_minute} previews "
                 "in a minute. r asks again."
             )
+        await self._prepared(held)  # not within: other previews would wait for this compiling
         gate = self._gates.setdefault(
             held.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
         )
         async with gate:
             return await self.fetch(held)
+
+    async def _prepared(self, held: Held) -> None:
+        """Wait until the connector can be asked at once; the person sees what is waited for."""
+        if held.loaded is None or not held.has_preview:
+            return
+        connector = held.loaded.connectors[held.loaded.action.steps[0].connector]
+        if connector.prepared:
+            return
+        if held.look.status == "fetching":
+            held.look = replace(held.look, preparing=True)
+            self._journal.tell(held)
+        with suppress(AileronError):  # the call says why
+            await connector.prepare()
+        if held.look.preparing:
+            held.look = Look(status="fetching", at=self._clock.now())
+            self._journal.tell(held)
 
     async def _ask(self, held: Held, action: Action) -> Look:
         assert held.loaded is not None
