@@ -11,6 +11,7 @@ from aileron_core.storage.database import Tx
 __all__ = [
     "by_approval",
     "by_key",
+    "calls_by_action",
     "forget_before",
     "insert",
     "open_rows",
@@ -94,6 +95,11 @@ def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRow 
     """Return the run that this session asked for under this idempotency key."""
     found = _read(connection, "WHERE session_id = ? AND idempotency_key = ?", (session_id, key))
     return found[0] if found else None
+
+
+def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return how often each action was called, as far as its runs are still known."""
+    return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
 
 
 def forget_before(tx: Tx, moment: float) -> int:

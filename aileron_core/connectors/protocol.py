@@ -94,6 +94,19 @@ class Connector(Protocol):
         """Return those of `hosts` that a call with *args* can reach: the sandbox holds it to them."""
         ...
 
+    @property
+    def prepared(self) -> bool:
+        """Tell whether a call can begin at once."""
+        ...
+
+    async def prepare(self) -> None:
+        """Do now what a first call would wait for (compiling); nothing where it is done.
+
+        Raises:
+            AileronError: it cannot be done; a call says so too.
+        """
+        ...
+
     async def call(
         self,
         op: str,

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, Entry, Scan, read_file, scan
 from aileron_core.actions.model import Action
+from aileron_core.approval.rows import calls_by_action
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.connectors.protocol import Connector, Route
@@ -75,6 +77,7 @@ class HomeLibrary:
         self._catalog = Catalog(self._scan, {})
         self._seen: Glance | None = None
         self._reading = asyncio.Lock()
+        self._compiling = asyncio.Lock()
 
     # What the gate asks
 
@@ -206,15 +209,35 @@ class HomeLibrary:
         usable = {
             digest for digest, found in installed.items() if taken_in.get(found.ref) == digest
         }
-        for digest in usable - self._warmed:
-            self._warmed.add(digest)
-            tasks.spawn(_warm(self._installed[digest]), name="compile a connector")
+        if cold := usable - self._warmed:
+            self._warmed |= cold
+            connectors = [self._installed[digest] for digest in cold]
+            tasks.spawn(self._compile(connectors), name="compile connectors")
         self._catalog = Catalog(
             self._scan,
             self._digests("action"),
             extra_problems=lambda action: offer_problems(action, installed, taken_in),
         )
         self._changed()
+
+    async def _compile(self, connectors: Sequence[WasmConnector]) -> None:
+        """Compile what was taken in before anybody has to wait for it: one by one, most used first.
+
+        A connector that is called before its turn is compiled at once, beside this.
+        """
+        calls = await self._database.read(calls_by_action)
+        used = Counter[str]()
+        for entry in self._catalog.entries:
+            for requirement in entry.action.requires if entry.action else ():
+                used[requirement.hash] += calls.get(entry.name, 0)
+        async with self._compiling:
+            for connector in sorted(connectors, key=lambda each: -used[each.identity.hash]):
+                try:
+                    await connector.prepare(background=True)
+                except AileronError as error:
+                    _log.warning(
+                        "%s cannot be compiled: %s", connector.identity.hash, type(error).__name__
+                    )
 
     def _digests(self, kind: str) -> dict[str, str]:
         """Return by name the digest of everything of *kind* that was taken in."""
@@ -314,14 +337,6 @@ class HomeLibrary:
             {"fqn": each.fqn, "version": each.version, "hash": each.hash}
             for each in (action.requires if action else ())
         ]
-
-
-async def _warm(connector: WasmConnector) -> None:
-    """Compile what was taken in before the first preview would have to wait for it."""
-    try:
-        await connector.warm()
-    except AileronError as error:
-        _log.warning("%s cannot be compiled: %s", connector.identity.hash, type(error).__name__)
 
 
 def _pin_of(view: HeldBackView) -> tuple[str, str, str]:

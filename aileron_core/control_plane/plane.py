@@ -132,7 +132,7 @@ class ControlPlane:
         self._store = ConnectorStore(self.home.path)
         self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
-        self._engine = WasmEngine(self._outgoing)
+        self._engine = WasmEngine(self._outgoing, apart=True)
         self._stops = Stops(self._engine.stop_running)
         self._registry = ConnectorRegistry(self._store, self._engine)
         self.library = HomeLibrary(

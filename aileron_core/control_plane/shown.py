@@ -78,6 +78,8 @@ class PreviewView:
     since: float = 0.0
     """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
     limit_seconds: float = 5.0
+    preparing: bool = False
+    """While fetching: its connector is being compiled, and the service was not asked yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,13 @@ class _Guarded:
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
         return self._connector.hosts_for(args)
 
+    @property
+    def prepared(self) -> bool:
+        return self._connector.prepared
+
+    async def prepare(self) -> None:
+        await self._connector.prepare()
+
     async def call(
         self,
         op: str,

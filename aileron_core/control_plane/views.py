@@ -191,7 +191,12 @@ def _preview(look: Look, held: Held, action: Action | None, limit: float) -> Pre
             limit_seconds=limit,
         )
     return PreviewView(
-        status=look.status, reason=look.reason, host=host, since=look.at, limit_seconds=limit
+        status=look.status,
+        reason=look.reason,
+        host=host,
+        since=look.at,
+        limit_seconds=limit,
+        preparing=look.preparing,
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from aileron_core import tasks
@@ -256,6 +256,10 @@ class Gate:
             Unauthorized: the session has ended meanwhile.
             Conflict, NotFound: the action is not accepted any more in the bytes that were asked for.
         """
+        for connector in held.loaded.connectors.values() if held.loaded else ():
+            # Before the lane: what follows there must not wait for this compiling.
+            with suppress(AileronError):  # the call says why
+                await connector.prepare()
         left = self.pause.hold_seconds
         while True:
             left = await self.pause.over(left)  # not in the lane: what waits there has not waited

@@ -38,12 +38,16 @@ class Look:
     at: float = 0.0
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of each request that was sent for it, in order, each once."""
+    preparing: bool = False
+    """While fetching: the service is not asked yet, its connector is being compiled."""
+    digest: str = ""
+    """Of the output; read once, because a large one takes long."""
 
     @property
     def fingerprint(self) -> str:
-        """What the digest says of it."""
+        """What the digest of a consent says of it."""
         if self.status == "ready":
-            return preview_digest(self.output)
+            return self.digest or preview_digest(self.output)
         return "unavailable" if self.status == "unavailable" else "none"
 
 

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Final
 
 from aileron_core.actions.model import Action
+from aileron_core.approval.digest import preview_digest
 from aileron_core.approval.transitions import State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
@@ -17,8 +20,12 @@ from aileron_core.gate.held import Drift, Held, Look
 from aileron_core.gate.journal import Journal, Naming
 from aileron_core.gate.ports import GateSettings
 from aileron_core.preview.plan import plan_preview
+from aileron_core.preview.resolve import resolve
 
-__all__ = ["Lookout"]
+__all__ = ["MAX_SHOWN", "Lookout"]
+
+MAX_SHOWN: Final = 128 * 1024
+"""Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
 
 _REFUSALS = 400
 """From this HTTP status on it was the service that refused."""
@@ -60,6 +67,7 @@ class Lookout:
                 return
             held.look = Look(status="fetching", at=self._clock.now())
             self._journal.tell(held)
+        await self._prepared(held)
         look = await self.fetch(held)
         async with held.turn:
             if held.row.state is not State.PENDING:
@@ -108,11 +116,28 @@ class Lookout:
                 f"this session asked for more than {self._settings.previews_per_minute} previews "
                 "in a minute. r asks again."
             )
+        await self._prepared(held)  # not within: other previews would wait for this compiling
         gate = self._gates.setdefault(
             held.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
         )
         async with gate:
             return await self.fetch(held)
+
+    async def _prepared(self, held: Held) -> None:
+        """Wait until the connector can be asked at once; the person sees what is waited for."""
+        if held.loaded is None or not held.has_preview:
+            return
+        connector = held.loaded.connectors[held.loaded.action.steps[0].connector]
+        if connector.prepared:
+            return
+        if held.look.status == "fetching":
+            held.look = replace(held.look, preparing=True)
+            self._journal.tell(held)
+        with suppress(AileronError):  # the call says why
+            await connector.prepare()
+        if held.look.preparing:
+            held.look = Look(status="fetching", at=self._clock.now())
+            self._journal.tell(held)
 
     async def _ask(self, held: Held, action: Action) -> Look:
         assert held.loaded is not None
@@ -126,18 +151,28 @@ class Lookout:
         result = await self._executor.look(connector, plan.op, plan.args, limits=limits)
         if result.failure is not None:
             return replace(self._unavailable(_why(result)), hosts_asked=result.hosts_asked)
-        look = Look(
-            status="ready",
-            output=result.output,
-            at=self._clock.now(),
-            hosts_asked=result.hosts_asked,
-        )
+        assert action.approval.preview is not None
+        shown = sum(len(each.value) for each in resolve(action.approval.preview, result.output))
+        if shown > MAX_SHOWN:
+            why = (
+                f"its answer has {shown} characters to be shown, more than {MAX_SHOWN}, which "
+                "nobody reads before a yes"
+            )
+            return replace(self._unavailable(why), hosts_asked=result.hosts_asked)
+        at = self._clock.now()
         try:
-            _ = look.fingerprint
+            # In a thread: a large answer takes half a second, and every other call would wait.
+            digest = await asyncio.to_thread(preview_digest, result.output)
         except ValueError as error:
             why = f"its answer cannot be compared with a later one: {error}"
-            return replace(self._unavailable(why), hosts_asked=look.hosts_asked)
-        return look
+            return replace(self._unavailable(why), hosts_asked=result.hosts_asked)
+        return Look(
+            status="ready",
+            output=result.output,
+            at=at,
+            digest=digest,
+            hosts_asked=result.hosts_asked,
+        )
 
     def _unavailable(self, reason: str) -> Look:
         return Look(status="unavailable", reason=reason, at=self._clock.now())

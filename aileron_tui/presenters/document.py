@@ -93,6 +93,8 @@ def first_heading(view: ApprovalView, now: float) -> Block:
         return heading(wording.CHANGED, _remark(remark), "attn")
     if preview.status == "fetching":
         text = wording.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
+        if preview.preparing:
+            text = wording.preparing(now - preview.since)
     elif preview.status == "ready":
         text = wording.fetched(escape(preview.host), age(now - preview.since))
     elif preview.status == "unavailable":

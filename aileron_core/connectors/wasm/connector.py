@@ -71,6 +71,7 @@ class WasmConnector:
         The wall limit begins with the call; compiling a module that was not used before does not count.
         """
         clock = self._engine.clock
+        began = clock.monotonic()
         invocation = Invocation(
             manifest=self._manifest,
             hosts=self.hosts_for(args),
@@ -80,12 +81,16 @@ class WasmConnector:
             clock=clock,
             slots=self._engine.slots,
             ticker=self._engine.ticker,
-            deadline=clock.monotonic() + limits.wall_seconds,
+            deadline=began + limits.wall_seconds,
             secrets=lambda: _texts(args),
             stops_before=self._engine.stops,
         )
         try:
+            await self._compiled()
+            invocation.deadline += clock.monotonic() - began
             future = self._engine.submit(lambda: self._run(invocation, op, args))
+        except HashMismatch:
+            raise
         except AileronError as error:
             return OpResult(failure=error.to_failure())
         stop = partial(invocation.stop, "cancelled")
@@ -95,19 +100,32 @@ class WasmConnector:
             invocation.stop("wall")
             return conclude(RunEnd(how="not_started"), invocation)
 
-    async def warm(self) -> None:
-        """Check and compile it now, so that no call has to wait for that.
+    @property
+    def prepared(self) -> bool:
+        """Tell whether it is compiled."""
+        return self._engine.is_ready(self._identity.hash)
+
+    async def prepare(self, *, background: bool = False) -> None:
+        """Check and compile it now; see `protocol.Connector.prepare`.
 
         Raises:
             HashMismatch: its bytes are not those of its identity any more.
             ConnectorRuntimeError: it is no module that can run here.
         """
+        await self._compiled(background=background)
 
-        def prepare() -> None:
-            self._check()
-            self._engine.prepare(self._identity.hash, self._module)
+    async def _compiled(self, *, background: bool = False) -> None:
+        if self.prepared:
+            return
+        # Not in a thread of the pool: calls of other connectors need those.
+        waiting = self._engine.prepare(
+            self._identity.hash, self._checked_module, background=background
+        )
+        await asyncio.wrap_future(waiting)
 
-        await _joined(self._engine.submit(prepare), lambda: None)
+    def _checked_module(self) -> bytes:
+        self._check()
+        return self._module()
 
     def _module(self) -> bytes:
         return self._store.read(self._identity.hash)[0]
@@ -130,10 +148,8 @@ class WasmConnector:
     def _run(self, invocation: Invocation, op: str, args: JsonObject) -> OpResult:
         # Checked before every run, although what runs is in memory: a change on disk must not go unseen.
         self._check()
-        began = invocation.clock.monotonic()
         try:
-            pre = self._engine.prepare(self._identity.hash, self._module)
-            invocation.deadline += invocation.clock.monotonic() - began
+            pre = self._engine.prepare(self._identity.hash, self._module).result()
             with self._engine.turn(invocation):
                 end = self._engine.run(pre, invocation, _stdin(op, args))
                 return conclude(end, invocation)

@@ -170,6 +170,11 @@ def asking(host: str, seconds: float, limit: float) -> str:
     return f"asking {host or 'the connector'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
 
 
+def preparing(seconds: float) -> str:
+    """Return that the service was not asked yet, and for how long that has been so."""
+    return f"preparing the connector … {max(0.0, seconds):.0f} s"
+
+
 def unavailable(reason: str) -> str:
     """Return the first line of a preview that could not be had."""
     return f"Preview unavailable: {reason}"

@@ -184,6 +184,8 @@ class Waiting:
         self.four = asyncio.Event()
         self.go = asyncio.Event()
 
+    prepared = True
+
     async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
         self.inside += 1
         self.most = max(self.most, self.inside)
