@@ -30,7 +30,9 @@ from starlette.requests import Request
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import AileronError, NotFound, Unauthorized, Unavailable
 from aileron_core.server.claims import EXTENSION as CLAIMS
+from aileron_core.server.problems import STATUS
 from aileron_core.tasks import spawn
+from aileron_mcp.bounds import bounded
 from aileron_mcp.claims import call_claims, client_claims
 from aileron_mcp.mount import AsgiApp, Call, Message, Receive, Send, send_json
 from aileron_mcp.opened import OpenSessions
@@ -172,8 +174,10 @@ class McpMount:
         caller = _Caller(call=self._call, bearer=_bearer(headers), extensions=extensions, gone=gone)
         try:
             principal = await _principal(caller)
-        except (Unauthorized, Unavailable) as error:
-            await _refuse(send, 401 if isinstance(error, Unauthorized) else 503, error)
+            if scope["method"] == "POST":
+                receive = await bounded(receive)
+        except AileronError as error:
+            await _refuse(send, STATUS[error.to_failure().class_], error)
             return
         # The package compares this user with the one that opened the MCP session.
         user = AuthenticatedUser(AccessToken(token="", client_id=principal, scopes=[]))

@@ -48,6 +48,7 @@ from aileron_core.gate.looking import Lookout
 from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.gate.recovery import Recovery
+from aileron_core.gate.room import ArgumentRoom
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
 from aileron_core.settings import Settings
@@ -191,6 +192,9 @@ class ControlPlane:
             clock=self.clock,
             settings=settings,
             pause=self.pause,
+            room=ArgumentRoom(
+                self.database, self._book, journal, self.clock, most=settings.argument_bytes
+            ),
             is_open=lambda session_id: self.sessions.get(session_id) is not None,
         )
         carrier = Carrier(

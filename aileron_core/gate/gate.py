@@ -21,6 +21,7 @@ from aileron_core.gate.locks import ConnectorLocks, SessionLanes
 from aileron_core.gate.looking import Lookout
 from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import GateSettings, Library, Loaded
+from aileron_core.gate.room import ArgumentRoom
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
@@ -63,6 +64,7 @@ class Gate:
     clock: Clock
     settings: GateSettings
     pause: Pause
+    room: ArgumentRoom
     is_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
     lanes: SessionLanes = field(default_factory=SessionLanes)
@@ -74,7 +76,7 @@ class Gate:
             NotFound: no such accepted action.
             InvalidArguments: the arguments do not fit its inputs.
             Conflict: it is held back, or the idempotency key belongs to another call.
-            RateLimited: too many of this session wait already.
+            RateLimited: too many of this session wait already, or it holds too many arguments.
             Unauthorized: its session ended before it could begin.
             Unavailable: it cannot be put on record, or a person holds all calls; nothing ran.
         """
@@ -188,7 +190,12 @@ class Gate:
         if held.loaded.routed:
             extra["routed"] = list(held.loaded.routed)
         try:
-            await self.journal.admit(held, event, named, summary, extra)
+            await self.room.take(held.row)
+            try:
+                await self.journal.admit(held, event, named, summary, extra)
+            except AileronError:
+                self.room.give_back(held.row)
+                raise
         except AileronError as error:
             self.book.discard(held)
             held.admitted.set_exception(error)
@@ -215,7 +222,11 @@ class Gate:
         if not has_preview:
             digest, words = held.consent(look)
             held.row = replace(row, digest=digest, words=words)
-        await self._admit(held, Event.ASK, Naming.REQUESTED, f"{row.action} waits for a person")
+        try:
+            await self._admit(held, Event.ASK, Naming.REQUESTED, f"{row.action} waits for a person")
+        except RateLimited as error:
+            await self._refuse(call, error)
+            raise
         if has_preview:
             tasks.spawn(self.lookout.first(held), name=f"preview {row.run_id}")
         return RunAnswer(row=held.row, attached=False)

@@ -303,6 +303,10 @@ class RunBook:
         held = self._by_run.get(run_id)
         return held is None or held.row.delivered
 
+    def run(self, run_id: str) -> Held | None:
+        """Return the run with this id."""
+        return self._by_run.get(run_id)
+
     def approval(self, approval_id: str) -> Held | None:
         """Return the run with this approval."""
         return self._by_approval.get(approval_id)

@@ -57,6 +57,8 @@ class GateSettings:
     expires_seconds: float = 1800.0
     """0: approvals never expire."""
     pending_per_session: int = 20
+    argument_bytes: int = 16 * 2**20
+    """Of one session, as stored, of calls that wait or have ended."""
     previews_at_once: int = 4
     previews_per_minute: int = 30
     preview_seconds: float = 5.0
