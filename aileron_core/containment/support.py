@@ -16,7 +16,7 @@ from aileron_core.containment.linux import (
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
 
-__all__ = ["SandboxSupport", "abstract_listeners", "find_support"]
+__all__ = ["SandboxSupport", "abstract_listeners", "find_bwrap", "find_support"]
 
 _ACCEPTS = 0x10000
 """__SO_ACCEPTCON in the flags column of /proc/net/unix: somebody listens there."""
@@ -40,6 +40,11 @@ class SandboxSupport:
             scope_sockets_and_signals()
 
 
+def find_bwrap() -> str | None:
+    """Return the system's bubblewrap, None where there is none."""
+    return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
+
+
 def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSupport:
     """Return what contains an agent here.
 
@@ -56,7 +61,7 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
             "There is no sandbox for agents on this system. Use a container or another user, or "
             "start with --no-sandbox: the console marks the session as uncontained."
         )
-    bwrap = shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
+    bwrap = find_bwrap()
     if bwrap is None:
         raise NotFound(
             "bubblewrap is not installed, so the agent cannot be contained. Install the package "

@@ -78,11 +78,9 @@ class Doors:
     def of(cls, project: Path) -> "Doors":
         """Return those of *project* as it is now."""
         missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
-        if not os.path.lexists(project / ".git"):
-            missing = (".git", *missing)
         links = {
             name: str((project / name).readlink())
-            for name in (".git", *PROTECTED)
+            for name in PROTECTED
             if (project / name).is_symlink()
         }
         return cls(project=project, missing=missing, links=links)
@@ -93,11 +91,6 @@ class Doors:
         for name in self.missing:
             path = self.project / name
             if not os.path.lexists(path):
-                continue
-            if name == ".git":
-                told += _new_repository(path)
-                continue
-            if path.parent.name == ".git" and ".git" in self.missing:
                 continue
             target = _moved(path, aside / name.replace("/", "_"))
             told.append(f"{name} is new and was moved to {target}: look at it before you use it.")
@@ -119,9 +112,3 @@ def _moved(path: Path, target: Path) -> str:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.move(path, target)
     return escape(str(target))
-
-
-def _new_repository(path: Path) -> list[str]:
-    return [
-        f"{escape(str(path))} is new: its hooks and config are the agent's. Look at them before you run git there."
-    ]

@@ -18,6 +18,7 @@ from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.port import ApprovalsRead, Fact, LibraryUpdated, SessionsUpdated
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.launch.private import private_parents, sweep
+from aileron_core.launch.repositories import left_by_killed_launches, tell_later
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.listen import bind_tcp, bind_unix
@@ -96,7 +97,7 @@ async def _served(
     state["draining"] = app.state.draining
     forget = plane.facts.subscribe(_ToolsWatch(plane, mcp))
     unkeep = plane.facts.subscribe(_keep_calls)
-    unsweep = plane.facts.subscribe(_LaunchSweep(private_parents(plane.home.path, os.environ)))
+    unsweep = plane.facts.subscribe(_LaunchSweep(plane.home.path))
     server = EmbeddedServer(app, [tcp, unix], before_drain=mcp.close_streams)
     own = app.state.own_sockets = OwnSockets(plane, server.serve_session)
     try:
@@ -132,15 +133,23 @@ def _keep_calls(fact: Fact) -> None:
 
 
 class _LaunchSweep:
-    """Removes what killed launches left, tokens among it, when a session has ended, and at first."""
+    """Removes what killed launches left, tokens among it, when a session has ended, and at first.
 
-    def __init__(self, parents: Sequence[Path]) -> None:
-        self._parents = parents
+    What their agents did in git is brought back; what a person has to know of it waits for a launch.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
         self._open: frozenset[str] = frozenset()
         self._sweep()
 
     def _sweep(self) -> None:
-        tasks.spawn(asyncio.to_thread(sweep, self._parents), name="sweep launches")
+        parents = private_parents(self._home, os.environ)
+        tasks.spawn(asyncio.to_thread(sweep, parents), name="sweep launches")
+        tasks.spawn(asyncio.to_thread(self._bring_back), name="bring back from killed launches")
+
+    def _bring_back(self) -> None:
+        tell_later(self._home, left_by_killed_launches(self._home))
 
     def __call__(self, fact: Fact) -> None:
         """Hear of a fact."""
