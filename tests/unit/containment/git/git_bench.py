@@ -1,6 +1,7 @@
 """A project with a real repository, an agent in a real sandbox over it, and the person's git outside."""
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -9,7 +10,17 @@ from pathlib import Path
 from aileron_core.containment.git.session import GitFolders, begin
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 
-__all__ = ["BWRAP", "Agent", "Bench", "git", "needs_bwrap"]
+__all__ = [
+    "BWRAP",
+    "HOOKS",
+    "Agent",
+    "Bench",
+    "armed",
+    "everything",
+    "git",
+    "names_of_git",
+    "needs_bwrap",
+]
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
 
@@ -118,3 +129,50 @@ class Bench:
 def needs_bwrap() -> bool:
     """Tell whether these tests can run here."""
     return bool(BWRAP) and os.path.exists("/usr/bin/git")  # noqa: PTH110
+
+
+def armed(bench: Bench, project: Path | None = None) -> tuple[str, str]:
+    """Return the path of a program in the project that leaves a mark when it runs, and how it is made."""
+    path = (project or bench.project) / "evil"
+    script = f'#!/bin/sh\\necho "$0 $*" >> {bench.ran}\\n'
+    return str(path), f"printf '%b' '{script}' > {path}; chmod +x {path};"
+
+
+def names_of_git() -> list[str]:
+    """Return git's own list of its settings, with a name of ours where it has a place for one."""
+    listed = subprocess.run(["git", "help", "-c"], capture_output=True, text=True, check=True)
+    names = [re.sub(r"<[^>]*>|\*", "evil", line) for line in listed.stdout.splitlines()]
+    return [
+        name for name in names if re.fullmatch(r"[a-zA-Z]+\.(\S+\.)?[a-zA-Z][a-zA-Z0-9-]*", name)
+    ]
+
+
+MORE = (
+    "filter.evil.process", "diff.external", "credential.evil.helper", "trailer.evil.cmd",
+    "submodule.evil.update", "remote.evil.vcs", "tar.evil.command", "init.templateDir",
+)  # fmt: skip
+"""Settings that name a program, or where one is found, and that not every version of git lists."""
+HOOKS = (
+    "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-merge",
+    "pre-auto-gc", "post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-rebase",
+    "post-rewrite", "pre-merge-commit", "post-applypatch",
+)  # fmt: skip
+
+
+def everything(evil: str) -> str:
+    """Return a script that has every setting that git knows, every hook and attribute name a program."""
+    config: dict[str, list[str]] = {}
+    for name in (*names_of_git(), *MORE):
+        section, _, rest = name.partition(".")
+        below, _, key = rest.rpartition(".")
+        head = f'[{section} "{below}"]' if below else f"[{section}]"
+        config.setdefault(head, []).append(f'\\t{key} = "{evil}"')
+    text = "\\n".join("\\n".join([head, *lines]) for head, lines in config.items())
+    hooks = "".join(f"cp {evil} .git/hooks/{name};" for name in HOOKS)
+    return (
+        f"printf '%b\\n' '{text}' > all; cp all .git/config.worktree; cp all .git/more;"
+        "for f in .gitattributes .git/info/attributes; do"
+        " echo '* diff=evil filter=evil merge=evil' > $f; done;"
+        f"mkdir -p .git/hooks; {hooks}"
+        "git config include.path more; cat all >> .git/config; rm all"
+    )

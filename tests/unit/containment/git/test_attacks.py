@@ -3,13 +3,13 @@
 Each attack ran outside when `.git` was mounted writable, with a list of names in it read-only.
 """
 
-import re
-import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
-from git_bench import Bench
+from git_bench import HOOKS, Bench, armed, everything, names_of_git
+
+from aileron_core.errors import Forbidden
 
 ME = "git config user.name A; git config user.email a@b;"
 FAKE = (
@@ -17,13 +17,6 @@ FAKE = (
     "printf '[core]\\n\\tbare = false\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
 )
 """Makes a repository at the first place that names a program."""
-
-
-def armed(bench: Bench, project: Path | None = None) -> tuple[str, str]:
-    """Return the path of a program in the project that leaves a mark when it runs, and how it is made."""
-    path = (project or bench.project) / "evil"
-    script = f'#!/bin/sh\\necho "$0 $*" >> {bench.ran}\\n'
-    return str(path), f"printf '%b' '{script}' > {path}; chmod +x {path};"
 
 
 def at_work(bench: Bench, *folders: Path) -> None:
@@ -117,8 +110,8 @@ def part(bench: Bench) -> Path:
     [
         "git config --file .git/modules/deep/part/config core.fsmonitor {evil}",
         "git -C deep/part config core.fsmonitor {evil}",
-        "d=$(git -C deep/part rev-parse --git-dir); git config --file $d/config core.fsmonitor {evil};"
-        "echo $d > deep/part/.git",
+        "git config --file $(git -C deep/part rev-parse --git-dir)/config core.fsmonitor {evil}",
+        "echo gitdir: ../elsewhere > deep/part/.git",
         "rm -f deep/part/.git; mkdir deep/part/.git; {fake}",
         "mv deep deeper; mkdir -p deep/part/.git; {fake}",
         "mv deep/part deep/p2; mkdir -p deep/part/.git; {fake}",
@@ -206,44 +199,21 @@ def test_what_lay_there_before_cannot_be_changed(bench: Bench) -> None:
     assert (bench.project / "fixtures" / "x.git" / "HEAD").exists()
 
 
-def names_of_git() -> list[str]:
-    """Return git's own list of its settings, with a name of ours where it has a place for one."""
-    listed = subprocess.run(["git", "help", "-c"], capture_output=True, text=True, check=True)
-    names = [re.sub(r"<[^>]*>|\*", "evil", line) for line in listed.stdout.splitlines()]
-    return [
-        name for name in names if re.fullmatch(r"[a-zA-Z]+\.(\S+\.)?[a-zA-Z][a-zA-Z0-9-]*", name)
-    ]
+@pytest.mark.parametrize("folder", [".git", ".git/hooks", "up.git", "up.git/refs"])
+def test_a_project_that_is_a_git_folder_is_refused(bench: Bench, folder: str) -> None:
+    """Its config and hooks would be files of the project."""
+    bench.git("init", "-q", "--bare", "up.git")
+    with pytest.raises(Forbidden, match="is a git folder"):
+        bench.begin(project=bench.project / folder)
 
 
-MORE = (
-    "filter.evil.process", "diff.external", "credential.evil.helper", "trailer.evil.cmd",
-    "submodule.evil.update", "remote.evil.vcs", "tar.evil.command", "init.templateDir",
-)  # fmt: skip
-"""Settings that name a program, or where one is found, and that not every version of git lists."""
-HOOKS = (
-    "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-merge",
-    "pre-auto-gc", "post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-rebase",
-    "post-rewrite", "pre-merge-commit", "post-applypatch",
-)  # fmt: skip
-
-
-def everything(evil: str) -> str:
-    """Return a script that has every setting that git knows, every hook and attribute name a program."""
-    config: dict[str, list[str]] = {}
-    for name in (*names_of_git(), *MORE):
-        section, _, rest = name.partition(".")
-        below, _, key = rest.rpartition(".")
-        head = f'[{section} "{below}"]' if below else f"[{section}]"
-        config.setdefault(head, []).append(f'\\t{key} = "{evil}"')
-    text = "\\n".join("\\n".join([head, *lines]) for head, lines in config.items())
-    hooks = "".join(f"cp {evil} .git/hooks/{name};" for name in HOOKS)
-    return (
-        f"printf '%b\\n' '{text}' > all; cp all .git/config.worktree; cp all .git/more;"
-        "for f in .gitattributes .git/info/attributes; do"
-        " echo '* diff=evil filter=evil merge=evil' > $f; done;"
-        f"mkdir -p .git/hooks; {hooks}"
-        "git config include.path more; cat all >> .git/config; rm all"
-    )
+def test_a_link_in_place_of_a_git_folder_is_refused(bench: Bench) -> None:
+    """Nothing can be mounted over it, so an agent could put another in its place."""
+    (bench.project / ".git").rename(bench.folder / "real.git")
+    (bench.project / ".git").symlink_to(bench.folder / "real.git")
+    with pytest.raises(Forbidden, match="is a symbolic link"):
+        bench.begin()
+    assert not list((bench.aileron / "git").glob("*"))
 
 
 PROGRAMS = {
@@ -278,9 +248,9 @@ def use(bench: Bench, words: tuple[str, ...]) -> None:
         "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@q", "GIT_COMMITTER_NAME": "p",
         "GIT_COMMITTER_EMAIL": "p@q", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "PAGER": "cat", "EDITOR": "true",
     }  # fmt: skip
-    # Of a terminal, or no pager would start.
-    terminal = ["script", "-qec", shlex.join(["git", *words]), "/dev/null"]
-    command = ["git", *words] if words[0] == "credential" else terminal
+    command = ["git", *words]
+    if words == ("log",):  # of a terminal, or no pager would start
+        command = ["script", "-qec", "git log", "/dev/null"]
     subprocess.run(
         command, cwd=bench.project, env=env, input=b"protocol=https\nhost=localhost\n\n",
         capture_output=True, timeout=30, check=False,
@@ -306,7 +276,7 @@ def test_no_setting_that_git_knows_reaches_the_person(bench: Bench) -> None:
     at_work(bench)
     told = agent.end()
     at_work(bench)
-    for words in PROGRAMS.values():
+    for words in {*PROGRAMS.values()}:
         use(bench, words)
     nothing_ran(bench)
     assert "Git settings and hooks of the agent's were not carried over" in told
