@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,10 +160,13 @@ HOOKS = (
 )  # fmt: skip
 
 
-def everything(evil: str) -> str:
-    """Return a script that has every setting that git knows, every hook and attribute name a program."""
+def everything(evil: str, names: Iterable[str] = ()) -> str:
+    """Return a script that has every setting of *names*, every hook and attribute name a program.
+
+    Without *names*: every setting that git knows.
+    """
     config: dict[str, list[str]] = {}
-    for name in (*names_of_git(), *MORE):
+    for name in names or (*names_of_git(), *MORE):
         section, _, rest = name.partition(".")
         below, _, key = rest.rpartition(".")
         head = f'[{section} "{below}"]' if below else f"[{section}]"

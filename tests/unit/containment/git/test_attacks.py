@@ -14,7 +14,7 @@ from aileron_core.errors import Forbidden
 ME = "git config user.name A; git config user.email a@b;"
 FAKE = (
     "mkdir -p {0}/objects {0}/refs/heads; echo 'ref: refs/heads/main' > {0}/HEAD;"
-    "printf '[core]\\n\\tbare = false\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
+    "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
 )
 """Makes a repository at the first place that names a program."""
 
@@ -22,7 +22,7 @@ FAKE = (
 def at_work(bench: Bench, *folders: Path) -> None:
     """Do what a person does with git, in the project and in *folders*."""
     (bench.project / "file").write_text("changed by the person\n")
-    for where in (bench.project, *folders):
+    for where in (*folders, bench.project):
         for words in (
             ("status",), ("diff",), ("log", "-p", "-2"), ("add", "-A"), ("commit", "-m", "mine"),
             ("checkout", "-q", "-B", "other"), ("stash", "list"), ("submodule", "status"),
@@ -111,7 +111,7 @@ def part(bench: Bench) -> Path:
         "git config --file .git/modules/deep/part/config core.fsmonitor {evil}",
         "git -C deep/part config core.fsmonitor {evil}",
         "git config --file $(git -C deep/part rev-parse --git-dir)/config core.fsmonitor {evil}",
-        "echo gitdir: ../elsewhere > deep/part/.git",
+        "{elsewhere} echo gitdir: ../elsewhere > deep/part/.git",
         "rm -f deep/part/.git; mkdir deep/part/.git; {fake}",
         "mv deep deeper; mkdir -p deep/part/.git; {fake}",
         "mv deep/part deep/p2; mkdir -p deep/part/.git; {fake}",
@@ -122,8 +122,11 @@ def test_submodules(bench: Bench, attack: str) -> None:
     evil, arm = armed(bench)
     where = part(bench)
     fake = FAKE.format("deep/part/.git", evil, where)
+    elsewhere = FAKE.format("deep/elsewhere", evil, where)
     agent = bench.begin()
-    agent.does(arm + "set +e;" + attack.format(evil=evil, fake=fake), code=None)
+    agent.does(
+        arm + "set +e;" + attack.format(evil=evil, fake=fake, elsewhere=elsewhere), code=None
+    )
     at_work(bench, where)
     nothing_ran(bench)
     agent.end()
@@ -265,14 +268,15 @@ def diverged(bench: Bench) -> None:
     bench.commit("main", "file", "main\n")
 
 
-def test_no_setting_that_git_knows_reaches_the_person(bench: Bench) -> None:
-    """git's own list, in the config, a worktree's, an included file; every hook; attributes."""
+@pytest.mark.parametrize("names", [(), tuple(PROGRAMS)], ids=["git's own list", "programs"])
+def test_no_setting_that_git_knows_reaches_the_person(bench: Bench, names: tuple[str, ...]) -> None:
+    """In the config, a worktree's, an included file; every hook; attributes."""
     diverged(bench)
     bench.git("config", "extensions.worktreeConfig", "true")
     assert len(names_of_git()) > 500
     evil, arm = armed(bench)
     agent = bench.begin()
-    agent.does(arm + everything(evil))
+    agent.does(arm + everything(evil, names))
     at_work(bench)
     told = agent.end()
     at_work(bench)
