@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.programs import own_code
-from aileron_core.containment.repository import repository_of
 
 __all__ = [
     "INSIDE",
@@ -26,7 +25,7 @@ INSIDE_SOCKET = f"{INSIDE}/session/s.sock"
 INSIDE_PRIVATE = f"{INSIDE}/private"
 
 PROTECTED = (
-    ".git/config", ".git/hooks", "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
+    "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
     "opencode.json", "opencode.jsonc", ".opencode", ".envrc", ".vscode", ".idea",
     # Agents, editors, shells and other version control: what runs when a person opens or enters the
     # folder and is asked nothing, or was asked once for another content.
@@ -73,6 +72,8 @@ class SandboxSpec:
     """Read-only: the agent's program, its interpreter, ours."""
     offline: bool = False
     """No network but the session's socket."""
+    git: tuple[str, ...] | None = None
+    """How the project's repositories are mounted; None leaves its own read-only."""
 
 
 def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str]:
@@ -146,16 +147,11 @@ def _kernel() -> list[str]:
 def _project(spec: SandboxSpec) -> list[str]:
     """Mount the project writable, then what in it must not be written."""
     project = spec.project
-    repository = repository_of(project)
-    # Read-only: its config and hooks are the person's, and so are its other branches.
-    command = ["--ro-bind", str(repository), str(repository)] if repository else []
-    command += ["--bind", str(project), str(project)]
+    command = ["--bind", str(project), str(project)]
     git = project / ".git"
-    if git.is_dir() and not git.is_symlink():
-        # Itself a mount, so that nobody can move it away and put another in its place (E17).
-        command += ["--bind", str(git), str(git)]
-    elif git.is_file() and not git.is_symlink():
-        # A worktree's or a submodule's: it says where config and hooks are.
+    if spec.git is not None:
+        command += spec.git
+    elif git.exists() and not git.is_symlink():
         command += ["--ro-bind", str(git), str(git)]
     for path in protected(project):
         command += ["--ro-bind", str(path), str(path)]
@@ -166,11 +162,8 @@ def _project(spec: SandboxSpec) -> list[str]:
 
 
 def protected(project: Path) -> list[Path]:
-    """Return what is there of the names that must not be written, `.git/modules` included."""
+    """Return what is there of the names that must not be written."""
     found = [project / name for name in PROTECTED]
-    modules = project / ".git" / "modules"
-    if modules.is_dir():
-        found += [each for name in ("config", "hooks") for each in modules.glob(f"*/{name}")]
     # Of a link what it leads to is kept, where that is in the project; the link itself is compared
     # before and after, for nothing can be mounted over it.
     real = {path.resolve() for path in found if path.exists()}

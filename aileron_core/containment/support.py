@@ -21,7 +21,14 @@ from aileron_core.containment.seccomp import REFUSED, filter_for
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
 
-__all__ = ["SandboxSupport", "abstract_listeners", "find_support", "is_root_outside", "this_filter"]
+__all__ = [
+    "SandboxSupport",
+    "abstract_listeners",
+    "find_bwrap",
+    "find_support",
+    "is_root_outside",
+    "this_filter",
+]
 
 _ACCEPTS = 0x10000
 """__SO_ACCEPTCON in the flags column of /proc/net/unix: somebody listens there."""
@@ -52,6 +59,11 @@ class SandboxSupport:
         load_filter(self.calls)  # last: it refuses what was just done to the keyring
 
 
+def find_bwrap() -> str | None:
+    """Return the system's bubblewrap, None where there is none."""
+    return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
+
+
 def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSupport:
     """Return what contains an agent here.
 
@@ -76,7 +88,7 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
             "(`runuser -u USER -- aileron console`, `runuser -u USER -- aileron launch ...`), or "
             "start with --no-sandbox to go without."
         )
-    bwrap = shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
+    bwrap = find_bwrap()
     if bwrap is None:
         raise NotFound(
             "bubblewrap is not installed, so the agent cannot be contained. Install the package "

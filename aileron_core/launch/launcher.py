@@ -32,6 +32,7 @@ from aileron_core.launch.private import (
 )
 from aileron_core.launch.project import Doors, check_project
 from aileron_core.launch.proxies import past_proxies
+from aileron_core.launch.repositories import Repositories, left_by_killed_launches, told_before
 from aileron_core.launch.sessions import Launched, SessionPort
 from aileron_core.launch.watch import Watch, close_left, refuse_left
 from aileron_core.launch.wish import Wish, own_settings, wish_of
@@ -197,11 +198,15 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
     """
     console.find()  # before anything is made: without one there may be no home either
     parent = private_parents(request.aileron_home, request.env)[0]
+    for sentence in (
+        *told_before(request.aileron_home),
+        *left_by_killed_launches(request.aileron_home),
+        *close_left(request.aileron_home),
+    ):
+        person.say(sentence)
+    refuse_left(request.aileron_home, request.project)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(PrivateFolder(parent, person.say))
-        for sentence in close_left(request.aileron_home):
-            person.say(sentence)
-        refuse_left(request.aileron_home, request.project)
         if request.contained:
             _say_shared(request, person)
         wired = wire(request, PurePosixPath(folder.path))
@@ -229,14 +234,22 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         credentials = copy_in(request.home, own_home, request.agent.folders)
         stack.callback(copy_back, credentials, person.say)
         Additions(own_home, wired.plan.additions).__enter__()
-        spec = _spec(request, wired, wired.support, session, folder.path, own_home)
+        git = stack.enter_context(_repositories(request, wired.support, session, person))
+        spec = replace(
+            _spec(request, wired, wired.support, session, folder.path, own_home), git=git.mounts
+        )
         port = urlsplit(session.url).port if _forwards(wired, request) else None
         start = [str(own_interpreter()), "-I", f"{INSIDE_PRIVATE}/start.py", str(port or 0)]
         agent = [str(wired.program.resolve()), *wired.plan.argv[1:]]
         argv = bwrap_argv(spec, [*start, *agent])
         env = _inner_env(request, wired)
+
+        def started() -> None:
+            hold.start()
+            git.follow()
+
         return run_foreground(
-            argv, env=env, cwd="/", prepare=wired.support.prepare, started=hold.start
+            argv, env=env, cwd="/", prepare=wired.support.prepare, started=started
         )
 
 
@@ -245,6 +258,19 @@ def _say_shared(request: Request, person: Person) -> None:
     for sentence in (keep_apart(), linked_outside(request.project).sentence()):
         if sentence is not None:
             person.say(sentence)
+
+
+def _repositories(
+    request: Request, support: SandboxSupport, session: Launched, person: Person
+) -> Repositories:
+    return Repositories(
+        bwrap=support.bwrap,
+        aileron_home=request.aileron_home,
+        session=session.session_id,
+        project=request.project,
+        env=request.env,
+        say=person.say,
+    )
 
 
 def _say_traffic(wired: Wired, request: Request, person: Person) -> None:

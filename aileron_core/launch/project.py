@@ -98,13 +98,7 @@ class Doors:
     def of(cls, project: Path) -> "Doors":
         """Return those of *project* as it is now."""
         missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
-        if not os.path.lexists(project / ".git"):
-            missing = (".git", *missing)
-        links = {
-            name: _link(project, name)
-            for name in (".git", *PROTECTED)
-            if (project / name).is_symlink()
-        }
+        links = {name: _link(project, name) for name in PROTECTED if (project / name).is_symlink()}
         return cls(project=project, missing=missing, links=links)
 
     def close(self, aside: Path) -> Closed:
@@ -116,11 +110,6 @@ class Doors:
         with folder_at(self.project) as project:
             for name in self.missing:
                 if not os.path.lexists(self.project / name):
-                    continue
-                if name == ".git":
-                    told += _new_repository(self.project / name)
-                    continue
-                if name.startswith(".git/") and ".git" in self.missing:
                     continue
                 try:
                     target = move_aside(project, name, aside)
@@ -179,9 +168,3 @@ def _stays(name: str, what: str, error: OSError) -> str:
 
 def _shown(path: Path) -> str:
     return escape(str(path))
-
-
-def _new_repository(path: Path) -> list[str]:
-    return [
-        f"{escape(str(path))} is new: its hooks and config are the agent's. Look at them before you run git there."
-    ]

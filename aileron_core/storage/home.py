@@ -29,6 +29,8 @@ _OURS = {
     "log",
     "backups",
     "exports",
+    "aside",
+    "git",
 }
 
 

@@ -18,6 +18,7 @@ from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
 from aileron_core.control_plane.port import ApprovalsRead, Fact, LibraryUpdated, SessionsUpdated
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.launch.private import private_parents, sweep
+from aileron_core.launch.repositories import left_by_killed_launches, tell_later
 from aileron_core.launch.watch import close_left
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
@@ -133,7 +134,11 @@ def _keep_calls(fact: Fact) -> None:
 
 
 class _LaunchSweep:
-    """Removes what killed launches left, in their projects too, when a session has ended, and at first."""
+    """Removes what killed launches left, tokens among it, when a session has ended, and at first.
+
+    What their agents did in git is brought back, and what they left in their projects is moved aside;
+    what a person has to know of it waits for a launch.
+    """
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -145,8 +150,7 @@ class _LaunchSweep:
 
     def _clear(self) -> None:
         sweep(private_parents(self._home, os.environ))
-        for sentence in close_left(self._home):
-            _log.warning("%s", sentence)
+        tell_later(self._home, [*left_by_killed_launches(self._home), *close_left(self._home)])
 
     def __call__(self, fact: Fact) -> None:
         """Hear of a fact."""

@@ -3,7 +3,7 @@
 Runs as the agent itself: `codex` on the PATH of the test is this file. Standard library only.
 """
 
-# ruff: noqa: PTH104, PTH110, PTH111, PTH118, PTH123, RUF015, SIM115
+# ruff: noqa: PTH103, PTH104, PTH110, PTH111, PTH118, PTH120, PTH123, RUF015, SIM115
 import ctypes
 import fcntl
 import json
@@ -205,6 +205,7 @@ for name in ("config", "hooks/pre-commit"):
 
     @tried(f"write .git/{name}")
     def _(name=name):
+        os.makedirs(os.path.dirname(f".git/{name}"), exist_ok=True)
         with open(f".git/{name}", "w") as file:
             file.write("[core]\n\tfsmonitor = evil\n")
         return "written"

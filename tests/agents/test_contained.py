@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import socket
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,10 +30,7 @@ def _as_agent(bench: Bench, folder: Path) -> dict[str, str]:
 
 
 def _project(bench: Bench) -> None:
-    git = bench.project / ".git"
-    (git / "hooks").mkdir(parents=True)
-    (git / "config").write_text("[core]\n")
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    subprocess.run(["git", "init", "-q", str(bench.project)], check=True)
     bench.write(".codex/auth.json", '{"token": "old"}')
     bench.write(".ssh/id_ed25519", "a key")
 
@@ -139,8 +137,8 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         ("/sys", False),
         ("capabilities", "0000000000000000"),
         ("no new privileges", "1"),
-        ("write .git/config", "OSError 30"),
-        ("write .git/hooks/pre-commit", "OSError 30"),
+        ("write .git/config", "written"),  # a folder of its own: see what changed, below
+        ("write .git/hooks/pre-commit", "written"),
         ("move .git away", "OSError 16"),
         ("write outside", "OSError 30"),
         ("write in the project", 4),

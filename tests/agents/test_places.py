@@ -35,6 +35,8 @@ print("FOUND " + json.dumps({
     "replace git": tried(lambda: os.replace("work.txt", ".git")) if os.path.isfile(".git") else None,
     "status": git("status", "--short").returncode,
     "log": git("log", "--format=%s").stdout.strip(),
+    "commit": git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m",
+        "by the agent").returncode,
     "aileron": [tried(lambda: open(each + "/evil", "w").write("x")) for each in sys.argv[-1].split(":")]
         if "/" in sys.argv[-1] else None,
 }))
@@ -87,7 +89,7 @@ def script(folder: Path) -> Path:
 
 
 def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
-    """The agent works there and reads the history; where config and hooks lie is not its to move."""
+    """The agent works there and commits; where config and hooks lie is not its to move."""
     main, tree = bench.folder / "main repo", bench.home / "wörk tree"
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run([*git, "init", "-q", str(main)], check=True)
@@ -110,8 +112,13 @@ def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
         "replace git": 16,
         "status": 0,
         "log": "first",
+        "commit": 0,
         "aileron": None,
     }
+    log = subprocess.run(
+        [*git, "-C", str(tree), "log", "--format=%s"], check=True, capture_output=True, text=True
+    )
+    assert log.stdout == "by the agent\nfirst\n"
 
 
 def test_an_agent_under_nvm_with_its_own_interpreter(bench: Bench) -> None:

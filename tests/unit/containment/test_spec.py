@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.containment.git.repository import repository_of
 from aileron_core.containment.programs import find_program, own_code, roots_of
-from aileron_core.containment.repository import repository_of
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.errors import Forbidden
 from aileron_core.launch.project import Doors
@@ -42,27 +42,30 @@ def worktree(tmp_path: Path) -> Path:
     return tree
 
 
-def test_a_worktrees_git_file_and_repository_are_read_only(worktree: Path) -> None:
-    """H4: the file names where config and hooks are, so that no agent may move it elsewhere."""
-    found = mounts(worktree)
-    assert ("--bind", str(worktree)) in found
-    assert ("--ro-bind", str(worktree / ".git")) in found
-    assert ("--ro-bind", str(worktree.parent / "main" / ".git")) in found
-    assert ("--bind", str(worktree.parent / "main" / ".git")) not in found
-    assert found.index(("--bind", str(worktree))) < found.index(
-        ("--ro-bind", str(worktree / ".git"))
-    )
+def test_without_a_stand_in_the_repository_is_read_only(worktree: Path) -> None:
+    """H4: whoever makes a sandbox and forgets about git leaves nothing open."""
+    main = worktree.parent / "main"
+    assert ("--ro-bind", str(worktree / ".git")) in mounts(worktree)
+    assert ("--ro-bind", str(main / ".git")) in mounts(main)
+    assert ("--bind", str(main / ".git")) not in mounts(main)
 
 
 def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
-    """Read-only, like a worktree's."""
-    other, main = tmp_path / "other", tmp_path / "main"
+    """In the one above, also where that is an additional work tree or the path has slashes."""
+    other, main, tree = tmp_path / "other", tmp_path / "main", tmp_path / "tree"
     for each in (other, main):
         git(tmp_path, "init", "-q", str(each))
         git(each, "commit", "-q", "--allow-empty", "-m", "first")
-    git(main, "submodule", "add", "-q", str(other), "part")
-    assert repository_of(main / "part") == main / ".git" / "modules" / "part"
-    assert ("--ro-bind", str(main / "part" / ".git")) in mounts(main / "part")
+    git(main, "submodule", "add", "-q", str(other), "a/part")
+    git(main, "commit", "-qm", "part")
+    git(main, "worktree", "add", "-q", str(tree))
+    git(tree, "submodule", "update", "-q", "--init")
+    found = repository_of(main / "a" / "part")
+    assert found is not None
+    assert found.git == found.common == main / ".git" / "modules" / "a" / "part"
+    found = repository_of(tree / "a" / "part")
+    assert found is not None
+    assert found.git == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
 
 def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
@@ -70,7 +73,9 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
 ) -> None:
     """The file is the project's word: any folder of the person's could stand in it."""
     real = (worktree / ".git").read_text()
-    assert repository_of(worktree) == worktree.parent / "main" / ".git"
+    found = repository_of(worktree)
+    assert found is not None
+    assert found.common == worktree.parent / "main" / ".git"
     (project / ".git").write_text(real)
     assert repository_of(project) is None
     (project / ".git").write_text(f"gitdir: {worktree.parent / 'main' / '.git'}\n")

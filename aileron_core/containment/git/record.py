@@ -1,0 +1,97 @@
+"""What is known of one session's git folders, on the disk so that a later start can go on from it."""
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aileron_core.errors import AileronError
+
+__all__ = ["INSIDE_GIT", "INSIDE_OBJECTS", "OID", "Kept", "Record", "read_record", "write_record"]
+
+INSIDE_GIT = "/run/aileron/git"
+"""Where the git folder of a work tree with a `.git` file is seen in the sandbox."""
+INSIDE_OBJECTS = "/run/aileron/objects"
+"""Where the person's objects are seen, read-only."""
+OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
+
+_NAME = "record.json"
+
+
+@dataclass(slots=True, kw_only=True)
+class Kept:
+    """One repository of the project, and where its stand-in for this session lies."""
+
+    worktree: str
+    """Relative to the project; empty for the project itself."""
+    git: str
+    common: str
+    objects: list[str]
+    """The person's folders of objects, its own first."""
+    number: int
+    is_file: bool = False
+    """Whether its `.git` is a file that names it (an additional work tree, a submodule)."""
+    head: str = ""
+    """What HEAD was when both sides last agreed: `ref: refs/heads/NAME`, or an object's id."""
+    refs: dict[str, str] = field(default_factory=dict[str, str])
+    """What each ref was when both sides last agreed."""
+    shallow: list[str] = field(default_factory=list[str])
+    settings: list[str] = field(default_factory=list[str])
+    """The names of the settings that the session began with."""
+    moved: list[str] = field(default_factory=list[str])
+    """Refs of the person's that were moved for the agent."""
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    """What did not pass git's own checks, and why."""
+    told: list[str] = field(default_factory=list[str])
+    """Sentences that a person has to read, in order."""
+
+    def tell(self, sentence: str) -> None:
+        """Keep *sentence* for the end, once."""
+        if sentence not in self.told:
+            self.told.append(sentence)
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """One session."""
+
+    session: str
+    project: str
+    entries: dict[str, list[int]]
+    """Everything called `.git` at the start, with its device and inode."""
+    shapes: list[str]
+    """Folders of a repository's shape at the start."""
+    repositories: list[Kept] = field(default_factory=list[Kept])
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Put *record* into *folder*, whole or not at all."""
+    temporary = folder / f"{_NAME}.new"
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(asdict(record), file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / _NAME)
+
+
+def read_record(folder: Path) -> Record | None:
+    """Return the record in *folder*, None where the session ended before there was one.
+
+    Raises:
+        AileronError: it cannot be read as one.
+    """
+    try:
+        text = (folder / _NAME).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(text)
+        repositories = [Kept(**each) for each in found.pop("repositories")]
+        return Record(**found, repositories=repositories)
+    except (ValueError, TypeError, KeyError) as error:
+        raise AileronError(
+            f"{folder / _NAME} is damaged ({type(error).__name__}). What the agent did in git lies "
+            "beside it; look at it, then remove the folder."
+        ) from None

@@ -1,0 +1,150 @@
+"""Where the repositories of a project lie, and what else in it git would take for one.
+
+A `.git` file is the project's word, so it counts only where the repository says the same back: else a
+project could have any folder of the person's shown to its agent.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Found", "Repository", "is_repository_shaped", "object_folders", "repository_of", "scan"]
+
+_MOST = 64 * 1024
+_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+_ALTERNATES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """One repository as its work tree finds it."""
+
+    git: Path
+    """HEAD and the index of this work tree."""
+    common: Path
+    """Refs, objects and config; the same folder but for an additional work tree."""
+
+
+def repository_of(worktree: Path) -> Repository | None:
+    """Return the repository of *worktree*, None where there is none or it does not name *worktree* back."""
+    link = worktree / ".git"
+    if link.is_symlink():
+        return None
+    if link.is_dir():
+        ordinary = (link / "HEAD").is_file() and not os.path.lexists(link / "commondir")
+        return Repository(git=link, common=link) if ordinary else None
+    text = _read(link)
+    if text is None or not text.startswith("gitdir:"):
+        return None
+    named = Path(worktree, text.removeprefix("gitdir:").strip()).resolve()
+    if not (named / "HEAD").is_file():
+        return None
+    if (back := _read(named / "gitdir")) is not None:  # an additional work tree
+        common = _read(named / "commondir")
+        if common is None or Path(named, back.strip()).resolve() != link.resolve():
+            return None
+        found = Path(named, common.strip()).resolve()
+        return Repository(git=named, common=found) if named.parent == found / "worktrees" else None
+    match = _WORKTREE.search(_read(named / "config") or "")  # a submodule
+    if match is None or Path(named, match[1].strip('"')).resolve() != worktree.resolve():
+        return None
+    above = any(_holds_module(each, named) for each in worktree.resolve().parents)
+    return Repository(git=named, common=named) if above else None
+
+
+def _holds_module(parent: Path, named: Path) -> bool:
+    if not os.path.lexists(parent / ".git"):
+        return False
+    found = repository_of(parent)
+    return found is not None and named.is_relative_to(found.git.resolve() / "modules")
+
+
+def object_folders(common: Path) -> list[Path]:
+    """Return where the objects of a repository lie: its own, then those that it borrows from.
+
+    A folder counts only as the `objects` of a repository, so that no other is ever shown.
+    """
+    folders = [(common / "objects").resolve()]
+    for _ in range(_ALTERNATES):
+        named = [each for folder in folders for each in _alternates(folder)]
+        new = [each for each in named if each not in folders and _holds_objects(each)]
+        if not new:
+            break
+        folders += list(dict.fromkeys(new))
+    return folders
+
+
+def _alternates(folder: Path) -> Iterator[Path]:
+    for line in (_read(folder / "info" / "alternates") or "").splitlines():
+        if line and not line.startswith(("#", '"')):
+            yield Path(folder, line).resolve()
+
+
+def _holds_objects(folder: Path) -> bool:
+    return folder.name == "objects" and is_repository_shaped(set(_names(folder.parent)))
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names alone
+    except OSError:
+        return []
+
+
+def is_repository_shaped(names: set[str]) -> bool:
+    """Tell whether git would take a folder that holds *names* for a repository, whatever it is called."""
+    low = {name.lower() for name in names}  # a file system may not tell them apart
+    return "head" in low and ("commondir" in low or {"objects", "refs"} <= low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What of a folder git would take for a repository; paths are relative to it."""
+
+    entries: tuple[str, ...]
+    """Everything called `.git`."""
+    shapes: tuple[str, ...]
+    """Folders of a repository's shape under another name."""
+    unread: tuple[str, ...] = ()
+    """Folders that could not be looked through."""
+
+
+def scan(project: Path) -> Found:
+    """Look through *project*, following no link and not into what is called `.git`."""
+    entries: list[str] = []
+    shapes: list[str] = []
+    unread: list[str] = []
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        names: set[str] = set()
+        try:
+            with os.scandir(project / folder) as listed:
+                for entry in listed:
+                    names.add(entry.name)
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    if entry.name.lower() == ".git":
+                        entries.append(path)
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting.append(path)
+        except OSError:
+            unread.append(folder or ".")
+            continue
+        if is_repository_shaped(names):
+            shapes.append(folder or ".")
+    return Found(
+        entries=tuple(sorted(entries)), shapes=tuple(sorted(shapes)), unread=tuple(sorted(unread))
+    )
+
+
+def _read(path: Path) -> str | None:
+    """Return a small text file that is no link."""
+    try:
+        if path.is_symlink() or not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return file.read(_MOST).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,300 @@
+"""The git folders of one session: made before it, followed while it runs, brought back after it."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from aileron_core.containment.git.box import GitFailed, find_git
+from aileron_core.containment.git.bring import bring_back
+from aileron_core.containment.git.disarm import disarm, identity
+from aileron_core.containment.git.leaving import put_aside, report, settings_of_the_agent
+from aileron_core.containment.git.record import (
+    INSIDE_GIT,
+    Kept,
+    Record,
+    read_record,
+    write_record,
+)
+from aileron_core.containment.git.repository import (
+    Found,
+    is_repository_shaped,
+    object_folders,
+    repository_of,
+    scan,
+)
+from aileron_core.containment.git.sides import Sides
+from aileron_core.containment.git.stand_in import make
+from aileron_core.errors import AileronError, Forbidden
+from aileron_core.text import escape
+
+__all__ = ["GitFolders", "begin", "check_place", "recover"]
+
+_STAND_INS = 32
+"""So many repositories of a project get a stand-in; the others are read-only."""
+_MOUNTS = 1000
+"""More of them slow bubblewrap down, and a few thousand break it."""
+
+
+def check_place(project: Path) -> None:
+    """Refuse a project that is, or lies in, a git folder: its config and hooks are files like any other.
+
+    Raises:
+        Forbidden: it does.
+    """
+    for folder in (project, *project.parents):
+        names = set(os.listdir(folder)) if os.access(folder, os.R_OK) else set[str]()  # noqa: PTH208
+        if is_repository_shaped(names) or folder.name == ".git":
+            raise Forbidden(
+                f"{folder} is a git folder: an agent that works in it could change its settings and "
+                "hooks, which run outside. Start in a work tree (`git worktree add`)."
+            )
+
+
+@dataclass(slots=True, kw_only=True)
+class GitFolders:
+    """Those of one session; its folder is locked as long as the session's launcher lives."""
+
+    bwrap: str
+    folder: Path
+    aside: Path
+    record: Record
+    mounts: tuple[str, ...]
+    """Arguments of bubblewrap, for behind the project's own."""
+    told: list[str] = field(default_factory=list[str])
+    """What a person has to know before the agent starts."""
+    handle: int = -1
+
+    def sides(self) -> Iterator[Sides]:
+        """Yield each repository that has a stand-in."""
+        for kept in self.record.repositories:
+            yield Sides(self.bwrap, self.folder, kept)
+
+    def bring_back(self) -> None:
+        """Bring back what is new while the agent runs.
+
+        Raises:
+            GitFailed: one could not be brought back now.
+        """
+        for sides in self.sides():
+            bring_back(sides, last=False)
+        write_record(self.folder, self.record)
+
+    def end(self) -> list[str]:
+        """Bring everything back, disarm what is left in the project; return what a person has to know."""
+        told: list[str] = []
+        for sides in self.sides():
+            try:
+                bring_back(sides, last=True)
+            except (GitFailed, OSError, ValueError) as error:
+                sides.kept.refused["everything since then"] = str(error)
+            settings_of_the_agent(sides)
+            kept = put_aside(sides, self.aside) if sides.kept.refused else None
+            told += report(sides.kept, kept)
+        project = Path(self.record.project)
+        if project.is_dir():
+            told += disarm(project, self.record.entries, self.record.shapes)
+        _remove(self.folder)
+        os.close(self.handle)
+        return told
+
+
+def begin(
+    *, bwrap: str, parent: Path, aside: Path, session: str, project: Path, env: Mapping[str, str]
+) -> GitFolders:
+    """Make what a session gets in place of the repositories of *project*.
+
+    Args:
+        bwrap: bubblewrap.
+        parent: where the folders of sessions lie.
+        aside: where what cannot be brought back will be put.
+        session: its id.
+        project: where the agent works.
+        env: the person's environment.
+
+    Raises:
+        Forbidden: the project has what nothing can be mounted over.
+    """
+    check_place(project)
+    found = scan(project)
+    links = [name for name in found.entries if (project / name).is_symlink()]
+    if links:
+        raise Forbidden(
+            f"{escape(links[0])} is a symbolic link, and an agent could put another in its place. "
+            "Replace it by what it leads to, or by a file with the line `gitdir: FOLDER`."
+        )
+    folder, handle = _locked_folder(parent, session)
+    record = Record(
+        session=session,
+        project=str(project),
+        entries={name: identity(project / name) for name in found.entries},
+        shapes=list(found.shapes),
+    )
+    folders = GitFolders(
+        bwrap=bwrap, folder=folder, aside=aside, record=record, mounts=(), handle=handle
+    )
+    try:
+        read_only = _stand_ins(folders, project, found, env)
+        folders.mounts = _mounts(folders, project, (*read_only, *found.shapes))
+        write_record(folder, record)
+    except BaseException:
+        _remove(folder)
+        os.close(handle)
+        raise
+    return folders
+
+
+def _stand_ins(
+    folders: GitFolders, project: Path, found: Found, env: Mapping[str, str]
+) -> list[str]:
+    """Make stand-ins; return the entries that have none and stay read-only."""
+    read_only: list[str] = []
+    for number, name in enumerate(sorted(found.entries, key=lambda each: each.count("/"))):
+        worktree = (project / name).parent
+        repository = repository_of(worktree) if name.endswith(".git") else None
+        if repository is None or number >= _STAND_INS or find_git() is None:
+            read_only.append(name)
+            continue
+        kept = Kept(
+            worktree=str(PurePosixPath(name).parent),
+            git=str(repository.git),
+            common=str(repository.common),
+            objects=[str(each) for each in object_folders(repository.common)],
+            number=number,
+            is_file=(project / name).is_file(),
+        )
+        sides = Sides(folders.bwrap, folders.folder, kept)
+        try:
+            make(sides, folders.bwrap, env)
+        except (GitFailed, OSError) as error:
+            shutil.rmtree(sides.place, ignore_errors=True)
+            read_only.append(name)
+            folders.told.append(
+                f"The repository of {escape(str(worktree))} stays read-only for the agent: {error}"
+            )
+            continue
+        folders.record.repositories.append(kept)
+        folders.told += [
+            f"The agent reads the objects of {escape(each)} too: the repository borrows from it."
+            for each in kept.objects[1:]
+        ]
+    return read_only
+
+
+def _mounts(folders: GitFolders, project: Path, read_only: tuple[str, ...]) -> tuple[str, ...]:
+    """Return how all of it is mounted: folders above first, so that none of them can be moved away."""
+    names = [*folders.record.entries, *read_only]
+    above = {parent for name in names for parent in PurePosixPath(name).parents} - {
+        PurePosixPath(".")
+    }
+    if len(above) + len(names) > _MOUNTS:
+        raise Forbidden(
+            f"{escape(str(project))} holds {len(names)} repositories; so many cannot be kept from an "
+            "agent. Start in one of them."
+        )
+    words: list[str] = []
+    for each in sorted(above, key=lambda path: len(path.parts)):
+        words += ["--bind", str(project / each), str(project / each)]
+    for kept in folders.record.repositories:
+        sides = Sides(folders.bwrap, folders.folder, kept)
+        git = str(project / kept.worktree / ".git")
+        inside = f"{INSIDE_GIT}/{kept.number}" if kept.is_file else git
+        words += ["--bind", str(sides.own), inside]
+        if kept.is_file:
+            words += ["--ro-bind", str(sides.place / "gitfile"), git]
+        words += _objects(sides)
+    for name in sorted(set(read_only)):
+        words += ["--ro-bind", str(project / name), str(project / name)]
+    return tuple(words)
+
+
+def _objects(sides: Sides) -> list[str]:
+    """Mount the person's objects read-only; each list of borrowed ones is empty, for all stand in ours."""
+    words: list[str] = []
+    empty = sides.place / "empty"
+    empty.touch()
+    for number, folder in enumerate(sides.kept.objects):
+        seen = sides.objects_inside(number)
+        words += ["--ro-bind", folder, seen]
+        if Path(folder, "info", "alternates").exists():
+            words += ["--ro-bind", str(empty), f"{seen}/info/alternates"]
+    return words
+
+
+def recover(*, bwrap: str, parent: Path, aside: Path) -> list[str]:
+    """Bring back what sessions left whose launcher was killed; return what a person has to know.
+
+    Args:
+        bwrap: bubblewrap.
+        parent: where the folders of sessions lie.
+        aside: where what cannot be brought back is put, in a folder for each session.
+    """
+    told: list[str] = []
+    for folder in sorted(parent.iterdir()) if parent.is_dir() else []:
+        if folder.name.startswith("."):
+            continue
+        with _abandoned(folder) as handle:
+            if handle is None:
+                continue
+            try:
+                record = read_record(folder)
+            except (AileronError, OSError) as error:
+                told.append(str(error))
+                continue
+            if record is None:
+                _remove(folder)
+                continue
+            left = GitFolders(
+                bwrap=bwrap, folder=folder, aside=aside / folder.name, record=record,
+                mounts=(), handle=os.dup(handle),
+            )  # fmt: skip
+            where = escape(record.project)
+            told += [f"{where}, after a launch that was killed: {each}" for each in left.end()]
+    return told
+
+
+@contextlib.contextmanager
+def _abandoned(folder: Path) -> Generator[int | None, None, None]:
+    """Hold the lock on *folder* meanwhile; None where its launcher, or another start, has it."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield None
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield handle if folder.exists() else None
+    except BlockingIOError:
+        yield None
+    finally:
+        os.close(handle)
+
+
+def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:
+    """Make a session's folder; nobody finds it before it is locked."""
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = parent / f".{session}"
+    made.mkdir(mode=0o700)
+    handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return made.rename(parent / session), handle
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder whatever the agent made of the modes in it."""
+
+    def again(remove: Callable[..., object], path: str, _: object) -> None:
+        for each in (Path(path).parent, Path(path)):
+            if not each.is_symlink() and each.is_relative_to(folder):
+                each.chmod(stat.S_IRWXU)
+        if remove is os.rmdir or Path(path).is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            remove(path)
+
+    with contextlib.suppress(OSError):
+        shutil.rmtree(folder, onerror=again)

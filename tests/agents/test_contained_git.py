@@ -1,0 +1,92 @@
+"""Git in a real launch: what the agent commits arrives while it runs, at its end, and after a kill."""
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from agents_bench import Bench, Say, ScriptedLlm, workbench
+
+AGENT = """\
+#!/bin/sh -e
+git config user.name Agent; git config user.email a@b
+echo two >> file; git commit -qam second
+mkdir nested; git init -q nested
+{then}
+"""
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ail-") as folder,
+        workbench(Path(folder), ScriptedLlm(lambda _: Say(text="nothing"))) as found,
+    ):
+        found.write(".codex/auth.json", '{"token": "x"}')
+        git(found, "init", "-q", "-b", "main")
+        (found.project / "file").write_text("one\n")
+        git(found, "add", ".")
+        git(found, "commit", "-qm", "first")
+        yield found
+
+
+def git(bench: Bench, *words: str) -> str:
+    settings = ("-c", "user.name=Person", "-c", "user.email=p@q")
+    done = subprocess.run(
+        ["git", *settings, *words], cwd=bench.project, capture_output=True, text=True, check=True,
+        env={"HOME": str(bench.home), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+def agent(bench: Bench, then: str) -> dict[str, str]:
+    bin_ = bench.folder / "bin"
+    bin_.mkdir(exist_ok=True)
+    (bin_ / "codex").write_text(AGENT.replace("{then}", then))
+    (bin_ / "codex").chmod(0o755)
+    return {"PATH": f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+
+
+def until(holds: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # other processes tell nobody
+
+
+def sessions(bench: Bench) -> list[Path]:
+    return list((bench.console.home / "git").glob("[!.]*"))
+
+
+def test_it_arrives_while_the_agent_runs_and_the_rest_at_its_end(bench: Bench) -> None:
+    """The launcher follows the refs; what is left in the project is disarmed and told."""
+    env = agent(bench, "until [ -e go ]; do sleep 0.1; done; echo st > st; git add st")
+    with bench.launched("codex", env=env) as running:
+        until(lambda: git(bench, "log", "--format=%s") == "second\nfirst")
+        until(lambda: git(bench, "status", "--porcelain", "-uno") == "")
+        (bench.project / "go").touch()
+        ended = running.end()
+    assert "What the agent committed is in your repository: main." in ended.output
+    assert "nested/.git is a new repository" in ended.output
+    assert git(bench, "status", "--porcelain", "-uno") == "A  st"
+    assert sessions(bench) == []
+
+
+def test_after_a_kill_the_console_brings_it_back_and_the_next_launch_tells(bench: Bench) -> None:
+    """SIGKILL of the launcher: nothing of it runs any more; its session's end is what starts that."""
+    env = agent(bench, "echo 3 > st; git add st; touch up; exec sleep 600")
+    with bench.launched("codex", env=env) as running:
+        until((bench.project / "up").exists)
+        running.process.kill()
+        running.process.communicate(timeout=20)
+    until(lambda: sessions(bench) == [])
+    assert git(bench, "log", "--format=%s") == "second\nfirst"
+    assert git(bench, "status", "--porcelain", "-uno") == "A  st"
+    assert (bench.project / "nested" / ".git.disarmed").is_dir()
+    with bench.launched("codex", env=agent(bench, "true")) as running:
+        ended = running.end()
+    assert "after a launch that was killed: nested/.git is a new repository" in ended.output
+    assert ended.output.count("after a launch that was killed: nested") == 1

@@ -1,0 +1,182 @@
+"""A project with a real repository, an agent in a real sandbox over it, and the person's git outside."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from aileron_core.containment.git.session import GitFolders, begin
+from aileron_core.containment.spec import SandboxSpec, bwrap_argv
+
+__all__ = [
+    "BWRAP",
+    "HOOKS",
+    "Agent",
+    "Bench",
+    "armed",
+    "everything",
+    "git",
+    "names_of_git",
+    "needs_bwrap",
+]
+
+BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
+
+
+def person(home: Path) -> dict[str, str]:
+    """The person's environment: a home of their own, nothing of this machine's settings."""
+    return {
+        "HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true",
+    }  # fmt: skip
+
+
+def git(where: Path, *words: str, home: Path | None = None, code: int | None = 0) -> str:
+    """Run the person's git in *where*; return what it printed."""
+    env = person(home or where)
+    settings = ("-c", "user.name=Person", "-c", "user.email=p@example.com")
+    allow = ("-c", "protocol.file.allow=always")
+    done = subprocess.run(
+        ["git", *settings, *allow, *words], cwd=where, env=env, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, errors="replace", timeout=60, check=False,
+    )  # fmt: skip
+    assert code is None or done.returncode == code, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@dataclass
+class Agent:
+    """One session over a project."""
+
+    bench: "Bench"
+    folders: GitFolders
+    project: Path
+
+    def does(self, script: str, *, code: int | None = 0) -> str:
+        """Run a shell script as the agent would; return what it printed."""
+        own = self.bench.folder / "own"
+        own.mkdir(exist_ok=True)
+        spec = SandboxSpec(
+            bwrap=BWRAP,
+            project=self.project,
+            home=self.bench.person,
+            own_home=own,
+            private=self.bench.folder / "private",
+            socket=None,
+            git=self.folders.mounts,
+        )
+        done = subprocess.run(
+            bwrap_argv(spec, ["/bin/sh", "-ec", script]),
+            env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.bench.person)},
+            cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+        assert code is None or done.returncode == code, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def end(self) -> str:
+        """End the session; return what the person is told."""
+        return "\n".join(self.folders.end())
+
+
+class Bench:
+    """A person with a home, a repository `project` with one commit, and Aileron's home."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.person = folder / "person"
+        self.project = folder / "project"
+        self.aileron = folder / "aileron"
+        self.ran = folder / "ran"
+        """A program of the agent's makes this file when it runs outside."""
+        for each in (self.person, self.project, self.aileron, folder / "private"):
+            each.mkdir()
+        self.git("init", "-q", "-b", "main")
+        self.commit("first", "file", "one\n")
+
+    def git(self, *words: str, code: int | None = 0, where: Path | None = None) -> str:
+        """Run the person's git."""
+        return git(where or self.project, *words, home=self.person, code=code)
+
+    def commit(self, message: str, name: str, text: str, where: Path | None = None) -> str:
+        """Commit a file as the person; return the commit."""
+        ((where or self.project) / name).write_text(text)
+        self.git("add", name, where=where)
+        self.git("commit", "-q", "-m", message, where=where)
+        return self.git("rev-parse", "HEAD", where=where)
+
+    def begin(self, session: str = "ses-1", project: Path | None = None) -> Agent:
+        """Begin a session."""
+        project = project or self.project
+        folders = begin(
+            bwrap=BWRAP,
+            parent=self.aileron / "git",
+            aside=self.aileron / "aside" / session,
+            session=session,
+            project=project,
+            env=person(self.person),
+        )
+        return Agent(self, folders, project)
+
+    def refs(self, where: Path | None = None) -> dict[str, str]:
+        """Return the person's refs."""
+        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)", where=where)
+        return dict(line.split(" ") for line in listed.splitlines())
+
+
+def needs_bwrap() -> bool:
+    """Tell whether these tests can run here."""
+    return bool(BWRAP) and os.path.exists("/usr/bin/git")  # noqa: PTH110
+
+
+def armed(bench: Bench, project: Path | None = None) -> tuple[str, str]:
+    """Return the path of a program in the project that leaves a mark when it runs, and how it is made."""
+    path = (project or bench.project) / "evil"
+    script = f'#!/bin/sh\\necho "$0 $*" >> {bench.ran}\\n'
+    return str(path), f"printf '%b' '{script}' > {path}; chmod +x {path};"
+
+
+def names_of_git() -> list[str]:
+    """Return git's own list of its settings, with a name of ours where it has a place for one."""
+    listed = subprocess.run(["git", "help", "-c"], capture_output=True, text=True, check=True)
+    names = [re.sub(r"<[^>]*>|\*", "evil", line) for line in listed.stdout.splitlines()]
+    return [
+        name for name in names if re.fullmatch(r"[a-zA-Z]+\.(\S+\.)?[a-zA-Z][a-zA-Z0-9-]*", name)
+    ]
+
+
+MORE = (
+    "filter.evil.process", "diff.external", "credential.evil.helper", "trailer.evil.cmd",
+    "submodule.evil.update", "remote.evil.vcs", "tar.evil.command", "init.templateDir",
+)  # fmt: skip
+"""Settings that name a program, or where one is found, and that not every version of git lists."""
+HOOKS = (
+    "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-merge",
+    "pre-auto-gc", "post-index-change", "reference-transaction", "fsmonitor-watchman", "pre-rebase",
+    "post-rewrite", "pre-merge-commit", "post-applypatch",
+)  # fmt: skip
+
+
+def everything(evil: str, names: Iterable[str] = ()) -> str:
+    """Return a script that has every setting of *names*, every hook and attribute name a program.
+
+    Without *names*: every setting that git knows.
+    """
+    config: dict[str, list[str]] = {}
+    for name in names or (*names_of_git(), *MORE):
+        section, _, rest = name.partition(".")
+        below, _, key = rest.rpartition(".")
+        head = f'[{section} "{below}"]' if below else f"[{section}]"
+        config.setdefault(head, []).append(f'\\t{key} = "{evil}"')
+    text = "\\n".join("\\n".join([head, *lines]) for head, lines in config.items())
+    hooks = "".join(f"cp {evil} .git/hooks/{name};" for name in HOOKS)
+    return (
+        f"printf '%b\\n' '{text}' > all; cp all .git/config.worktree; cp all .git/more;"
+        "for f in .gitattributes .git/info/attributes; do"
+        " echo '* diff=evil filter=evil merge=evil' > $f; done;"
+        f"mkdir -p .git/hooks; {hooks}"
+        "git config include.path more; cat all >> .git/config; rm all"
+    )

@@ -1,0 +1,311 @@
+"""The person's next git command, where an agent worked, runs no program of the agent's.
+
+Each attack ran outside when `.git` was mounted writable, with a list of names in it read-only.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from git_bench import HOOKS, Bench, armed, everything, names_of_git
+
+from aileron_core.errors import Forbidden
+
+ME = "git config user.name A; git config user.email a@b;"
+FAKE = (
+    "mkdir -p {0}/objects {0}/refs/heads; echo 'ref: refs/heads/main' > {0}/HEAD;"
+    "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {1}\\n\\tworktree = {2}\\n' > {0}/config;"
+)
+"""Makes a repository at the first place that names a program."""
+
+
+def at_work(bench: Bench, *folders: Path) -> None:
+    """Do what a person does with git, in the project and in *folders*."""
+    (bench.project / "file").write_text("changed by the person\n")
+    for where in (*folders, bench.project):
+        for words in (
+            ("status",), ("diff",), ("log", "-p", "-2"), ("add", "-A"), ("commit", "-m", "mine"),
+            ("checkout", "-q", "-B", "other"), ("stash", "list"), ("submodule", "status"),
+            ("checkout", "-q", "-f", "main"), ("gc", "--auto"),
+        ):  # fmt: skip
+            bench.git(*words, where=where, code=None)
+
+
+def nothing_ran(bench: Bench) -> None:
+    """Fail if a program of the agent's left its mark."""
+    assert not bench.ran.exists(), bench.ran.read_text()
+
+
+def test_commondir(bench: Bench) -> None:
+    """A file in `.git` that sends git elsewhere for its config."""
+    evil, arm = armed(bench)
+    agent = bench.begin()
+    agent.does(
+        arm + FAKE.format("elsewhere", evil, bench.project) + "rm -f .git/commondir;"
+        "cp -r .git/refs .git/objects .git/packed-refs elsewhere; echo ../elsewhere > .git/commondir"
+    )
+    bench.git("status")
+    told = agent.end()
+    at_work(bench)
+    nothing_ran(bench)
+    assert "elsewhere is new and git would take it for a repository" in told
+
+
+def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench) -> None:
+    """git looks into what its index calls a submodule, under that one's config."""
+    evil, arm = armed(bench)
+    agent = bench.begin()
+    agent.does(
+        arm + ME + "git init -q nested; cd nested;" + ME + "git commit -q --allow-empty -m n;"
+        f"git config core.fsmonitor {evil}; cd ..; git add nested; git commit -qm gitlink;"
+        "git branch second; git tag third"
+    )
+    agent.folders.bring_back()
+    for words in (("status",), ("diff",), ("submodule", "status"), ("commit", "-am", "mine")):
+        bench.git(*words, code=None)  # while the agent still runs
+    nothing_ran(bench)
+    told = agent.end()
+    at_work(bench, bench.project / "nested")
+    nothing_ran(bench)
+    assert "160000" not in bench.git("ls-files", "--stage")
+    for name in ("main", "second", "third"):
+        assert f"{name} was not moved (its commits put another repository into the tree)" in told
+        assert "160000" not in bench.git("ls-tree", "-r", "main")
+    assert "nested was staged as another repository" in told
+    assert "nested/.git is a new repository. It is nested/.git.disarmed now" in told
+    assert bench.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
+
+
+def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:
+    """The tip does not show it; whoever checks out what lies below it gets it."""
+    agent = bench.begin()
+    agent.does(
+        ME + "o=$(git rev-parse HEAD); git update-index --add --cacheinfo 160000,$o,sub;"
+        "git commit -qm with; git rm -q --cached sub; git commit -qm without; git checkout -qb b $o;"
+        "echo x > x; git add x; git commit -qm x; git checkout -qb c $o; echo y > y; git add y;"
+        "git commit -qm y; git update-index --add --cacheinfo 160000,$o,evilmerge; t=$(git write-tree);"
+        "git reset -q; git branch merged $(git commit-tree -p b -p c -m m $t)"
+    )
+    told = agent.end()
+    refs = bench.refs()
+    assert "main was not moved (its commits put" in told
+    assert "merged was not moved (its commits put" in told
+    assert "refs/heads/merged" not in refs
+    assert {"refs/heads/b", "refs/heads/c"} <= {*refs}
+
+
+def part(bench: Bench) -> Path:
+    """Add a submodule on a path with a slash; return it."""
+    other = bench.folder / "other"
+    other.mkdir()
+    bench.git("init", "-q", "-b", "main", where=other)
+    bench.commit("other", "of-other", "x", where=other)
+    bench.git("submodule", "add", "-q", str(other), "deep/part")
+    bench.git("commit", "-qm", "with a part")
+    return bench.project / "deep" / "part"
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "git config --file .git/modules/deep/part/config core.fsmonitor {evil}",
+        "git -C deep/part config core.fsmonitor {evil}",
+        "git config --file $(git -C deep/part rev-parse --git-dir)/config core.fsmonitor {evil}",
+        "{elsewhere} echo gitdir: ../elsewhere > deep/part/.git",
+        "rm -f deep/part/.git; mkdir deep/part/.git; {fake}",
+        "mv deep deeper; mkdir -p deep/part/.git; {fake}",
+        "mv deep/part deep/p2; mkdir -p deep/part/.git; {fake}",
+    ],
+)
+def test_submodules(bench: Bench, attack: str) -> None:
+    """Their git folders lie in the one above; a path with slashes hid them from a list of names."""
+    evil, arm = armed(bench)
+    where = part(bench)
+    fake = FAKE.format("deep/part/.git", evil, where)
+    elsewhere = FAKE.format("deep/elsewhere", evil, where)
+    agent = bench.begin()
+    agent.does(
+        arm + "set +e;" + attack.format(evil=evil, fake=fake, elsewhere=elsewhere), code=None
+    )
+    at_work(bench, where)
+    nothing_ran(bench)
+    agent.end()
+    at_work(bench, where)
+    nothing_ran(bench)
+    assert (where / ".git").is_file()
+
+
+def test_config_of_a_worktree(bench: Bench) -> None:
+    """`config.worktree` is obeyed where the person's config says so."""
+    bench.git("config", "extensions.worktreeConfig", "true")
+    evil, arm = armed(bench)
+    agent = bench.begin()
+    agent.does(arm + f"git config --file .git/config.worktree core.fsmonitor {evil}")
+    bench.git("status")
+    agent.end()
+    at_work(bench)
+    nothing_ran(bench)
+
+
+@pytest.mark.parametrize("name", ["bare", "deep/er/x.git", "file.git.disarmed"])
+def test_a_folder_of_a_repositorys_shape(bench: Bench, name: str) -> None:
+    """git takes the folder that it is started in for a repository, without any `.git`."""
+    evil, arm = armed(bench)
+    agent = bench.begin()
+    agent.does(arm + FAKE.format(name, evil, bench.project))
+    told = agent.end()
+    at_work(bench, bench.project / name, bench.project / name / "refs")
+    nothing_ran(bench)
+    assert f"{name} is new and git would take it for a repository" in told
+    assert (bench.project / name / "HEAD.disarmed").read_text() == "ref: refs/heads/main\n"
+
+
+@pytest.mark.parametrize(
+    ("attack", "left"),
+    [
+        ("mkdir sub; {fake}", "sub/.git.disarmed"),
+        ("mkdir sub; {elsewhere} echo 'gitdir: ../elsewhere' > sub/.git", "sub/.git.disarmed"),
+        ("mkdir sub; {elsewhere} ln -s ../elsewhere sub/.git", "sub/.git.disarmed"),
+        ("mkdir sub; {fake} chmod 0555 sub", "sub/.git.disarmed"),
+        ("mkdir sub; {fake} chmod 0 sub/.git sub", "sub/.git.disarmed"),
+        ("mkdir sub; touch sub/.git.disarmed; {fake}", "sub/.git.disarmed-2"),
+        ("mkdir -p sub/.git; {fake} cp -r sub/.git sub/inner; mv sub/inner sub/.git/inner",
+         "sub/.git.disarmed/inner/HEAD.disarmed"),
+    ],
+)  # fmt: skip
+def test_a_new_repository_in_the_project(bench: Bench, attack: str, left: str) -> None:
+    """A folder, a file, a link; in a folder that was closed; one inside another."""
+    evil, arm = armed(bench)
+    fake = FAKE.format("sub/.git", evil, bench.project)
+    elsewhere = FAKE.format("elsewhere", evil, bench.project)
+    agent = bench.begin()
+    agent.does(arm + attack.format(fake=fake, elsewhere=elsewhere))
+    told = agent.end()
+    assert "sub/.git is a new repository" in told
+    sub = bench.project / "sub"
+    sub.chmod(0o755)
+    assert (bench.project / left).exists() or (bench.project / left).is_symlink()
+    at_work(bench, sub, *[path for path in sub.rglob("*") if path.is_dir()])
+    nothing_ran(bench)
+
+
+def test_what_lay_there_before_cannot_be_changed(bench: Bench) -> None:
+    """A fixture of a repository's shape, and one that nobody can follow, are read-only."""
+    bench.git("init", "-q", "--bare", "fixtures/x.git")
+    (bench.project / "lost").mkdir()
+    (bench.project / "lost" / ".git").write_text("gitdir: /nowhere\n")
+    agent = bench.begin()
+    agent.does("echo x >> fixtures/x.git/config", code=2)
+    agent.does("mv fixtures f2", code=1)
+    agent.does("echo x >> lost/.git", code=2)
+    assert agent.end() == ""
+    assert (bench.project / "fixtures" / "x.git" / "HEAD").exists()
+
+
+@pytest.mark.parametrize("folder", [".git", ".git/hooks", "up.git", "up.git/refs"])
+def test_a_project_that_is_a_git_folder_is_refused(bench: Bench, folder: str) -> None:
+    """Its config and hooks would be files of the project."""
+    bench.git("init", "-q", "--bare", "up.git")
+    with pytest.raises(Forbidden, match="is a git folder"):
+        bench.begin(project=bench.project / folder)
+
+
+def test_a_link_in_place_of_a_git_folder_is_refused(bench: Bench) -> None:
+    """Nothing can be mounted over it, so an agent could put another in its place."""
+    (bench.project / ".git").rename(bench.folder / "real.git")
+    (bench.project / ".git").symlink_to(bench.folder / "real.git")
+    with pytest.raises(Forbidden, match="is a symbolic link"):
+        bench.begin()
+    assert not list((bench.aileron / "git").glob("*"))
+
+
+PROGRAMS = {
+    "core.fsmonitor": ("status",),
+    "core.pager": ("log",),
+    "core.editor": ("commit", "--allow-empty"),
+    "sequence.editor": ("rebase", "-i", "--root"),
+    "diff.external": ("diff",),
+    "diff.evil.command": ("diff",),
+    "diff.evil.textconv": ("log", "-p"),
+    "filter.evil.clean": ("add", "file"),
+    "filter.evil.smudge": ("checkout", "-f", "HEAD~0", "--", "file"),
+    "filter.evil.process": ("add", "file"),
+    "merge.evil.driver": ("merge", "side"),
+    "gpg.program": ("commit", "-S", "--allow-empty", "-m", "x"),
+    "alias.evil": ("evil",),
+    "core.sshCommand": ("fetch", "ssh://localhost/x"),
+    "core.gitProxy": ("fetch", "git://localhost/x"),
+    "core.askPass": ("credential", "fill"),
+    "credential.helper": ("credential", "fill"),
+    "core.hooksPath": ("commit", "--allow-empty", "-m", "x"),
+    "pager.log": ("log",),
+}
+
+
+def use(bench: Bench, words: tuple[str, ...]) -> None:
+    """Run one of the person's commands over a changed file, whatever comes of it."""
+    if words[0] not in ("rebase", "merge"):
+        (bench.project / "file").write_text("changed by the person\n")
+    env = {
+        "HOME": str(bench.person), "PATH": "/usr/bin:/bin", "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": "p", "GIT_AUTHOR_EMAIL": "p@q", "GIT_COMMITTER_NAME": "p",
+        "GIT_COMMITTER_EMAIL": "p@q", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "PAGER": "cat", "EDITOR": "true",
+    }  # fmt: skip
+    command = ["git", *words]
+    if words == ("log",):  # of a terminal, or no pager would start
+        command = ["script", "-qec", "git log", "/dev/null"]
+    subprocess.run(
+        command, cwd=bench.project, env=env, input=b"protocol=https\nhost=localhost\n\n",
+        capture_output=True, timeout=30, check=False,
+    )  # fmt: skip
+
+
+def diverged(bench: Bench) -> None:
+    """Give the person a branch that changes the same file."""
+    bench.git("checkout", "-q", "-b", "side")
+    bench.commit("side", "file", "side\n")
+    bench.git("checkout", "-q", "main")
+    bench.commit("main", "file", "main\n")
+
+
+@pytest.mark.parametrize("names", [(), tuple(PROGRAMS)], ids=["git's own list", "programs"])
+def test_no_setting_that_git_knows_reaches_the_person(bench: Bench, names: tuple[str, ...]) -> None:
+    """In the config, a worktree's, an included file; every hook; attributes."""
+    diverged(bench)
+    bench.git("config", "extensions.worktreeConfig", "true")
+    assert len(names_of_git()) > 500
+    evil, arm = armed(bench)
+    agent = bench.begin()
+    agent.does(arm + everything(evil, names))
+    at_work(bench)
+    told = agent.end()
+    at_work(bench)
+    for words in {*PROGRAMS.values()}:
+        use(bench, words)
+    nothing_ran(bench)
+    assert "Git settings and hooks of the agent's were not carried over" in told
+    assert "The agent's git settings cannot be read" not in told
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS])
+def test_the_same_setting_in_the_persons_own_config_runs(bench: Bench, name: str) -> None:
+    """So that the test above shows something: the commands there do obey these settings."""
+    diverged(bench)
+    evil, arm = armed(bench)
+    hooks = bench.folder / "hooks"
+    hooks.mkdir()
+    subprocess.run(["sh", "-ec", arm], check=True)
+    for hook in HOOKS:
+        (hooks / hook).symlink_to(evil)
+    (bench.project / ".gitattributes").write_text("file diff=evil filter=evil merge=evil\n")
+    value = {
+        "core.hooksPath": str(hooks),
+        "alias.evil": f"!{evil}",
+        "credential.helper": f"!{evil}",
+    }
+    bench.git("config", name, value.get(name, evil))
+    bench.git("add", "-A", code=None)
+    bench.git("-c", f"{name}=", "commit", "-qm", "attributes", code=None)
+    bench.ran.unlink(missing_ok=True)
+    use(bench, PROGRAMS[name])
+    assert bench.ran.exists()
