@@ -15,16 +15,31 @@ from aileron_core.text import escape
 __all__ = ["Closed", "Doors", "Link", "check_project", "settings_files", "small_text"]
 
 _SETTINGS_BYTES = 1024 * 1024
+_SHARED = tuple(Path("/", name) for name in ("tmp", "var/tmp", "run", "dev/shm"))
+_SYSTEM = tuple(Path("/", name) for name in ("proc", "sys", "run/user"))
 
 
 def check_project(project: Path, home: Path, aileron_home: Path) -> None:
     """Refuse a folder that would hand the agent more than a project.
 
     Raises:
-        Forbidden: it is the root, the person's home, or holds Aileron's own (THREATS T2, H4).
+        Forbidden: it holds the person's home, what others put into folders that all share, or
+            Aileron's own; or it lies where the system keeps sockets and devices (THREATS T2, H4).
     """
-    if project == Path("/") or project == home.resolve():
-        raise Forbidden(f"{project} is no project: start in a folder of its own.")
+    if home.resolve().is_relative_to(project):
+        raise Forbidden(
+            f"{project} holds your home {home}, and an agent there could reach all of it. "
+            "Start in a folder of its own."
+        )
+    for shared in _SHARED:
+        if shared.resolve().is_relative_to(project):
+            raise Forbidden(
+                f"{project} holds {shared}, where other programs keep sockets and files that the "
+                "agent could then use. Start in a folder of its own."
+            )
+    for system in _SYSTEM:
+        if project.is_relative_to(system.resolve()):
+            raise Forbidden(f"{project} is a folder of the system's. Start in a folder of its own.")
     if aileron_home.resolve().is_relative_to(project):
         raise Forbidden(
             f"{aileron_home} lies inside {project}, so the agent could reach Aileron's own files. "
