@@ -1,11 +1,12 @@
 """The project that an agent works in: which ones are refused, and what a session left in it."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.beneath import folder_at, folder_beneath
+from aileron_core.containment.beneath import folder_at, folder_beneath, restore_rights
 from aileron_core.containment.spec import PROTECTED
 from aileron_core.errors import Forbidden
 from aileron_core.launch.aside import move_aside
@@ -129,6 +130,8 @@ class Doors:
         if not self.project.is_dir():
             return Closed()
         with folder_at(self.project) as project:
+            with contextlib.suppress(OSError):  # another user's: then each name says what is wrong
+                restore_rights(project)  # in a folder that is shut nothing would be seen
             for name in self.missing:
                 if not os.path.lexists(self.project / name):
                     continue
