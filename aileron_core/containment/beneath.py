@@ -68,9 +68,18 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
         return _openat2(root, os.fsencode(str(path)), flags, mode)
     with contextlib.ExitStack() as stack:
         for part in parts[:-1]:
-            root = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=root)
+            root = _step(root, part)
             stack.callback(os.close, root)
         return os.open(parts[-1], flags | os.O_NOFOLLOW, mode, dir_fd=root)
+
+
+def _step(root: int, name: str) -> int:
+    try:
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=root)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
 
 
 @functools.cache

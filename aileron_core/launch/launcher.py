@@ -231,7 +231,7 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
             argv = [str(wired.program), *wired.plan.argv[1:]]
             return run_foreground(argv, env=wired.env, cwd=str(request.project), started=hold.start)
         own_home = stack.enter_context(PrivateFolder(parent, person.say)).path
-        credentials = copy_in(request.home, own_home, request.agent.folders)
+        credentials = copy_in(request.home, own_home, request.agent.folders, person.say)
         stack.callback(copy_back, credentials, person.say)
         Additions(own_home, wired.plan.additions).__enter__()
         git = stack.enter_context(_repositories(request, wired.support, session, person))

@@ -144,8 +144,16 @@ class _Copied:
     before: bytes
 
 
-def copy_in(home: Path, own_home: Path, folders: Iterable[AgentFolder]) -> list[_Copied]:
+def copy_in(
+    home: Path,
+    own_home: Path,
+    folders: Iterable[AgentFolder],
+    say: Callable[[str], None] = lambda _: None,
+) -> list[_Copied]:
     """Copy an agent's own files into the home it will see; return its credentials as they were.
+
+    The person may keep such a folder elsewhere, behind a link that lies in the home itself, where no
+    agent could have put it. Nothing comes back there.
 
     Raises:
         AileronError: they are too large to be copied, cannot be read, or lie behind a link.
@@ -156,9 +164,14 @@ def copy_in(home: Path, own_home: Path, folders: Iterable[AgentFolder]) -> list[
     with folder_at(home) as there, folder_at(own_home) as own:
         for folder in folders:
             try:
-                _copy_folder(there, own, folder, home / folder.path)
+                by_link = _copy_folder(there, own, folder, home.resolve())
             except OSError as error:
                 raise AileronError(_not_through(home / folder.path, error)) from None
+            if by_link and folder.credentials:
+                say(
+                    f"{home / folder.path} is a link. The agent has a copy of what it leads to, and a "
+                    "login that it renews is not written back."
+                )
             for name in folder.credentials:
                 path = folder.path / name
                 before = _small(there, path) or b""
@@ -166,13 +179,19 @@ def copy_in(home: Path, own_home: Path, folders: Iterable[AgentFolder]) -> list[
     return credentials
 
 
-def _copy_folder(home: int, own: int, folder: AgentFolder, shown: Path) -> None:
-    """Copy one file or folder, if it is there."""
+def _copy_folder(home: int, own: int, folder: AgentFolder, real_home: Path) -> bool:
+    """Copy one file or folder, if it is there; return whether it was reached by a link."""
+    by_link = False
     try:
         source = open_beneath(home, folder.path, os.O_RDONLY | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
-        return
-    room = _Room(shown, _COPY_BYTES)
+        return False
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        source = _open_by_link(home, folder.path, real_home, error)
+        by_link = True
+    room = _Room(real_home / folder.path, _COPY_BYTES)
     try:
         with folder_beneath(own, folder.path.parent, made=[]) as above:
             if stat.S_ISDIR(os.fstat(source).st_mode):
@@ -181,6 +200,19 @@ def _copy_folder(home: int, own: int, folder: AgentFolder, shown: Path) -> None:
                 _copy_file(source, above, folder.path.name, room)
     finally:
         os.close(source)
+    return by_link
+
+
+def _open_by_link(home: int, path: PurePosixPath, real_home: Path, refused: OSError) -> int:
+    """Open *path* where its first part is a link in the home itself, and nothing behind that is one."""
+    first, *rest = path.parts
+    try:
+        led = os.readlink(first, dir_fd=home)
+    except OSError:  # it is another part that is the link
+        raise refused from None
+    target = Path(os.path.normpath(real_home.joinpath(led, *rest)))
+    with folder_at(Path("/")) as root:
+        return open_beneath(root, str(target.relative_to("/")), os.O_RDONLY | os.O_NONBLOCK)
 
 
 @dataclass(slots=True)

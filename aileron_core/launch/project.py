@@ -1,11 +1,12 @@
 """The project that an agent works in: which ones are refused, and what a session left in it."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.beneath import folder_at, folder_beneath
+from aileron_core.containment.beneath import folder_at, folder_beneath, restore_rights
 from aileron_core.containment.spec import PROTECTED
 from aileron_core.errors import Forbidden
 from aileron_core.launch.aside import move_aside
@@ -15,16 +16,31 @@ from aileron_core.text import escape
 __all__ = ["Closed", "Doors", "Link", "check_project", "settings_files", "small_text"]
 
 _SETTINGS_BYTES = 1024 * 1024
+_SHARED = tuple(Path("/", name) for name in ("tmp", "var/tmp", "run", "dev/shm"))
+_SYSTEM = tuple(Path("/", name) for name in ("proc", "sys", "run/user"))
 
 
 def check_project(project: Path, home: Path, aileron_home: Path) -> None:
     """Refuse a folder that would hand the agent more than a project.
 
     Raises:
-        Forbidden: it is the root, the person's home, or holds Aileron's own (THREATS T2, H4).
+        Forbidden: it holds the person's home, what others put into folders that all share, or
+            Aileron's own; or it lies where the system keeps sockets and devices (THREATS T2, H4).
     """
-    if project == Path("/") or project == home.resolve():
-        raise Forbidden(f"{project} is no project: start in a folder of its own.")
+    if home.resolve().is_relative_to(project):
+        raise Forbidden(
+            f"{project} holds your home {home}, and an agent there could reach all of it. "
+            "Start in a folder of its own."
+        )
+    for shared in _SHARED:
+        if shared.resolve().is_relative_to(project):
+            raise Forbidden(
+                f"{project} holds {shared}, where other programs keep sockets and files that the "
+                "agent could then use. Start in a folder of its own."
+            )
+    for system in _SYSTEM:
+        if project.is_relative_to(system.resolve()):
+            raise Forbidden(f"{project} is a folder of the system's. Start in a folder of its own.")
     if aileron_home.resolve().is_relative_to(project):
         raise Forbidden(
             f"{aileron_home} lies inside {project}, so the agent could reach Aileron's own files. "
@@ -108,6 +124,8 @@ class Doors:
         if not self.project.is_dir():
             return Closed()
         with folder_at(self.project) as project:
+            with contextlib.suppress(OSError):  # another user's: then each name says what is wrong
+                restore_rights(project)  # in a folder that is shut nothing would be seen
             for name in self.missing:
                 if not os.path.lexists(self.project / name):
                     continue

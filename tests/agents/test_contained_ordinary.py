@@ -21,9 +21,12 @@ from typing import Any
 
 import pytest
 
+from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.containment.support import SandboxSupport, this_filter
+from aileron_core.launch.project import Doors
+from tests.support.ordinary import as_ordinary, ordinary_folder
 
 PROBE = Path(__file__).parent / "probe.py"
 PYTHON = Path("/usr/bin/python3")
@@ -193,3 +196,50 @@ def test_an_ordinary_user_gets_no_namespace_and_no_mount(
 ) -> None:
     """`--disable-userns`: no sandbox of its own to hide in."""
     assert found[attempt] != 0
+
+
+SPOILS = """
+cd "$1"
+for name in .mcp.json .envrc .Rprofile; do echo evil > $name; done
+mkdir .vscode .zed
+echo evil > .vscode/tasks.json
+chmod 555 .vscode
+chmod 0 .zed
+mkdir -p "$HOME/.codex/deep/deeper"
+echo '{"token": "secret"}' > "$HOME/.codex/deep/deeper/auth.json"
+chmod 0 "$HOME/.codex/deep/deeper" "$HOME/.codex/deep" "$HOME/.codex" "$HOME" .
+"""
+
+
+def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
+    """H4, H5: out of the real sandbox: what its person's tools would obey, and its private home."""
+    bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
+    if bwrap is None:
+        pytest.skip("needs bubblewrap")
+
+    def session() -> None:
+        for name in ("project", "own", "private", "person"):
+            (folder / name).mkdir()
+        spec = SandboxSpec(
+            bwrap=bwrap,
+            project=folder / "project",
+            home=folder / "person",
+            own_home=folder / "own",
+            private=folder / "private",
+            socket=None,
+        )
+        doors = Doors.of(spec.project)
+        done = subprocess.run(
+            bwrap_argv(spec, ["/bin/sh", "-euc", SPOILS, "sh", str(spec.project)]),
+            env={"HOME": str(spec.home), "PATH": "/usr/bin:/bin"},
+            cwd="/", capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        closed = doors.close(folder / "aside")
+        assert len(closed.told) == 5
+        assert closed.left == ()
+        assert list(spec.project.iterdir()) == []
+        assert remove_tree(spec.own_home)
+
+    with ordinary_folder() as folder:
+        as_ordinary(session)

@@ -91,7 +91,7 @@ def script(folder: Path) -> Path:
 def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
     """The agent works there and commits; where config and hooks lie is not its to move."""
     main, tree = bench.folder / "main repo", bench.home / "wörk tree"
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    git = ("git", "-c", "safe.directory=*", "-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run([*git, "init", "-q", str(main)], check=True)
     subprocess.run(
         [*git, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True

@@ -95,16 +95,41 @@ def test_neither_a_link_nor_a_pipe_comes_back(tmp_path: Path) -> None:
     assert copy_back(copied) == []
 
 
-def test_nothing_is_copied_in_through_a_link(tmp_path: Path) -> None:
-    """It may lead into a project, where an agent changed what lies behind it: refused with a sentence."""
+def test_nothing_is_copied_in_through_a_link_that_an_agent_could_have_made(tmp_path: Path) -> None:
+    """One that lies deeper than the home itself, or behind the person's: refused with a sentence."""
     person, own = homes(tmp_path)
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "id").write_text("a key")
+    deep = AgentFolder(path=PurePosixPath(".config/opencode"))
+    (person / ".config").mkdir()
+    (person / ".config" / "opencode").symlink_to(tmp_path / "secrets")
     (person / ".codex").rename(tmp_path / "kept")
-    (person / ".codex").symlink_to(tmp_path / "secrets")
-    with pytest.raises(AileronError, match="reached through a link"):
-        copy_in(person, own, [FOLDER])
+    (person / ".codex").symlink_to("dotfiles/codex")
+    (person / "dotfiles").mkdir()
+    (person / "dotfiles" / "codex").symlink_to(tmp_path / "secrets")
+    for folder in (deep, FOLDER):
+        with pytest.raises(AileronError, match="reached through a link"):
+            copy_in(person, own, [folder])
     assert list(own.iterdir()) == []
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_folder_that_the_person_keeps_elsewhere_is_copied_in(
+    tmp_path: Path, absolute: bool
+) -> None:
+    """By a link in the home itself, where no agent can put one; nothing comes back, and that is told."""
+    person, own = homes(tmp_path)
+    (person / "dotfiles").mkdir()
+    (person / ".codex").rename(person / "dotfiles" / "codex")
+    (person / ".codex").symlink_to(person / "dotfiles" / "codex" if absolute else "dotfiles/codex")
+    told: list[str] = []
+    copied = copy_in(person, own, [FOLDER], told.append)
+    assert (own / ".codex" / "auth.json").read_text() == BEFORE
+    assert not (own / ".codex").is_symlink()
+    (only,) = told
+    assert "a login that it renews is not written back" in only
+    (own / ".codex" / "auth.json").write_text(BEFORE.replace("old", "new"))
+    assert copy_back(copied) == []
 
 
 def test_nothing_comes_back_through_a_link(tmp_path: Path) -> None:
