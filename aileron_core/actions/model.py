@@ -182,6 +182,12 @@ class Action:
         """Return what the action requires of the connector *fqn*, or None."""
         return next((entry for entry in self.requires if entry.fqn == fqn), None)
 
+    @property
+    def uncovered(self) -> tuple[Step, ...]:
+        """The steps whose op is not among the capabilities that the file lists: with one it cannot run."""
+        granted = {entry.fqn: entry.capabilities for entry in self.requires}
+        return tuple(step for step in self.steps if step.op not in granted.get(step.connector, ()))
+
     def by_input(self) -> Mapping[str, Input]:
         """Return the inputs by name."""
         return {entry.name: entry for entry in self.inputs}

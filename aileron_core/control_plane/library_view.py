@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aileron_core.actions.catalog import Catalog, Entry
+from aileron_core.actions.catalog import Catalog, Entry, cannot_run
 from aileron_core.actions.model import Action
 from aileron_core.connectors.protocol import Connector
 from aileron_core.control_plane.port import HeldBackView, LibraryItemView
@@ -72,6 +72,7 @@ def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
         connector=", ".join(requirement.fqn for requirement in entry.action.requires),
         hosts=shelf.hosts_of(entry.action),
         steps=_steps(entry.action),
+        cannot_run=cannot_run(entry.action),
     )
 
 
@@ -93,14 +94,17 @@ def _action_item(shelf: Shelf, entry: Entry) -> LibraryItemView:
     key = ("action", entry.file)
     pin = shelf.pins.get(key)
     preview = action.approval.preview if action else None
+    stopped = cannot_run(action) if action else ""
     effect = (action.approval.effect or ("ask" if action.gated else "")) if action else ""
     return LibraryItemView(
         kind="action",
         name=entry.name or entry.file,
         file=entry.file,
         digest=entry.sha256,
-        state=entry.state,
-        why=_error(entry.errors) if entry.state == "error" else _why(shelf, key, entry.sha256),
+        state="cannot_run" if entry.state == "ready" and stopped else entry.state,
+        why=_error(entry.errors)
+        if entry.state == "error"
+        else _why(shelf, key, entry.sha256) or stopped,
         version=action.version if action else "",
         gated=action.gated if action else None,
         preview=preview.op if preview else "",

@@ -270,6 +270,8 @@ class HeldBackView:
     hosts: tuple[str, ...]
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
+    cannot_run: str = ""
+    """Why no call of it can run once it is taken in: our own sentence. Empty where one can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +300,8 @@ class LibraryItemView:
     file: str
     digest: str
     """Of the file as it lies there now; hex."""
-    state: Literal["ready", "held_back", "error"]
+    state: Literal["ready", "cannot_run", "held_back", "error"]
+    """`cannot_run`: it was taken in, and every call of it is refused."""
     why: str
     """Why it is not ready: our own sentence. Empty when it is."""
     version: str

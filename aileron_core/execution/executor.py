@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -22,7 +22,7 @@ from aileron_core.errors import (
     ResourceLimitExceeded,
 )
 
-__all__ = ["Ending", "Executor", "RunPlan"]
+__all__ = ["Ending", "Executor", "RunPlan", "refusal"]
 
 _log = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 4.0)
@@ -109,6 +109,10 @@ class Executor:
         began = self._clock.monotonic() - plan.spent
         deadline = began + plan.action.limits.wall_seconds
         status: int | None = None
+        denied = refusal(plan.action)
+        if denied is not None:  # before the first step, whichever it is about
+            step = plan.action.uncovered[0]
+            return _ended(step, OpResult(failure=denied.to_failure()), outputs)
         for step in plan.action.steps:
             if step.id in plan.done:
                 continue
@@ -176,27 +180,28 @@ async def _call(
 
 
 def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonObject | Failure:
-    """Return what *step*'s op is called with, or why it may not or cannot be called."""
-    refusal = _refusal(plan, step)
-    if refusal is not None:
-        return refusal
+    """Return what *step*'s op is called with, or why it cannot be called."""
     try:
         return op_arguments(step, plan.args, outputs, plan.action.declared)
     except MissingValue as error:
         return ConnectorRuntimeError(str(error), boundary="action").to_failure()
 
 
-def _refusal(plan: RunPlan, step: Step) -> Failure | None:
-    requirement = plan.action.requirement(step.connector)
-    granted: Sequence[str] = requirement.capabilities if requirement else ()
-    if step.op in granted:
+def refusal(action: Action) -> CapabilityDenied | None:
+    """Return why *action* may not run: a step's op is not among its capabilities. None where it may."""
+    if not action.uncovered:
         return None
+    step = action.uncovered[0]
+    requirement = action.requirement(step.connector)
     return CapabilityDenied(
-        f"The action {plan.action.name} does not list the op {step.op} among its capabilities of "
+        f"The action {action.name} does not list the op {step.op} among its capabilities of "
         f"{step.connector}. Nothing was sent. Add it to the action file, and take that in.",
-        details={"requested": step.op, "granted": list(granted)},
+        details={
+            "requested": step.op,
+            "granted": list(requirement.capabilities if requirement else ()),
+        },
         boundary="action",
-    ).to_failure()
+    )
 
 
 def _no_time(action: Action) -> ResourceLimitExceeded:

@@ -13,7 +13,7 @@ from aileron_core.approval.transitions import FINAL, Event, State
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
-from aileron_core.execution.executor import Executor, RunPlan
+from aileron_core.execution.executor import Executor, RunPlan, refusal
 from aileron_core.gate.carrying import finish
 from aileron_core.gate.held import Held, Look, RunBook
 from aileron_core.gate.journal import Journal, Naming
@@ -75,6 +75,7 @@ class Gate:
         Raises:
             NotFound: no such accepted action.
             InvalidArguments: the arguments do not fit its inputs.
+            CapabilityDenied: it is gated, and a step's op is not among its capabilities.
             Conflict: it is held back, or the idempotency key belongs to another call.
             RateLimited: too many of this session wait already, or it holds too many arguments.
             Unauthorized: its session ended before it could begin.
@@ -99,7 +100,10 @@ class Gate:
 
     def _admissible(self, call: Call) -> tuple[Loaded, JsonObject]:
         loaded = self.library.find(call.action)
-        return loaded, check_arguments(loaded.action, call.args)
+        args = check_arguments(loaded.action, call.args)
+        if loaded.action.gated and (denied := refusal(loaded.action)) is not None:
+            raise denied  # a person is not asked for what would fail after their yes
+        return loaded, args
 
     async def _refuse(self, call: Call, error: AileronError) -> None:
         """Put on record that a call was refused; its arguments stay out, its action's name is a claim."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aileron_core.actions.catalog import Catalog, Entry, scan
+from aileron_core.actions.catalog import Catalog, Entry, cannot_run, scan
 from aileron_core.actions.load import load_action
 from aileron_core.actions.model import UNBOUND_HASH
 from aileron_core.connectors.requirements import offer_problems
@@ -23,6 +23,7 @@ from aileron_tui.cli.output import EXIT, Context
 __all__ = ["add_actions", "add_file", "list_actions", "remove_action"]
 
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
+_STATES = {"ready": "", "held_back": "held back until taken in", "error": "error"}
 
 
 def _pinned(home: Home) -> dict[tuple[str, str], str]:
@@ -71,6 +72,7 @@ def _item(entry: Entry) -> dict[str, Any]:
         "preview": action.approval.preview is not None if action else None,
         "connector": action.requires[0].fqn if action and action.requires else None,
         "state": entry.state,
+        "cannot_run": (cannot_run(action) or None) if action else None,
         "problems": [problem.to_json() for problem in entry.problems],
     }
 
@@ -79,12 +81,10 @@ def _print(context: Context, entry: Entry) -> None:
     action = entry.action
     name = escape(action.name if action else entry.file)
     kind = "" if action is None else "asks a person" if action.gated else "runs at once"
-    state = {
-        "ready": "",
-        "held_back": "held back until taken in",
-        "error": "error",
-    }
-    context.say(f"{_MARKS[entry.state]} {name:<32} {kind:<13}  {state[entry.state]}".rstrip())
+    state, mark = _STATES[entry.state], _MARKS[entry.state]
+    if entry.state == "ready" and action is not None and cannot_run(action):
+        state, mark = "cannot run", _MARKS["error"]
+    context.say(f"{mark} {name:<32} {kind:<13}  {state}".rstrip())
     for problem in entry.problems:
         context.say(
             f"    {escape(str(problem))}", fg="red" if problem.severity == "error" else None

@@ -33,6 +33,7 @@ VALUE_LIMIT = 100
 """Values stop here however wide the terminal is: longer lines are hard to read."""
 
 Gutter = Literal["fact", "claim", "record"]
+LabelFrom = Literal["ours", "file", "outside"]
 _BARS: dict[Gutter, Piece] = {
     "fact": Piece("┃", "factbar"),
     "claim": Piece("┊", "claimbar"),
@@ -46,8 +47,9 @@ class Block:
 
     kind: Literal["heading", "value", "blank"]
     label: Line = ()
-    label_outside: bool = False
-    """The label comes from outside: when it does not fit, it goes on in its column, indented."""
+    label_from: LabelFrom = "ours"
+    """Where a label that does not fit its column goes: one of ours on a line of its own, one from an
+    accepted file on in its column, indented; one that nobody accepted stands behind the bar."""
     gutter: Gutter = "fact"
     pieces: Line = ()
     fill: Role | None = None
@@ -111,13 +113,15 @@ def value(
 ) -> Block:
     """Return one labelled line; those of the record need not be seen, nor those that say so.
 
-    A label that is a text is ours; one that is a line was made of text from outside.
+    A label that is a text is ours; one that is a line comes from an accepted file, or
+    (*label_outside*) from an agent or a service.
     """
     named = (Piece(label, "muted"),) if isinstance(label, str) and label else label
+    file: LabelFrom = "outside" if label_outside else "file"
     return Block(
         kind="value",
         label=() if isinstance(named, str) else named,
-        label_outside=label_outside or not isinstance(label, str),
+        label_from="ours" if isinstance(label, str) else file,
         gutter=gutter,
         pieces=pieces,
         fill=fill,
@@ -204,8 +208,8 @@ def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn:
     bar = _BARS[block.gutter]
     if not drawn.goes_on(block):
         drawn.label, drawn.gutter = _label_rows(block, gutter - 2), block.gutter
-    if block.label and not block.label_outside and cells(block.label) > gutter - 2:
-        drawn.add((Piece(" "), *cut(block.label, width - 3)))
+    if block.label_from != "file" and cells(block.label) > gutter - 2:
+        drawn.add(_own_line(block, bar, width, gutter, room))
     wrapped = wrap(block.pieces, room)
     first = len(drawn.lines)
     drawn.wraps.update(range(first, first + len(wrapped) - 1))
@@ -225,13 +229,20 @@ def _label_rows(block: Block, width: int) -> list[Line]:
 
     All rows but the first are indented: a label from a file must not stand where headings do.
     """
-    if not block.label or (cells(block.label) > width and not block.label_outside):
-        return []
     if cells(block.label) <= width:
-        return [block.label]
+        return [block.label] if block.label else []
+    if block.label_from != "file":
+        return []
     narrow = width - len(_LABEL_GOES_ON)
     rows = [each.pieces for each in wrap(block.label, narrow)]
     if len(rows) > LABEL_ROWS:
         last = (*rows[LABEL_ROWS - 1], Piece(" "), *rows[LABEL_ROWS])
         rows = [*rows[: LABEL_ROWS - 1], cut(last, narrow)]
     return [rows[0], *((Piece(_LABEL_GOES_ON), *row) for row in rows[1:])]
+
+
+def _own_line(block: Block, bar: Piece, width: int, gutter: int, room: int) -> Line:
+    """Return the line of a label that is longer than its column."""
+    if block.label_from == "outside":
+        return (Piece(" " * gutter), bar, Piece(" "), *cut(block.label, room))
+    return (Piece(" "), *cut(block.label, width - 3))

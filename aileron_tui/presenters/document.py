@@ -142,6 +142,8 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     if held.kind == "action":
         asks = held.gated
         then = line(Piece(wording.THEN_GATED) if asks else Piece(wording.THEN_FREE, "attn"))
+        if held.cannot_run:
+            then = outside(held.cannot_run, "attn")
     blocks = [
         heading(wording.FILE_SECTION, _remark(wording.held_why(held.kind, held.why))),
         value("Name", outside(held.name, "strong")),

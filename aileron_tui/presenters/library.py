@@ -20,7 +20,12 @@ from aileron_tui.presenters.wording import views
 
 __all__ = ["LibraryTable", "library_key"]
 
-_ROLES: Mapping[str, Role] = {"ready": "ok", "held_back": "attn", "error": "danger"}
+_ROLES: Mapping[str, Role] = {
+    "ready": "ok",
+    "cannot_run": "danger",
+    "held_back": "attn",
+    "error": "danger",
+}
 _COLUMNS = (
     Column(name="state", size=13),
     Column(name="kind", size=11),
@@ -214,6 +219,8 @@ def _then(item: LibraryItemView) -> Line:
         return (Piece(wording.THEN_CONNECTOR),)
     if item.gated is None:
         return (Piece(views.NOT_KNOWN, "muted"),)
+    if item.state == "cannot_run":
+        return outside(item.why, "attn")
     return (Piece(wording.THEN_GATED) if item.gated else Piece(wording.THEN_FREE, "attn"),)
 
 

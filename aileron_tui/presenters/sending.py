@@ -17,6 +17,10 @@ from aileron_core.control_plane.port import (
 __all__ = ["Sending", "file_key"]
 
 
+_COUNTS = ("ready", "cannot_run")
+"""States of a file that was taken in."""
+
+
 def file_key(kind: str, name: str) -> str:
     """Return the key of a file that is or may be held back, the same in every list."""
     return f"held:{kind}:{name}"
@@ -68,11 +72,11 @@ class Sending:
                 continue
             item = items.get(key)
             if isinstance(intent, TakeIn):
-                done = key not in held and (item is None or item.state == "ready")
+                done = key not in held and (item is None or item.state in _COUNTS)
                 over = held.get(key) != intent.digest
             else:
                 done = item is not None and item.state == "held_back"
-                over = item is None or item.state != "ready"
+                over = item is None or item.state not in _COUNTS
             if done:
                 yield intent
             if done or over:

@@ -129,7 +129,11 @@ class Situation:
     @property
     def holds_back(self) -> tuple[str, str] | None:
         """Kind and name of the file that could be held back here."""
-        if self.view == "library" and self.item is not None and self.item.state == "ready":
+        if (
+            self.view == "library"
+            and self.item is not None
+            and self.item.state in ("ready", "cannot_run")
+        ):
             return self.item.kind, self.item.name
         return None
 

@@ -199,7 +199,7 @@ def test_an_ungated_run_prints_its_output(console: Console) -> None:
     done = aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
     assert json.loads(done.stdout)["id"] == DRAFT
     body = aileron_json("action", "run", "list-drafts", "--arg", "max_results=2", home=console.home)
-    assert set(body) == {"status", "audit_id", "output", "steps"}
+    assert set(body) == {"status", "audit_id", "output"}
     assert len(body["output"]["drafts"]) == 2
 
 

@@ -37,8 +37,13 @@ AS_STORED: Final = "AS STORED"
 AS_STORED_REMARK: Final = "the text that the hash was made from"
 
 # Actions and connectors
-LIBRARY_STATES: Final = {"ready": "ready", "held_back": "held back", "error": "in error"}
-LIBRARY_GLYPHS: Final = {"ready": "●", "held_back": "▲", "error": "!"}
+LIBRARY_STATES: Final = {
+    "ready": "ready",
+    "cannot_run": "cannot run",
+    "held_back": "held back",
+    "error": "in error",
+}
+LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
 LIBRARY_VOICE: Final = "What lies in the home. Agents see what is ready, nothing else."
 NO_LIBRARY: Final = "No action lies in the home. `aileron action add` adds one."
 FILE_REMARK: Final = "as Aileron read it from this machine"

@@ -48,6 +48,16 @@ def test_a_long_label_from_a_file_goes_on_in_its_own_column(
     assert shown == label.replace(" ", "") or (shown.endswith("…") and len(label) > 60)
 
 
+@pytest.mark.parametrize("gutter", [GUTTER, COMPACT_GUTTER])
+def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) -> None:
+    """An agent's own word for itself, say: in the label's column it could name a section."""
+    labelled = value(outside(FORGED), (Piece("x"),), "claim", label_outside=True)
+    first, second = drawn((labelled,), 80, gutter)
+    assert (first[:gutter].strip(), first[gutter]) == ("", "┊")
+    assert first[gutter + 2 :] == FORGED
+    assert second[gutter + 2 :] == "x"
+
+
 def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
     """The value has ended: an empty line of it would be another value."""
     rows = drawn((value(outside("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER)
