@@ -168,7 +168,7 @@ def _sent(held: Held, action: Action | None) -> tuple[FieldView, ...]:
 
 
 def _preview(look: Look, held: Held, action: Action | None, limit: float) -> PreviewView:
-    host = _hosts_text(look, held)
+    host, reads = _hosts_text(look, held), tuple(sorted(look.reads.items()))
     preview = action.approval.preview if action else None
     if look.status == "ready" and preview is not None:
         fields = resolve(preview, look.output)
@@ -185,11 +185,17 @@ def _preview(look: Look, held: Held, action: Action | None, limit: float) -> Pre
             ),
             gist=gist(preview, fields),
             host=host,
+            reads=reads,
             since=look.at,
             limit_seconds=limit,
         )
     return PreviewView(
-        status=look.status, reason=look.reason, host=host, since=look.at, limit_seconds=limit
+        status=look.status,
+        reason=look.reason,
+        host=host,
+        reads=reads,
+        since=look.at,
+        limit_seconds=limit,
     )
 
 
