@@ -142,7 +142,8 @@ class OutgoingClient:
             if following.host_port != target.host_port:
                 headers = [entry for entry in headers if entry[0].lower() != b"authorization"]
             target = following
-        raise _final(NetworkError(f"{target.host_port} redirected more than {max_redirects} times"))
+        told = f"more than {max_redirects} times" if max_redirects else "and is not followed here"
+        raise _final(NetworkError(f"{target.host_port} redirected {told}"))
 
     def check_host(self, target: Target, allowed: Collection[str]) -> None:
         """Check that *target* is listed.

@@ -46,6 +46,8 @@ async def carry_out(plane: ControlPlane, intent: Intent) -> None:
             await look(intent.approval_id)
         case TakeIn():
             await plane.library.take_in(intent.kind, intent.name, intent.digest, by="person")
+            if intent.kind == "preview":
+                plane.look_again_for(intent.name)
         case HoldBack():
             await plane.library.hold_back(intent.kind, intent.name, intent.digest)
         case Pause():

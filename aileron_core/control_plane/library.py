@@ -13,7 +13,7 @@ from aileron_core.actions.model import Action
 from aileron_core.approval.rows import calls_by_action
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.connectors.protocol import Connector, Route
+from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
@@ -23,7 +23,9 @@ from aileron_core.control_plane.library_view import Shelf, held_back_views, libr
 from aileron_core.control_plane.port import HeldBackView, LibraryItemView
 from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
 from aileron_core.gate import Loaded
+from aileron_core.pins import preview_reads
 from aileron_core.pins import rows as pins
+from aileron_core.pins.preview_reads import accepted_reads, pin_name, reads_of
 from aileron_core.pins.rows import Pin
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.record import AuditRecord
@@ -31,6 +33,10 @@ from aileron_core.storage.record import AuditRecord
 __all__ = ["HomeLibrary"]
 
 _log = logging.getLogger(__name__)
+_MOST_READS = 16
+"""What of one connector's previews is offered: an agent's arguments may choose what they try."""
+_NOUNS = {"action": "action", "connector": "connector", preview_reads.KIND: "reads by POST of"}
+"""How a record calls what a pin is about, before its name."""
 
 
 class HomeLibrary:
@@ -74,6 +80,8 @@ class HomeLibrary:
         self._store_problems: tuple[Problem, ...] = ()
         self._pins: dict[tuple[str, str], Pin] = {}
         self._refused: set[tuple[str, str, str]] = set()
+        self._offers: dict[str, str] = {}
+        self._accepts_all = False
         self._catalog = Catalog(self._scan, {})
         self._seen: Glance | None = None
         self._reading = asyncio.Lock()
@@ -95,6 +103,35 @@ class HomeLibrary:
         for requirement in action.requires:
             connectors[requirement.fqn] = self._guard(self._installed[requirement.hash])
         return Loaded(action=action, connectors=connectors, routed=self._routed(connectors))
+
+    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
+        """Return what previews of exactly this connector may read by POST, and who accepted each."""
+        return accepted_reads(self._pins.values(), identity.ref, identity.hash)
+
+    async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
+        """Offer a person to accept *read*; with `--accept-installed` it counts at once, on record.
+
+        Returns:
+            Whether it counts. Beyond 16 of one connector nothing more is offered or taken in.
+
+        Raises:
+            StorageUnavailable: it could not be put on record.
+        """
+        name = pin_name(identity.ref, read)
+        key = (preview_reads.KIND, name)
+        if (pin := self._pins.get(key)) is not None and pin.digest == identity.hash:
+            return True
+        known = reads_of(self._pins.values(), identity.ref)
+        offered = [each for each in self._offers if each.startswith(f"{identity.ref} ")]
+        if name not in offered and len(known) + len(offered) >= _MOST_READS:
+            return False
+        if self._accepts_all and (*key, identity.hash) not in self._refused:
+            await self._pin([(*key, identity.hash)], "--accept-installed")
+            return True
+        if self._offers.get(name) != identity.hash:
+            self._offers[name] = identity.hash
+            self._changed()
+        return False
 
     async def changed_since(self, loaded: Loaded) -> str:
         """Read action file and connectors from disk again; return what differs, or ''."""
@@ -171,6 +208,7 @@ class HomeLibrary:
             store_problems=self._store_problems,
             pins=self._pins,
             refused=self._refused,
+            offers=self._offers,
         )
 
     # Reading the folders
@@ -262,7 +300,11 @@ class HomeLibrary:
         raise Conflict(f"{name} changed while you looked. Nothing was taken in.")
 
     async def accept_all(self) -> int:
-        """Take in whatever lies there (`--accept-installed`); return how many files that were."""
+        """Take in whatever lies there (`--accept-installed`); return how many files that were.
+
+        From then on what previews try to read by POST is taken in as well.
+        """
+        self._accepts_all = True
         found = [_pin_of(view) for view in self.held_back()]
         if found:
             await self._pin(found, "--accept-installed")
@@ -275,14 +317,19 @@ class HomeLibrary:
             for kind, name, digest in found
         ]
 
+        ended = self._ended_reads(taken)
+
         def unit(tx: Tx) -> None:
+            self._end(tx, ended)
             for pin in taken:
                 pins.put(tx, pin)
                 how = " (--accept-installed)" if by != "person" else ""
-                tx.record(self._record(pins.TAKEN_IN, pin, f"Took in the {pin.kind}", how))
+                tx.record(self._record(pins.TAKEN_IN, pin, f"Took in the {_NOUNS[pin.kind]}", how))
 
         await self._database.write(unit)
+        self._forget(ended)
         for pin in taken:
+            self._offers.pop(pin.name, None)
             self._pins[pin.kind, pin.name] = pin
             self._refused.discard((pin.kind, pin.name, pin.digest))
         self._judge()
@@ -291,8 +338,8 @@ class HomeLibrary:
         """Record that what was taken in with *digest* counts no more; agents stop seeing it at once.
 
         Args:
-            kind: `action` or `connector`.
-            name: the action's name, or the connector's `fqn@version`.
+            kind: `action`, `connector` or `preview`.
+            name: the action's name, the connector's `fqn@version`, or the pin's of a preview's read.
             digest: of the bytes that a person was shown.
 
         Raises:
@@ -306,14 +353,34 @@ class HomeLibrary:
         if found is None:
             raise Conflict(f"{name} does not count in the form that you saw. Nothing changed.")
 
-        def unit(tx: Tx) -> None:
-            pins.drop(tx, found.kind, found.name)
-            tx.record(self._record(pins.HELD_BACK, found, f"Held back the {found.kind}"))
-
-        await self._database.write(unit)
-        self._pins.pop((found.kind, found.name), None)
-        self._refused.add((found.kind, found.name, found.digest))
+        ended = [found]
+        if kind == "connector":
+            ended += reads_of(self._pins.values(), found.name)
+        await self._database.write(lambda tx: self._end(tx, ended))
+        self._forget(ended)
+        if kind == preview_reads.KIND:  # so that it can be taken in again
+            self._offers[found.name] = found.digest
         self._judge()
+
+    def _ended_reads(self, taken: Sequence[Pin]) -> list[Pin]:
+        """Return what was accepted of previews' reads of connectors that *taken* has with other bytes."""
+        return [
+            read
+            for pin in taken
+            if pin.kind == "connector"
+            for read in reads_of(self._pins.values(), pin.name)
+            if read.digest != pin.digest
+        ]
+
+    def _end(self, tx: Tx, ended: Sequence[Pin]) -> None:
+        for pin in ended:
+            pins.drop(tx, pin.kind, pin.name)
+            tx.record(self._record(pins.HELD_BACK, pin, f"Held back the {_NOUNS[pin.kind]}"))
+
+    def _forget(self, ended: Sequence[Pin]) -> None:
+        for pin in ended:
+            self._pins.pop((pin.kind, pin.name), None)
+            self._refused.add((pin.kind, pin.name, pin.digest))
 
     def _record(self, event: str, pin: Pin, what: str, how: str = "") -> AuditRecord:
         extra: dict[str, Json] = {"kind": pin.kind, "name": pin.name, "digest": pin.digest}

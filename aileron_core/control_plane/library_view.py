@@ -1,8 +1,8 @@
 """What lies in a home, as front ends show it."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from aileron_core.actions.catalog import Catalog, Entry, cannot_run
@@ -10,6 +10,7 @@ from aileron_core.actions.model import Action
 from aileron_core.connectors.protocol import Connector
 from aileron_core.control_plane.port import HeldBackView, LibraryItemView
 from aileron_core.errors import Problem
+from aileron_core.pins.preview_reads import KIND, reads_of
 from aileron_core.pins.rows import Pin
 
 __all__ = ["Shelf", "held_back_views", "library_items"]
@@ -33,6 +34,8 @@ class Shelf:
     pins: Mapping[Key, Pin]
     refused: Collection[tuple[str, str, str]]
     """(kind, name as in `pins`, digest) of what a person held back."""
+    offers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What previews tried to read by POST: the name that its pin would have, the connector's hash."""
 
     def hosts_of(self, action: Action) -> tuple[str, ...]:
         """Return every `host:port` that the installed connectors of *action* may reach, sorted."""
@@ -57,7 +60,23 @@ def held_back_views(shelf: Shelf) -> tuple[HeldBackView, ...]:
         for each in shelf.installed.values()
         if not _counts(shelf, each)
     )
-    return (*actions, *connectors)
+    return (*_offered_reads(shelf), *actions, *connectors)
+
+
+def _offered_reads(shelf: Shelf) -> Iterator[HeldBackView]:
+    for name, digest in shelf.offers.items():
+        connector = shelf.installed.get(digest)
+        if connector is not None and _counts(shelf, connector):
+            yield HeldBackView(
+                kind=KIND,
+                name=name,
+                file=_place(connector),
+                digest=digest,
+                why="new",
+                gated=None,
+                connector=connector.identity.fqn,
+                hosts=connector.hosts,
+            )
 
 
 def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
@@ -86,7 +105,7 @@ def library_items(shelf: Shelf) -> tuple[LibraryItemView, ...]:
     actions.sort(key=lambda item: (item.name, item.file))
     connectors = [_connector_item(shelf, each) for each in shelf.installed.values()]
     connectors.sort(key=lambda item: (item.name, item.digest))
-    return (*actions, *connectors, *_broken_connectors(shelf))
+    return (*actions, *connectors, *_reads(shelf), *_broken_connectors(shelf))
 
 
 def _action_item(shelf: Shelf, entry: Entry) -> LibraryItemView:
@@ -134,6 +153,40 @@ def _connector_item(shelf: Shelf, connector: Connector) -> LibraryItemView:
         preview="",
         effect="",
         connector=identity.fqn,
+        hosts=connector.hosts,
+        taken_in_at=pin.taken_at if pin else None,
+        taken_in_by=pin.taken_by if pin else "",
+    )
+
+
+def _reads(shelf: Shelf) -> Iterator[LibraryItemView]:
+    """Yield what previews read by POST, accepted and offered, of the connectors that count."""
+    for connector in shelf.installed.values():
+        if not _counts(shelf, connector):
+            continue
+        identity = connector.identity
+        for pin in reads_of(shelf.pins.values(), identity.ref):
+            if pin.digest == identity.hash:
+                yield _read_item(connector, pin.name, pin, "")
+        for name, digest in shelf.offers.items():
+            if digest == identity.hash:
+                yield _read_item(connector, name, None, _why(shelf, (KIND, name), digest))
+
+
+def _read_item(connector: Connector, name: str, pin: Pin | None, why: str) -> LibraryItemView:
+    return LibraryItemView(
+        kind=KIND,
+        name=name,
+        file=_place(connector),
+        digest=connector.identity.hash,
+        state="held_back" if pin is None else "ready",
+        why=why,
+        version=connector.identity.version,
+        gated=None,
+        preview="",
+        effect="",
+        connector=connector.identity.fqn,
+        op="",
         hosts=connector.hosts,
         taken_in_at=pin.taken_at if pin else None,
         taken_in_by=pin.taken_by if pin else "",

@@ -179,7 +179,7 @@ class ControlPlane:
         journal = Journal(self.database, self.clock, self._moved, self.options.failpoint)
         executor = Executor(self.clock)
         locks = ConnectorLocks()
-        lookout = Lookout(executor, journal, self.clock, settings)
+        lookout = Lookout(executor, journal, self.library, self.clock, settings)
         self._journal, self._lookout = journal, lookout
         self.gate = Gate(
             library=self.library,
@@ -371,6 +371,12 @@ class ControlPlane:
 
             await self.database.write(unit)
         write_daemon_file(self.home, self.url, self.clock.now())
+
+    def look_again_for(self, read: str) -> None:
+        """Fetch anew the previews that were refused for what counts now under the name *read*."""
+        for held in self._book:
+            if held.waits and read in held.look.refused_reads:
+                tasks.spawn(self._lookout.refresh(held), name="fetch a preview again")
 
     def status(self) -> dict[str, Any]:
         """Return what `aileron status` shows."""

@@ -287,7 +287,7 @@ class LookAgain:
 class TakeIn:
     """Accept the held-back file as it is, by the digest that was shown."""
 
-    kind: Literal["action", "connector"]
+    kind: Literal["action", "connector", "preview"]
     name: str
     digest: str
 
@@ -296,7 +296,7 @@ class TakeIn:
 class HoldBack:
     """Stop offering what was taken in; agents stop seeing it at once. `t` takes it in again."""
 
-    kind: Literal["action", "connector"]
+    kind: Literal["action", "connector", "preview"]
     name: str
     digest: str
 

@@ -75,6 +75,8 @@ class PreviewView:
     reason: str = ""
     host: str = ""
     """Who was asked (`a and b`; empty: nobody); while it is fetched, who can be (`one of 3 hosts`)."""
+    reads: tuple[tuple[str, str], ...] = ()
+    """What it was allowed to read by POST, and who accepted each (`person`, `--accept-installed`)."""
     since: float = 0.0
     """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
     limit_seconds: float = 5.0
@@ -257,9 +259,13 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBackView:
-    """A file that lies in the home and that nobody has taken in, or not in this form."""
+    """A file that lies in the home and that nobody has taken in, or not in this form.
 
-    kind: Literal["action", "connector"]
+    Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
+    connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
+    """
+
+    kind: Literal["action", "connector", "preview"]
     name: str
     file: str
     digest: str
@@ -294,7 +300,7 @@ class RecordView:
 class LibraryItemView:
     """An action or connector that lies in the home, whatever its state."""
 
-    kind: Literal["action", "connector"]
+    kind: Literal["action", "connector", "preview"]
     name: str
     """An action's name; a connector's fully qualified name and version."""
     file: str

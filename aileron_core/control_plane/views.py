@@ -178,7 +178,7 @@ def _field(field: PreviewField) -> FieldView:
 
 
 def _preview(look: Look, held: Held, action: Action | None, limit: float) -> PreviewView:
-    host = _hosts_text(look, held)
+    host, reads = _hosts_text(look, held), tuple(sorted(look.reads.items()))
     preview = action.approval.preview if action else None
     if look.status == "ready" and preview is not None:
         fields = resolve(preview, look.output)
@@ -187,6 +187,7 @@ def _preview(look: Look, held: Held, action: Action | None, limit: float) -> Pre
             fields=tuple(_field(field) for field in fields),
             gist=gist(preview, fields),
             host=host,
+            reads=reads,
             since=look.at,
             limit_seconds=limit,
         )
@@ -194,6 +195,7 @@ def _preview(look: Look, held: Held, action: Action | None, limit: float) -> Pre
         status=look.status,
         reason=look.reason,
         host=host,
+        reads=reads,
         since=look.at,
         limit_seconds=limit,
         preparing=look.preparing,

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from aileron_core.actions.interpolate import MissingValue, op_arguments
@@ -80,10 +81,25 @@ class Executor:
         self._sleep = sleep
 
     async def look(
-        self, connector: Connector, op: str, args: JsonObject, *, limits: Limits
+        self,
+        connector: Connector,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        accepted_reads: Collection[str] = (),
     ) -> OpResult:
-        """Call a preview op: GET and HEAD only, never cached, never retried."""
-        return await _call(connector, op, args, limits, read_only=True)
+        """Call a preview op, never cached, never retried.
+
+        Args:
+            connector: whose op it is.
+            op: its name.
+            args: its arguments.
+            limits: bounds of the call.
+            accepted_reads: what it may read by POST, besides GET and HEAD.
+        """
+        looking = partial(connector.call, read_only=True, accepted_reads=accepted_reads)
+        return await _call(connector, looking, op, args, limits)
 
     async def run(
         self, plan: RunPlan, *, before_retry: Callable[[], Awaitable[bool]] | None = None
@@ -149,7 +165,7 @@ class Executor:
             if remaining <= 0:
                 return OpResult(failure=_no_time(plan.action).to_failure())
             limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
-            result = await _call(connector, step.op, args, limits)
+            result = await _call(connector, connector.call, step.op, args, limits)
             asked.update(dict.fromkeys(result.hosts_asked))
             wait = _WAITS[retried] * random.uniform(1.0, 1.2) if retried < len(_WAITS) else None  # noqa: S311
             if wait is None or not _may_repeat(
@@ -163,10 +179,14 @@ class Executor:
 
 
 async def _call(
-    connector: Connector, op: str, args: JsonObject, limits: Limits, *, read_only: bool = False
+    connector: Connector,
+    call: Callable[..., Awaitable[OpResult]],
+    op: str,
+    args: JsonObject,
+    limits: Limits,
 ) -> OpResult:
     try:
-        result = await connector.call(op, args, limits=limits, read_only=read_only)
+        result = await call(op, args, limits=limits)
     except HashMismatch as error:
         return OpResult(failure=error.to_failure())
     except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -42,6 +42,10 @@ class Look:
     """While fetching: the service is not asked yet, its connector is being compiled."""
     digest: str = ""
     """Of the output; read once, because a large one takes long."""
+    reads: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What it was allowed to read by POST, and who accepted each."""
+    refused_reads: tuple[str, ...] = ()
+    """What it would have read by POST, had a person accepted that, as its pins would be named."""
 
     @property
     def fingerprint(self) -> str:
@@ -216,6 +220,7 @@ class Held:
                 hosts=self.loaded.hosts,
                 binding=None,
                 preview=look.fingerprint,
+                preview_reads=tuple(look.reads),
                 expires_at=None if expires is None else rfc3339(expires),
                 nonce=self.nonce,
             )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -13,13 +14,15 @@ from aileron_core.approval.transitions import State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.hosts import short_host
-from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.errors import AileronError
+from aileron_core.connectors.posted_reads import OFFER
+from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.execution.executor import Executor
 from aileron_core.gate.held import Drift, Held, Look
 from aileron_core.gate.journal import Journal, Naming
-from aileron_core.gate.ports import GateSettings
-from aileron_core.preview.plan import plan_preview
+from aileron_core.gate.ports import GateSettings, Library
+from aileron_core.pins.preview_reads import pin_name
+from aileron_core.preview.plan import PreviewPlan, plan_preview
 from aileron_core.preview.resolve import resolve
 
 __all__ = ["MAX_SHOWN", "Lookout"]
@@ -27,6 +30,8 @@ __all__ = ["MAX_SHOWN", "Lookout"]
 MAX_SHOWN: Final = 128 * 1024
 """Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
 
+_MOST_READS = 8
+"""How often one preview is asked again where what it was refused for counts by then."""
 _REFUSALS = 400
 """From this HTTP status on it was the service that refused."""
 
@@ -35,9 +40,15 @@ class Lookout:
     """Asks the service what a gated run would do."""
 
     def __init__(
-        self, executor: Executor, journal: Journal, clock: Clock, settings: GateSettings
+        self,
+        executor: Executor,
+        journal: Journal,
+        library: Library,
+        clock: Clock,
+        settings: GateSettings,
     ) -> None:
         self._executor = executor
+        self._library = library
         self._journal = journal
         self._clock = clock
         self._settings = settings
@@ -148,9 +159,18 @@ class Lookout:
             wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
         )
         connector = held.loaded.connectors[plan.connector.fqn]
-        result = await self._executor.look(connector, plan.op, plan.args, limits=limits)
+        result, reads = await self._called(connector, plan, limits)
+        ref = connector.identity.ref
+        look = Look(
+            status="ready",
+            output=result.output,
+            at=self._clock.now(),
+            hosts_asked=result.hosts_asked,
+            reads=reads,
+            refused_reads=tuple(pin_name(ref, read) for read in result.refused_reads),
+        )
         if result.failure is not None:
-            return replace(self._unavailable(_why(result)), hosts_asked=result.hosts_asked)
+            return replace(look, status="unavailable", reason=_why(result), output=None)
         assert action.approval.preview is not None
         shown = sum(len(each.value) for each in resolve(action.approval.preview, result.output))
         if shown > MAX_SHOWN:
@@ -158,21 +178,35 @@ class Lookout:
                 f"its answer has {shown} characters to be shown, more than {MAX_SHOWN}, which "
                 "nobody reads before a yes"
             )
-            return replace(self._unavailable(why), hosts_asked=result.hosts_asked)
-        at = self._clock.now()
+            return replace(look, status="unavailable", reason=why, output=None)
         try:
             # In a thread: a large answer takes half a second, and every other call would wait.
             digest = await asyncio.to_thread(preview_digest, result.output)
         except ValueError as error:
             why = f"its answer cannot be compared with a later one: {error}"
-            return replace(self._unavailable(why), hosts_asked=result.hosts_asked)
-        return Look(
-            status="ready",
-            output=result.output,
-            at=at,
-            digest=digest,
-            hosts_asked=result.hosts_asked,
-        )
+            return replace(look, status="unavailable", reason=why, output=None)
+        return replace(look, digest=digest)
+
+    async def _called(
+        self, connector: Connector, plan: PreviewPlan, limits: Limits
+    ) -> tuple[OpResult, Mapping[str, str]]:
+        """Return the op's result, and what it was allowed to read by POST."""
+        tries = 0
+        while True:
+            reads = self._library.accepted_reads(connector.identity)
+            result = await self._executor.look(
+                connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
+            )
+            tries += 1
+            if not await self._offered(connector, result.refused_reads) or tries == _MOST_READS:
+                return result, reads
+
+    async def _offered(self, connector: Connector, reads: Sequence[str]) -> bool:
+        """Offer *reads* to a person; return whether one of them counts already."""
+        try:
+            return any([await self._library.offer_read(connector.identity, each) for each in reads])
+        except StorageUnavailable:  # it is not on record, so it does not count
+            return False
 
     def _unavailable(self, reason: str) -> Look:
         return Look(status="unavailable", reason=reason, at=self._clock.now())
@@ -206,4 +240,10 @@ def _why(result: OpResult) -> str:
         except ValueError:
             phrase = str(result.last_status)
         return f"{short_host(result.answered_by)} answered {phrase}"
+    if read := failure.details.get(OFFER):
+        host = str(failure.details.get("requested", "")).removeprefix("network:")
+        return (
+            f"it would read by POST on {short_host(host)} ({read}), and nobody accepted that of this "
+            "connector. Nothing was sent; the waiting list has what you can accept."
+        )
     return failure.message

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aileron_core.actions.model import Action
-from aileron_core.connectors.protocol import Connector
+from aileron_core.connectors.protocol import Connector, ConnectorIdentity
 
 __all__ = ["Failpoint", "GateSettings", "Library", "Loaded", "no_failpoint"]
 
@@ -43,6 +43,14 @@ class Library(Protocol):
             NotFound: there is none.
             Conflict: its file, or a connector of it, is held back or broken.
         """
+        ...
+
+    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
+        """Return what previews of exactly this connector may read by POST, and who accepted each."""
+        ...
+
+    async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
+        """Offer a person to accept *read*, which was just refused; True where it counts already."""
         ...
 
     async def changed_since(self, loaded: Loaded) -> str:

@@ -21,9 +21,10 @@ class Pin:
     """One thing that counts, in exactly these bytes."""
 
     kind: str
-    """`action`, `connector`, or `project`."""
+    """`action`, `connector`, `preview`, or `project`."""
     name: str
-    """An action file's name in the folder; a connector's `fqn@version`; `<agent> <folder>`."""
+    """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
+    previews may read by POST after it; `<agent> <folder>`."""
     digest: str
     taken_at: float
     taken_by: str

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from aileron_core.connectors.posted_reads import AWS
 from aileron_core.control_plane.port import ApprovalView, FieldView, HeldBackView, SessionView
 from aileron_core.errors import Problem
 from aileron_core.text import escape
@@ -27,6 +28,7 @@ __all__ = [
     "now_blocks",
     "problem_blocks",
     "session_name",
+    "then_line",
     "undrawable_blocks",
 ]
 
@@ -138,16 +140,11 @@ def _has_outcome(view: ApprovalView) -> bool:
 
 def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     """Return the document of a file that is held back."""
-    then = line(Piece(wording.THEN_CONNECTOR, "text"))
-    if held.kind == "action":
-        asks = held.gated
-        then = line(Piece(wording.THEN_GATED) if asks else Piece(wording.THEN_FREE, "attn"))
-        if held.cannot_run:
-            then = outside(held.cannot_run, "attn")
+    kind = wording.READS_BY_POST if held.kind == "preview" else held.kind
     blocks = [
         heading(wording.FILE_SECTION, _remark(wording.held_why(held.kind, held.why))),
         value("Name", outside(held.name, "strong")),
-        value("Kind", line(held.kind)),
+        value("Kind", line(kind)),
         value("File", outside(held.file)),
     ]
     if held.connector:
@@ -157,8 +154,20 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     if not held.hosts:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Hash", outside(held.digest)))
-    blocks.append(value("Then", then))
+    then = then_line(held.kind, held.name, held.gated)
+    blocks.append(value("Then", outside(held.cannot_run, "attn") if held.cannot_run else then))
     return tuple(blocks)
+
+
+def then_line(kind: str, name: str, gated: bool | None) -> Line:
+    """Return what is so once a file, or what previews would read by POST, was taken in."""
+    if kind == "preview":
+        # What is read stands after the connector, which holds no blank.
+        of_aws = name.partition(" ")[2].startswith(AWS)
+        return (Piece(wording.THEN_AWS if of_aws else wording.THEN_GRAPHQL, "attn"),)
+    if kind == "connector":
+        return (Piece(wording.THEN_CONNECTOR),)
+    return (Piece(wording.THEN_GATED) if gated else Piece(wording.THEN_FREE, "attn"),)
 
 
 def problem_blocks(problem: Problem) -> tuple[Block, ...]:
@@ -279,6 +288,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield from numbered(runs, "text", "record")
     yield from _host_rows(view.hosts, "text", "record")
     yield from _rows("Went to", (outside(host) for host in view.hosts_asked), "record")
+    yield from _rows("Previews", map(_read_by_post, view.preview.reads), "record")
     yield from _rows("Routed", (outside(route, "attn") for route in view.routed), "record")
     again = f"  {wording.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
     asked = Piece(clock_seconds(view.requested_at))
@@ -289,6 +299,13 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Run", outside(view.run_id), "record")
     if view.digest:
         yield value("Digest", outside(view.digest), "record")
+
+
+def _read_by_post(read: tuple[str, str]) -> Line:
+    """Return one thing that its preview may read by POST, and who accepted that."""
+    what, by = read
+    who = outside(wording.ACTORS.get(by, by), "attn" if by not in wording.ACTORS else "text")
+    return line(Piece("may read by POST: ", "muted"), *outside(what), Piece(", accepted by "), *who)
 
 
 def _decision_rows(view: ApprovalView) -> Iterator[Block]:

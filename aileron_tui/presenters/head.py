@@ -72,7 +72,7 @@ def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, .
         " ",
         Piece(f" {wording.FILE_EFFECT} ", "chip"),
         "  ",
-        Piece(f"Take in this {held.kind}?", "strong"),
+        Piece(_question(held), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(held.file))
     third = line(" ", Piece(wording.held_why(held.kind, held.why), "muted"))
@@ -84,6 +84,10 @@ def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, .
         lines.append(cut(third, width - 1))
     lines.extend(_warning_lines(warned, width, compact=compact))
     return tuple(lines)
+
+
+def _question(held: HeldBackView) -> str:
+    return wording.TAKE_IN_READ if held.kind == "preview" else f"Take in this {held.kind}?"
 
 
 def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
@@ -113,6 +117,8 @@ def warnings(view: ApprovalView, findings: Findings, *, file_moved: bool) -> lis
         if field.count > 1
     )
     found.extend((Piece(text, "attn"),) for text in findings.warnings())
+    if any(by == "--accept-installed" for _, by in view.preview.reads):
+        found.append((Piece(wording.WARN_READS_UNSEEN, "attn"),))
     if view.preview.status == "unavailable":
         found.append((Piece(wording.WARN_NO_PREVIEW, "attn"),))
     if view.state == "awaiting_vault":

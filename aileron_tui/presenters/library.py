@@ -9,6 +9,7 @@ from aileron_tui.actions import Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Block, blank, heading, value
 from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.document import then_line
 from aileron_tui.presenters.filtering import Facts
 from aileron_tui.presenters.lines import Line, Piece, Role, cut, line, wrap
 from aileron_tui.presenters.outside import block, host_names, outside, rendered
@@ -215,13 +216,11 @@ def _since(item: LibraryItemView) -> Line:
 
 
 def _then(item: LibraryItemView) -> Line:
-    if item.kind == "connector":
-        return (Piece(wording.THEN_CONNECTOR),)
-    if item.gated is None:
+    if item.kind == "action" and item.gated is None:
         return (Piece(views.NOT_KNOWN, "muted"),)
     if item.state == "cannot_run":
         return outside(item.why, "attn")
-    return (Piece(wording.THEN_GATED) if item.gated else Piece(wording.THEN_FREE, "attn"),)
+    return then_line(item.kind, item.name, item.gated)
 
 
 def _none() -> Line:

@@ -63,7 +63,9 @@ def outcome_of_mine(view: ApprovalView) -> Line | None:
 def file_changed(intent: TakeIn | HoldBack) -> Line:
     """Return the report of a file that counts now, or does not any more."""
     name = escape(intent.name)
-    told = wording.taken_in(name) if isinstance(intent, TakeIn) else views.held_back(name)
+    told = (
+        wording.taken_in(name) if isinstance(intent, TakeIn) else views.held_back(intent.kind, name)
+    )
     return (Piece(told, "ok"),)
 
 

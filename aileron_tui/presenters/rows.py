@@ -67,7 +67,8 @@ def row_lines(
     first = _first(item, selected=selected)
     if item.held is not None:
         held = item.held
-        why = Piece(f"{held.kind}, {held.why}", "muted")
+        told = wording.READS_BY_POST if held.kind == "preview" else f"{held.kind}, {held.why}"
+        why = Piece(told, "muted")
         if compact:
             return (spread(first, line(why, " "), width),)
         second = line(_edge(selected), " " * 9, why)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
@@ -64,6 +64,7 @@ class WasmConnector:
         *,
         limits: Limits,
         read_only: bool = False,
+        accepted_reads: Collection[str] = (),
         on_request: Callable[[], None] | None = None,
     ) -> OpResult:
         """Run *op* once; see `protocol.Connector.call`.
@@ -77,6 +78,7 @@ class WasmConnector:
             hosts=self.hosts_for(args),
             limits=limits,
             read_only=read_only,
+            accepted_reads=accepted_reads,
             on_request=on_request,
             clock=clock,
             slots=self._engine.slots,

@@ -12,7 +12,13 @@ import wasmtime
 
 from aileron_core.connectors.module_shape import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
-from aileron_core.connectors.permission import check_credential, check_method, check_target
+from aileron_core.connectors.permission import (
+    READING,
+    check_credential,
+    check_method,
+    check_target,
+)
+from aileron_core.connectors.posted_reads import OFFER
 from aileron_core.connectors.target import parse_target
 from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
 from aileron_core.connectors.wasm.invocation import Invocation, RunStopped
@@ -182,6 +188,8 @@ class _HostFunctions:
             return _FAILED  # why it has to end is kept on the invocation
         except OpFailed as error:
             invocation.host_error = error
+            if read := error.details.get(OFFER):
+                invocation.refused_reads[str(read)] = None
             invocation.must_stop()
             return _FAILED
         invocation.host_error = None
@@ -192,7 +200,9 @@ class _HostFunctions:
         target = parse_target(envelope.url)
         manifest = invocation.manifest
         check_target(manifest, target, invocation.hosts)
-        check_method(envelope.method, target, read_only=invocation.read_only)
+        check_method(
+            envelope.method, envelope.headers, envelope.body, target, reads=invocation.reads
+        )
         routed = self._outgoing.is_routed(target.host_port)
         check_credential(manifest, target, envelope.credential, routed=routed)
 
@@ -209,7 +219,7 @@ class _HostFunctions:
                 ),
                 exchange,
                 allowed=invocation.hosts,
-                max_redirects=invocation.limits.redirects,
+                max_redirects=_redirects(invocation, envelope),
                 max_body=invocation.limits.response_bytes,
             )
         finally:
@@ -218,6 +228,12 @@ class _HostFunctions:
         invocation.response = answer.body
         invocation.response_status = answer.status
         invocation.last_status = answer.status
+
+
+def _redirects(invocation: Invocation, envelope: Envelope) -> int:
+    """Return how many redirects are followed: none of a POST that was looked through for one place."""
+    looked_through = invocation.read_only and envelope.method not in READING
+    return 0 if looked_through else invocation.limits.redirects
 
 
 def _fault(invocation: Invocation, error: BaseException) -> None:

@@ -1,7 +1,7 @@
 """One run of a guest: what it was given, what it said, what stops it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -48,7 +48,8 @@ class Invocation:
         manifest: what the connector may do.
         hosts: those of its hosts that this run may reach.
         limits: bounds of the run.
-        read_only: only GET and HEAD may leave.
+        read_only: it is a preview: only GET and HEAD may leave, and the accepted *reads* by POST.
+        accepted_reads: what a person accepted to be read by POST (`posted_reads`).
         on_request: called before the first byte of each request may leave.
         clock: monotonic time.
         slots: the turns that guests take.
@@ -70,6 +71,7 @@ class Invocation:
         slots: GuestSlots,
         ticker: EpochTicker,
         deadline: float,
+        accepted_reads: Collection[str] = (),
         secrets: Callable[[], frozenset[str]] = frozenset,
         stops_before: int = 0,
     ) -> None:
@@ -77,6 +79,7 @@ class Invocation:
         self.hosts = hosts
         self.limits = limits
         self.read_only = read_only
+        self.reads = frozenset(accepted_reads) if read_only else None
         self.clock = clock
         self.deadline = deadline
         self.stops_before = stops_before
@@ -103,6 +106,7 @@ class Invocation:
         self.answered_by = ""
         self.unanswered_by = ""
         self.hosts_asked: dict[str, None] = {}
+        self.refused_reads: dict[str, None] = {}
         self.requests_asked = 0
         self.requests_sent = 0
         self.writes_sent = 0

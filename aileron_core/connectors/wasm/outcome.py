@@ -82,6 +82,7 @@ def result_of(
         last_status=invocation.last_status,
         hosts_asked=tuple(invocation.hosts_asked),
         answered_by=invocation.answered_by,
+        refused_reads=tuple(invocation.refused_reads),
         unanswered_by=invocation.unanswered_by,
     )
 

@@ -302,6 +302,8 @@ def one_of(count: int) -> str:
 
 def take_in(key: str, kind: str, name: str) -> str:
     """Return what the take-in key would do."""
+    if kind == "preview":
+        return f"{key} lets previews read by POST: {name}."
     return f"{key} takes in the {kind} {name}, exactly as it is."
 
 
@@ -353,6 +355,8 @@ def ready_actions(count: int) -> str:
 
 def held_why(kind: str, why: str) -> str:
     """Return why a file is held back."""
+    if kind == "preview":
+        return "A preview tried to read this by POST and was refused: nobody accepted it."
     lies = (
         "changed on disk after it was taken in"
         if why == "changed"
@@ -373,6 +377,13 @@ def ask_again_at(at: str, key: str) -> str:
 
 THEN_GATED: Final = "agents can ask for it, and every run waits for you"
 THEN_FREE: Final = "▲ agents can run it at any time; no run of it waits for you"
+READS_BY_POST: Final = "reads by POST, in previews"
+TAKE_IN_READ: Final = "Let this connector read by POST in its previews?"
+THEN_GRAPHQL: Final = (
+    "its previews may send GraphQL by POST; Aileron reads each and lets one query alone pass"
+)
+THEN_AWS: Final = "its previews may ask AWS for exactly this operation, by POST; that it only reads is for you to know"
+WARN_READS_UNSEEN: Final = "reads by POST in previews, accepted unseen (--accept-installed)"
 THEN_CONNECTOR: Final = "actions of yours can use it, on these hosts only"
 WHOLE_REMARK: Final = "the whole new reading"
 WARN_FREE: Final = "runs without asking you"

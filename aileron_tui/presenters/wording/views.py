@@ -176,13 +176,17 @@ def session_ended(agent: str) -> str:
     return f"✓ Ended the session of {agent}. What it had asked for stays waiting."
 
 
-def held_back(name: str) -> str:
+def held_back(kind: str, name: str) -> str:
     """Return the report of a file that does not count any more."""
+    if kind == "preview":
+        return f"✓ Held back: {name}. No preview reads it by POST any more."
     return f"✓ Held back: {name}. Agents see it no more."
 
 
 def holds_back(key: str, kind: str, name: str) -> str:
     """Return what the hold-back key would do."""
+    if kind == "preview":
+        return f"{key} ends it: no preview reads by POST any more: {name}."
     return f"{key} holds back the {kind} {name}; agents see it no more."
 
 
