@@ -12,7 +12,7 @@ from aileron_core.actions.interpolate import MissingValue, op_arguments
 from aileron_core.actions.model import Action, Step
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
-from aileron_core.connectors.depth import MAX_DEPTH, deeper_than
+from aileron_core.connectors.depth import MAX_DEPTH, deeper_than, is_small
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import (
     CapabilityDenied,
@@ -193,10 +193,16 @@ async def _call(
         _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
         fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
         return OpResult(failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_lost=1)
-    if result.failure is None and deeper_than(MAX_DEPTH, result.output):
+    if result.failure is None and await _too_deep(result.output):
         message = f"The output of {op} is nested more than {MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
     return result
+
+
+async def _too_deep(output: Json) -> bool:
+    if is_small(output):
+        return deeper_than(MAX_DEPTH, output)
+    return await asyncio.to_thread(deeper_than, MAX_DEPTH, output)
 
 
 def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonObject | Failure:

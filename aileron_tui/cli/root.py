@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from aileron_core import tasks
 from aileron_core.control_plane.console import CoreThread
@@ -208,6 +208,10 @@ def _started() -> None:
     gc.enable()
 
 
+_TURN_SECONDS: Final = 0.0005
+"""Of a thread in the interpreter while others want it: screen, server and guests' output share it."""
+
+
 def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
     home = _prepare(context)
@@ -222,6 +226,7 @@ def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool
         signal.signal(number, stop)
     plane = core.start()
     _log_start(plane, "serve")
+    sys.setswitchinterval(_TURN_SECONDS)
     _started()
     _say_start(context, plane)
     threading.Thread(target=lambda: (core.wait(), ended.set()), daemon=True).start()
@@ -274,7 +279,7 @@ def run_console(
         core.stop()
         raise
     _log_start(core.start(), "console")
-    sys.setswitchinterval(0.0005)  # screen and server share one interpreter (PERFORMANCE 5)
+    sys.setswitchinterval(_TURN_SECONDS)
     try:
         return run()
     finally:

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 from aileron_core.connectors.protocol import MIB
 from aileron_core.connectors.wasm.slices import (
     STRUCTURE_BYTES,
+    BadText,
     GiveWay,
     LongText,
     TooMuchStructure,
@@ -66,10 +67,10 @@ def _members(data: bytes, give_way: GiveWay) -> dict[str, Any]:
         parsed: object = load_json(data, give_way, long_text=lambda text: text, errors="replace")
     except TooMuchStructure as error:
         raise ValueError(too_large) from error
-    except RecursionError as error:
+    except BadText as error:
+        raise ValueError(f"the request cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
         raise ValueError("the request is not a JSON object") from error
-    except ValueError as error:
-        raise ValueError(f"the request is not a JSON object: {error}") from error
     if not isinstance(parsed, dict):
         raise ValueError("the request is not a JSON object")
     fields = cast("dict[str, Any]", parsed)
@@ -101,7 +102,7 @@ def _body(fields: Mapping[str, Any], give_way: GiveWay) -> bytes | None:
     try:
         return body.utf8(give_way, "replace")
     except ValueError as error:
-        raise ValueError(f"the request's body cannot be read: {error}") from error
+        raise ValueError(f"the request's body cannot be read: {_why(error)}") from error
 
 
 def _text(fields: Mapping[str, Any], key: str, give_way: GiveWay) -> str | None:
@@ -117,4 +118,9 @@ def _decoded(key: str, value: str | LongText, give_way: GiveWay) -> str:
     try:
         return value.text(give_way, "replace")
     except ValueError as error:
-        raise ValueError(f"the request's {key} cannot be read: {error}") from error
+        raise ValueError(f"the request's {key} cannot be read: {_why(error)}") from error
+
+
+def _why(error: ValueError) -> str:
+    """Return what is wrong with a text, without a word of it."""
+    return str(error) if isinstance(error, BadText) else "it holds a control character"

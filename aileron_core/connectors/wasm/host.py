@@ -172,11 +172,12 @@ class _HostFunctions:
         invocation.response_status = -1
         if not invocation.count_request():
             return _FAILED
-        data = GuestMemory(caller).read(pointer, length, MAX_ENVELOPE)
         try:
+            give_way = invocation.give_way
+            data = GuestMemory(caller).read(pointer, length, MAX_ENVELOPE, give_way)
             if data is None or len(data) != unsigned(length):
                 raise ValueError("the request lies outside the connector's memory or is too large")
-            envelope = read_envelope(data, invocation.give_way)
+            envelope = read_envelope(data, give_way)
             self._check(invocation, envelope)
             self._send(invocation, envelope)
         except ValueError as error:

@@ -3,7 +3,7 @@
 Copied in parts: one copy of 16 MiB holds the interpreter for 10 ms and more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Final
 
@@ -28,14 +28,21 @@ class GuestMemory:
         self._memory = memory if isinstance(memory, wasmtime.Memory) else None
         self._size = 0 if self._memory is None else self._memory.data_len(caller)
 
-    def read(self, pointer: int, length: int, limit: int) -> bytes | None:
-        """Return up to *limit* bytes of the guest's range; None if the range leaves its memory."""
+    def read(
+        self, pointer: int, length: int, limit: int, give_way: Callable[[], None] | None = None
+    ) -> bytes | None:
+        """Return up to *limit* bytes of the guest's range; None if the range leaves its memory.
+
+        *give_way* is called between two parts of a large one.
+        """
         parts = self.parts(pointer, length, limit)
         if parts is None:
             return None
         kept = BytesIO()
         for part in parts:
             kept.write(part)
+            if give_way is not None:
+                give_way()
         return kept.getvalue()
 
     def parts(self, pointer: int, length: int, limit: int) -> Iterator[bytearray] | None:

@@ -96,6 +96,7 @@ def write_output(
         kept = invocation.stdout if descriptor == _STDOUT else invocation.stderr
         for part in parts:
             kept += part
+            invocation.let_go()
         taken += size
     return SUCCESS, taken
 
