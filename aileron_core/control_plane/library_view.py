@@ -186,7 +186,7 @@ def _read_item(connector: Connector, name: str, pin: Pin | None, why: str) -> Li
         preview="",
         effect="",
         connector=connector.identity.fqn,
-        op="",
+        steps=(),
         hosts=connector.hosts,
         taken_in_at=pin.taken_at if pin else None,
         taken_in_by=pin.taken_by if pin else "",
