@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from aileron_core.clock import Clock
+from aileron_core.containment.peer import exists_in_root
 from aileron_core.errors import AileronError
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.sessions import rows
@@ -46,13 +47,16 @@ def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
 
 
 def running_agents(
-    names: Collection[str], *, uid: int, proc: Path = Path("/proc")
+    names: Collection[str], *, uid: int, home: Path, proc: Path = Path("/proc")
 ) -> Iterator[Finding]:
-    """Name the processes of *uid* that are one of the agents *names* and share our user namespace.
+    """Name the processes of *uid* that are one of the agents *names* and that no sandbox holds.
+
+    They share our user namespace, or have another one and Aileron's home all the same.
 
     Args:
         names: the agents' programs.
         uid: whose processes.
+        home: Aileron's home.
         proc: the kernel's process table (Linux; elsewhere nothing is known, and nothing is said).
     """
     ours = _namespace(proc / "self")
@@ -62,7 +66,9 @@ def running_agents(
         if not folder.name.isdigit():
             continue
         name = _agent_of(folder, names)
-        if name is None or not _is_of(folder, uid) or _namespace(folder) != ours:
+        if name is None or not _is_of(folder, uid):
+            continue
+        if _namespace(folder) != ours and not _finds(folder, home.resolve()):
             continue
         text = f"{name} runs outside any sandbox (pid {folder.name}): it can do whatever you can."
         yield Finding(level="warning", topic="agents", text=text)
@@ -84,6 +90,19 @@ def _is_of(folder: Path, uid: int) -> bool:
         return folder.stat().st_uid == uid
     except OSError:
         return False
+
+
+def _finds(folder: Path, home: Path) -> bool:
+    try:
+        handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False  # it has ended
+    try:
+        return exists_in_root(handle, home)
+    except OSError:
+        return False  # not for us to look at
+    finally:
+        os.close(handle)
 
 
 def _namespace(folder: Path) -> str | None:
