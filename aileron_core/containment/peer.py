@@ -12,7 +12,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["Containment", "containment_of", "worse"]
+__all__ = ["Containment", "containment_of", "exists_in_root", "worse"]
 
 Containment: TypeAlias = Literal["seen", "other_user", "said", "none"]
 """How a session's agent is contained.
@@ -104,13 +104,17 @@ def _seen(folder: int, home: Path) -> Containment:
         os.readlink(f"ns/{kind}", dir_fd=folder) != str(Path(f"/proc/self/ns/{kind}").readlink())
         for kind in ("user", "pid")
     ]
-    if not others[1] or _exists(folder, home):
+    if not others[1] or exists_in_root(folder, home):
         return "none"
     return "seen" if all(others) else "said"
 
 
-def _exists(folder: int, path: Path) -> bool:
-    """Tell whether the process finds anything at *path* in its own root, whose links are its own.
+def exists_in_root(folder: int, path: Path) -> bool:
+    """Tell whether a process finds anything at *path* in its own root, whose links are its own.
+
+    Args:
+        folder: a descriptor of the process's folder in /proc.
+        path: an absolute one.
 
     Raises:
         OSError: that cannot be told.

@@ -65,7 +65,8 @@ def _findings(context: Context, env: dict[str, str]) -> Iterable[Finding]:
     yield from look_at_machine()
     yield from look_at_terminal(env, Path.home())
     yield from uncontained_sessions(home, SystemClock())
-    yield from running_agents({agent.program for agent in AGENTS.values()}, uid=uid)
+    programs = {agent.program for agent in AGENTS.values()}
+    yield from running_agents(programs, uid=uid, home=home.path)
     yield look_at_code(_packages(), uid=uid)
     if (shared := look_at_links(own_folders())) is not None:
         yield shared

@@ -28,7 +28,7 @@ __all__ = ["SessionsTable"]
 _COLUMNS = (
     Column(name="agent", size=16),
     Column(name="link", size=17),
-    Column(name="contained", size=11),
+    Column(name="contained", size=12),
     Column(name="waiting", size=9),
     Column(name="running", size=9, wide_from=100),
     Column(name="model", size=14, wide_from=120),
