@@ -21,6 +21,7 @@ from aileron_core.control_plane.port import (
     Refresh,
     StopEverything,
     TakeIn,
+    TakeInSuite,
     VerifyAudit,
 )
 from aileron_core.errors import NotFound, StorageUnavailable
@@ -46,6 +47,8 @@ async def carry_out(plane: ControlPlane, intent: Intent) -> None:
             await look(intent.approval_id)
         case TakeIn():
             await plane.library.take_in(intent.kind, intent.name, intent.digest, by="person")
+        case TakeInSuite():
+            await plane.library.take_in_suite(intent.suite_id, intent.files, by="person")
         case HoldBack():
             await plane.library.hold_back(intent.kind, intent.name, intent.digest)
         case Pause():

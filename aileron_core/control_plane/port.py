@@ -24,6 +24,7 @@ from aileron_core.control_plane.shown import (
     RunState,
     SessionView,
     StepView,
+    SuiteView,
     TrafficView,
     Waiting,
 )
@@ -72,7 +73,9 @@ __all__ = [
     "StepView",
     "StopEverything",
     "StorageHealth",
+    "SuiteView",
     "TakeIn",
+    "TakeInSuite",
     "TrafficView",
     "VerifyAudit",
     "Waiting",
@@ -291,6 +294,18 @@ class TakeIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakeInSuite:
+    """Accept action files that were added together, each by the digest that was shown.
+
+    The suite's other files stand alone from then on.
+    """
+
+    suite_id: str
+    files: tuple[tuple[str, str], ...]
+    """Name in the folder of action files, and digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldBack:
     """Stop offering what was taken in; agents stop seeing it at once. `t` takes it in again."""
 
@@ -361,6 +376,7 @@ Intent: TypeAlias = (
     | Refresh
     | LookAgain
     | TakeIn
+    | TakeInSuite
     | HoldBack
     | Pause
     | StopEverything

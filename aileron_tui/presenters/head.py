@@ -11,6 +11,7 @@ from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread, 
 from aileron_tui.presenters.outside import brief, outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
+from aileron_tui.presenters.suite_page import suite_head
 from aileron_tui.presenters.times import age, deadline
 
 __all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
@@ -61,6 +62,8 @@ def item_head(
         return approval_head(item.approval, warned, now, width, compact=compact)
     if item.held is not None:
         return held_head(item.held, width, compact=compact)
+    if item.suite is not None:
+        return suite_head(item.suite, width)
     return problem_head(item.problem, width) if item.problem is not None else ()
 
 
