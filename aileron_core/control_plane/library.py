@@ -197,15 +197,17 @@ class HomeLibrary:
         async with self._reading:  # one that began earlier must not end later, with older files
             first = self._seen is None
             self._seen = await asyncio.to_thread(self._glance)
-            before = (self._scan, self._suites, tuple(self._installed), self._store_problems)
+            before = (self._scan, tuple(self._installed), self._store_problems)
+            suites = self._suites
             self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
             # Later than the files: a list is written before those that it names.
             self._suites = await asyncio.to_thread(read_suites, self._suite_folder)
             found, self._store_problems = await self._registry.installed()
             self._installed = {connector.identity.hash: connector for connector in found}
-            now = (self._scan, self._suites, tuple(self._installed), self._store_problems)
-            if first or now != before:
+            if first or (self._scan, tuple(self._installed), self._store_problems) != before:
                 self._judge()
+            elif self._suites != suites:
+                self._changed()
 
     def _judge(self) -> None:
         taken_in = self._digests("connector")
@@ -274,7 +276,8 @@ class HomeLibrary:
             await asyncio.to_thread(forget_suite, self._suite_folder, suite_id)
         except OSError as error:
             _log.warning("a list of added actions cannot be removed: %s", type(error).__name__)
-        await self._rescan()
+        self._suites = tuple(each for each in self._suites if each.suite_id != suite_id)
+        self._changed()
 
     async def accept_all(self) -> int:
         """Take in whatever lies there (`--accept-installed`); return how many files that were."""

@@ -1,5 +1,7 @@
 """`aileron action list|remove`: files of the home. They count once a person took them in."""
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,12 @@ from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
 from aileron_core.pins import rows as pins
+from aileron_core.server.bodies import action_item
+from aileron_core.settings import Settings, load_settings
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
+from aileron_mcp.translate import own_tools, tool, tool_bytes
 from aileron_tui.cli.output import EXIT, Context
 
 __all__ = ["list_actions", "remove_action"]
@@ -29,32 +34,36 @@ def _pinned(home: Home) -> dict[tuple[str, str], str]:
 
 
 def list_actions(context: Context) -> int:
-    """Print every action file with its state; 1 if one of them is in error."""
+    """Print every action file with its state, and how much its tool takes; 1 if one is in error."""
     home = Home(context.home)
+    settings = load_settings(home.config)
+    entries = _catalog(home).entries
+    told = [_item(entry, settings) for entry in entries]
+    offered = _size(each for each in told if each["offered"] and each["state"] == "ready")
+    later = _size(each for each in told if each["offered"] and each["state"] != "error")
+    if context.json:
+        context.show({"items": told, "tools": offered})
+    else:
+        for entry, item in zip(entries, told, strict=True):
+            _print(context, entry, item)
+        _print_end(context, home, entries, settings)
+        context.say(_told(offered, later))
+    failed = any(entry.state == "error" for entry in entries)
+    return EXIT.FAILED if failed else EXIT.DONE
+
+
+def _catalog(home: Home) -> Catalog:
     pinned = _pinned(home)
     taken_in = {name: digest for (kind, name), digest in pinned.items() if kind == "connector"}
     installed = {each.identity.hash: each.identity for each in ConnectorStore(home.path).list()}
-    catalog = Catalog(
+    return Catalog(
         scan(home.actions),
         {name: digest for (kind, name), digest in pinned.items() if kind == "action"},
         extra_problems=lambda action: offer_problems(action, installed, taken_in),
     )
-    if context.json:
-        context.show({"items": [_item(entry) for entry in catalog.entries]})
-    else:
-        for entry in catalog.entries:
-            _print(context, entry)
-        if any(entry.state == "held_back" for entry in catalog.entries):
-            context.say("t in the console takes in what is held back.")
-        if not catalog.entries:
-            context.say(
-                f"No action files in {home.actions}. `aileron action add PATH` copies some."
-            )
-    failed = any(entry.state == "error" for entry in catalog.entries)
-    return EXIT.FAILED if failed else EXIT.DONE
 
 
-def _item(entry: Entry) -> dict[str, Any]:
+def _item(entry: Entry, settings: Settings) -> dict[str, Any]:
     action = entry.action
     return {
         "name": action.name if action else Path(entry.file).stem,
@@ -64,24 +73,63 @@ def _item(entry: Entry) -> dict[str, Any]:
         "preview": action.approval.preview is not None if action else None,
         "connector": action.requires[0].fqn if action and action.requires else None,
         "state": entry.state,
+        "offered": settings.is_tool(action.name, action.tool_name) if action else None,
+        "tool_bytes": tool_bytes(tool(action_item(action))) if action else None,
         "problems": [problem.to_json() for problem in entry.problems],
     }
 
 
-def _print(context: Context, entry: Entry) -> None:
+def _size(items: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """Return how many tools an agent gets that has these, and Aileron's own, and how many bytes."""
+    own = [tool_bytes(each) for each in own_tools()]
+    sizes = [each["tool_bytes"] for each in items]
+    return {"count": len(sizes) + len(own), "bytes": sum(sizes) + sum(own)}
+
+
+def _told(offered: dict[str, int], later: dict[str, int]) -> str:
+    told = f"Tools for agents: {offered['count']}, {_kilobytes(offered['bytes'])}."
+    if later == offered:
+        return told
+    return f"{told} With what is held back: {later['count']}, {_kilobytes(later['bytes'])}."
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size / 1000:,.1f} kB"
+
+
+def _print(context: Context, entry: Entry, item: dict[str, Any]) -> None:
     action = entry.action
     name = escape(action.name if action else entry.file)
     kind = "" if action is None else "asks a person" if action.gated else "runs at once"
+    size = _kilobytes(item["tool_bytes"]) if action else ""
     state = {
         "ready": "",
         "held_back": "held back until taken in",
         "error": "error",
-    }
-    context.say(f"{_MARKS[entry.state]} {name:<32} {kind:<13}  {state[entry.state]}".rstrip())
+    }[entry.state]
+    if item["offered"] is False:
+        state = f"{state}, no tool" if state else "no tool"
+    context.say(f"{_MARKS[entry.state]} {name:<28} {kind:<13} {size:>7}  {state}".rstrip())
     for problem in entry.problems:
         context.say(
             f"    {escape(str(problem))}", fg="red" if problem.severity == "error" else None
         )
+
+
+def _print_end(context: Context, home: Home, entries: Sequence[Entry], settings: Settings) -> None:
+    """Print what to do about what the list shows."""
+    if any(entry.state == "held_back" for entry in entries):
+        context.say("t in the console takes in what is held back.")
+    if not entries:
+        context.say(f"No action files in {home.actions}. `aileron action add PATH` copies some.")
+    actions = [entry.action for entry in entries if entry.action]
+    if not all(settings.is_tool(each.name, each.tool_name) for each in actions):
+        context.say("No tool: `[mcp] tools` in config.toml leaves it out; agents do not get it.")
+    for pattern in settings.tools:
+        named = replace(settings, tools=(pattern,))
+        if actions and not any(named.is_tool(each.name, each.tool_name) for each in actions):
+            told = f"`[mcp] tools` in config.toml names {escape(pattern)}: no action here has that name."
+            context.say(told, fg="yellow")
 
 
 def remove_action(context: Context, name: str) -> int:

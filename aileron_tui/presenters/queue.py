@@ -321,8 +321,13 @@ class Queue:
             *(Item(key=f"problem:{each}", problem=each) for each in problems),
         ]
         files = {item.key: item for item in rows}
-        if self.selected in self._all_files and self.selected not in files:
-            self.advance()
+        gone = self._all_files.get(self.selected or "")
+        if gone is not None and gone.key not in files:
+            left = gone.suite.files if gone.suite is not None else ()
+            keys = (file_key(each.kind, each.name) for each in left)
+            self.selected = next((key for key in keys if key in files), self.selected)
+            if self.selected == gone.key:
+                self.advance()
         self._held = frozenset(file_key(each.kind, each.name) for each in held)
         self._problems = sum(item.problem is not None for item in files.values())
         self._all_files = files
