@@ -33,6 +33,7 @@ __all__ = [
     "run_answer",
     "status_query",
     "tool",
+    "tool_bytes",
     "withdraw_answer",
 ]
 
@@ -119,6 +120,11 @@ def tool(item: JsonObject) -> dict[str, Any]:
         "description": item["description"],
         "inputSchema": item["input_schema"],
     }
+
+
+def tool_bytes(entry: Mapping[str, Any]) -> int:
+    """Return how much of `tools/list` one tool takes, its comma included."""
+    return len(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode()) + 1
 
 
 def own_tools() -> list[dict[str, Any]]:

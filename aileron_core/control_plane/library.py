@@ -10,6 +10,7 @@ from pathlib import Path
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, Entry, Scan, read_file, scan
 from aileron_core.actions.model import Action
+from aileron_core.actions.suites import Suite, forget_suite, read_suites
 from aileron_core.approval.rows import calls_by_action
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock, rfc3339
@@ -75,6 +76,8 @@ class HomeLibrary:
         self._changed = changed
         self._guard = guard
         self._scan = Scan()
+        self._suite_folder = actions.parent / "suites"
+        self._suites: tuple[Suite, ...] = ()
         self._installed: Mapping[str, WasmConnector] = {}
         self._warmed: set[str] = set()
         self._store_problems: tuple[Problem, ...] = ()
@@ -209,6 +212,7 @@ class HomeLibrary:
             pins=self._pins,
             refused=self._refused,
             offers=self._offers,
+            suites=self._suites,
         )
 
     # Reading the folders
@@ -228,18 +232,23 @@ class HomeLibrary:
 
     def _glance(self) -> Glance:
         store = self._folder.parent / "store" / "connectors" / "sha256"
-        return glance(self._folder, store, now_ns=time.time_ns())
+        return glance(self._folder, store, self._suite_folder, now_ns=time.time_ns())
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
             first = self._seen is None
             self._seen = await asyncio.to_thread(self._glance)
             before = (self._scan, tuple(self._installed), self._store_problems)
+            suites = self._suites
             self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
+            # Later than the files: a list is written before those that it names.
+            self._suites = await asyncio.to_thread(read_suites, self._suite_folder)
             found, self._store_problems = await self._registry.installed()
             self._installed = {connector.identity.hash: connector for connector in found}
             if first or (self._scan, tuple(self._installed), self._store_problems) != before:
                 self._judge()
+            elif self._suites != suites:
+                self._changed()
 
     def _judge(self) -> None:
         taken_in = self._digests("connector")
@@ -298,6 +307,38 @@ class HomeLibrary:
                 await self._pin([_pin_of(view)], by)
                 return
         raise Conflict(f"{name} changed while you looked. Nothing was taken in.")
+
+    async def take_in_suite(
+        self, suite_id: str, files: Sequence[tuple[str, str]], *, by: str
+    ) -> None:
+        """Record that these action files count, each in exactly the digest that was shown.
+
+        Raises:
+            Conflict: not all of them lie there so any more; the others were taken in.
+        """
+        await self._rescan()
+        held = {
+            (view.file, view.digest): view for view in self.held_back() if view.kind == "action"
+        }
+        found = [_pin_of(held[each]) for each in files if each in held]
+        if found:
+            await self._pin(found, by)
+        await self._forget_suite(suite_id)
+        if gone := [file for file, digest in files if (file, digest) not in held]:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            raise Conflict(
+                f"Took in {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
+                "looked, and was not taken in."
+            )
+
+    async def _forget_suite(self, suite_id: str) -> None:
+        """What was left out of it is shown file by file."""
+        try:
+            await asyncio.to_thread(forget_suite, self._suite_folder, suite_id)
+        except OSError as error:
+            _log.warning("a list of added actions cannot be removed: %s", type(error).__name__)
+        self._suites = tuple(each for each in self._suites if each.suite_id != suite_id)
+        self._changed()
 
     async def accept_all(self) -> int:
         """Take in whatever lies there (`--accept-installed`); return how many files that were.

@@ -1,14 +1,16 @@
 """What lies in a home, as front ends show it."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from aileron_core.actions.catalog import Catalog, Entry, cannot_run
 from aileron_core.actions.model import Action
+from aileron_core.actions.suites import Suite
 from aileron_core.connectors.protocol import Connector
-from aileron_core.control_plane.port import HeldBackView, LibraryItemView
+from aileron_core.control_plane.port import HeldBackView, LibraryItemView, SuiteView
 from aileron_core.errors import Problem
 from aileron_core.pins.preview_reads import KIND, reads_of
 from aileron_core.pins.rows import Pin
@@ -36,6 +38,8 @@ class Shelf:
     """(kind, name as in `pins`, digest) of what a person held back."""
     offers: Mapping[str, str] = field(default_factory=dict[str, str])
     """What previews tried to read by POST: the name that its pin would have, the connector's hash."""
+    suites: Sequence[Suite] = ()
+    """The newest first."""
 
     def hosts_of(self, action: Action) -> tuple[str, ...]:
         """Return every `host:port` that the installed connectors of *action* may reach, sorted."""
@@ -45,7 +49,9 @@ class Shelf:
 
 def held_back_views(shelf: Shelf) -> tuple[HeldBackView, ...]:
     """Return what was not taken in, or not in this form."""
-    actions = (_held_action(shelf, entry) for entry in shelf.catalog.held_back())
+    entries = shelf.catalog.held_back()
+    suites = _suites(shelf, entries)
+    actions = (_held_action(shelf, entry, suites.get(entry.file)) for entry in entries)
     connectors = (
         HeldBackView(
             kind="connector",
@@ -79,7 +85,35 @@ def _offered_reads(shelf: Shelf) -> Iterator[HeldBackView]:
             )
 
 
-def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
+def _suites(shelf: Shelf, entries: Sequence[Entry]) -> Mapping[str, SuiteView]:
+    """Return, by file, with what each of *entries* came; one that is left over stands alone.
+
+    So does a file with other bytes than were added, and one that a person held back by itself.
+    """
+    newest = {
+        (file, digest): suite
+        for suite in reversed(shelf.suites)
+        for file, digest in suite.files.items()
+    }
+    found = {
+        entry.file: newest[entry.file, entry.sha256]
+        for entry in entries
+        if (entry.file, entry.sha256) in newest
+        and ("action", entry.file, entry.sha256) not in shelf.refused
+    }
+    counts = Counter(suite.suite_id for suite in found.values())
+    views = {
+        suite.suite_id: SuiteView(
+            suite_id=suite.suite_id, source=suite.source, added_at=suite.added_at
+        )
+        for suite in shelf.suites
+    }
+    return {
+        file: views[suite.suite_id] for file, suite in found.items() if counts[suite.suite_id] > 1
+    }
+
+
+def _held_action(shelf: Shelf, entry: Entry, suite: SuiteView | None) -> HeldBackView:
     assert entry.action is not None
     return HeldBackView(
         kind="action",
@@ -92,6 +126,8 @@ def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
         hosts=shelf.hosts_of(entry.action),
         steps=_steps(entry.action),
         cannot_run=cannot_run(entry.action),
+        reads=entry.action.reads,
+        suite=suite,
     )
 
 

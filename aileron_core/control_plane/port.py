@@ -25,6 +25,7 @@ from aileron_core.control_plane.shown import (
     RunState,
     SessionView,
     StepView,
+    SuiteView,
     TrafficView,
     Waiting,
 )
@@ -74,7 +75,9 @@ __all__ = [
     "StepView",
     "StopEverything",
     "StorageHealth",
+    "SuiteView",
     "TakeIn",
+    "TakeInSuite",
     "TrafficView",
     "VerifyAudit",
     "Waiting",
@@ -293,6 +296,18 @@ class TakeIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakeInSuite:
+    """Accept action files that were added together, each by the digest that was shown.
+
+    The suite's other files stand alone from then on.
+    """
+
+    suite_id: str
+    files: tuple[tuple[str, str], ...]
+    """Name in the folder of action files, and digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldBack:
     """Stop offering what was taken in; agents stop seeing it at once. `t` takes it in again."""
 
@@ -363,6 +378,7 @@ Intent: TypeAlias = (
     | Refresh
     | LookAgain
     | TakeIn
+    | TakeInSuite
     | HoldBack
     | Pause
     | StopEverything

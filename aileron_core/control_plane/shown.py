@@ -22,6 +22,7 @@ __all__ = [
     "RunState",
     "SessionView",
     "StepView",
+    "SuiteView",
     "TrafficView",
     "Waiting",
 ]
@@ -258,6 +259,16 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteView:
+    """What one `aileron action add` brought: it says which files are shown together, no more."""
+
+    suite_id: str
+    source: str
+    """What was named to `action add`."""
+    added_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldBackView:
     """A file that lies in the home and that nobody has taken in, or not in this form.
 
@@ -278,6 +289,10 @@ class HeldBackView:
     """Every step of an action as `connector.op`, in order."""
     cannot_run: str = ""
     """Why no call of it can run once it is taken in: our own sentence. Empty where one can."""
+    reads: bool = False
+    """The file marks the action as one that only reads."""
+    suite: SuiteView | None = None
+    """With what it came, where more than one file of that is held back still."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

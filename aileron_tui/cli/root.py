@@ -91,6 +91,7 @@ async def _served(
         asgi_call(whole, state=state),
         hold_seconds=settings.hold_seconds,
         version=plane.version,
+        is_tool=settings.is_tool,
         # What it brings stays: a walk over it, each other second, would stop agents for 0.1 s.
         imported=gc.freeze,
     )

@@ -25,6 +25,7 @@ __all__ = [
     "around_blocks",
     "first_heading",
     "held_blocks",
+    "host_rows",
     "now_blocks",
     "problem_blocks",
     "session_name",
@@ -150,7 +151,7 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     if held.connector:
         blocks.append(value("Connector", outside(held.connector)))
     blocks += numbered(held.steps, "strong")
-    blocks += _host_rows(held.hosts, "strong", "fact")
+    blocks += host_rows(held.hosts, "strong", "fact")
     if not held.hosts:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Hash", outside(held.digest)))
@@ -286,7 +287,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Action", line(*outside(view.action)), "record")
     runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
     yield from numbered(runs, "text", "record")
-    yield from _host_rows(view.hosts, "text", "record")
+    yield from host_rows(view.hosts, "text", "record")
     yield from _rows("Went to", (outside(host) for host in view.hosts_asked), "record")
     yield from _rows("Previews", map(_read_by_post, view.preview.reads), "record")
     yield from _rows("Routed", (outside(route, "attn") for route in view.routed), "record")
@@ -319,7 +320,7 @@ def _decision_rows(view: ApprovalView) -> Iterator[Block]:
             yield value("Reason" if row == 0 else "", pieces, "record")
 
 
-def _host_rows(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
+def host_rows(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
     """Yield the hosts, then both spellings of each that imitates another."""
     yield from _rows("Hosts", (outside(host, role) for host in hosts), gutter)
     found = Findings()

@@ -12,6 +12,7 @@ from aileron_tui.presenters.outside import brief, host_names, outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
 from aileron_tui.presenters.steps import steps_to_run
+from aileron_tui.presenters.suite_page import suite_head
 from aileron_tui.presenters.times import age, deadline
 from aileron_tui.presenters.wording import fields, steps
 
@@ -63,6 +64,8 @@ def item_head(
         return approval_head(item.approval, warned, now, width, compact=compact)
     if item.held is not None:
         return held_head(item.held, width, compact=compact)
+    if item.suite is not None:
+        return suite_head(item.suite, width)
     return problem_head(item.problem, width) if item.problem is not None else ()
 
 

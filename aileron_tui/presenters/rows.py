@@ -9,6 +9,7 @@ from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread
 from aileron_tui.presenters.outside import brief
 from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.suite_page import suite_name, suite_remark
 from aileron_tui.presenters.times import age, clock_minutes, left, left_role
 from aileron_tui.presenters.wording import ordering
 
@@ -73,6 +74,12 @@ def row_lines(
             return (spread(first, line(why, " "), width),)
         second = line(_edge(selected), " " * 9, why)
         return (cut(first, width - 1), spread(second, (), width))
+    if item.suite is not None:
+        told = suite_remark(item.suite)
+        if compact:
+            return (spread(first, line(*told, " "), width),)
+        second = line(_edge(selected), " " * 9, *told)
+        return (cut(first, width - 1), spread(second, (), width))
     if item.problem is not None:
         told = brief(item.problem.message, "muted")
         if compact:
@@ -118,10 +125,12 @@ def _first(item: Item, *, selected: bool) -> Line:
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
     if view is None:
-        name = brief(item.held.name, "gist" if selected else "text") if item.held else ()
+        role: Role = "gist" if selected else "text"
+        name = brief(item.held.name, role) if item.held else ()
+        name = suite_name(item.suite, role) if item.suite else name
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
-    role: Role = "gist" if selected else "text"
+    role = "gist" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
     if not item.waits:
         # It was answered: it stays for a moment, dimmed, so that nothing moves under the eye.

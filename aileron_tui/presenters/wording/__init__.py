@@ -119,7 +119,12 @@ ROUTE_GOES: Final = " goes to "
 ROUTE_BY: Final = " (--route)"
 
 # Voice
-VERBS: Final = {"approve": "approve", "take_in": "take it in", "hold_back": "hold it back"}
+VERBS: Final = {
+    "approve": "approve",
+    "take_in": "take it in",
+    "take_in_rest": "take in the rest",
+    "hold_back": "hold it back",
+}
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Looking once more before it runs …"
 LOOKING: Final = "Still looking. Approve is possible once the answer is here, or has failed."

@@ -18,7 +18,8 @@ LATER = 2**62
 
 
 def look(home: Path, now_ns: int = LATER) -> Glance:
-    return glance(home / "actions", home / "store" / "connectors" / "sha256", now_ns=now_ns)
+    store = home / "store" / "connectors" / "sha256"
+    return glance(home / "actions", store, home / "suites", now_ns=now_ns)
 
 
 def rewrite_with_its_old_times(path: Path) -> None:
