@@ -40,8 +40,7 @@ def disarm(
         entries_left = [
             name
             for name in found.entries
-            if name not in done
-            and (name not in entries or entries[name] != identity(project / name))
+            if name not in done and not _is_the_same(project / name, entries.get(name))
         ]
         shapes_left = [name for name in found.shapes if name not in done and name not in shapes]
         closed = [name for name in found.unread if name not in done]
@@ -54,9 +53,23 @@ def disarm(
                 _open(project / name)
         done.update(entries_left, shapes_left, closed)
     told += [
-        f"{escape(name)} cannot be looked through: do not run git there." for name in found.unread
+        f"{escape(name)} cannot be looked through: do not run git there."
+        for name in found.unread
+        if _is_ours(project / name)
     ]
     return tuple(told)
+
+
+def _is_the_same(path: Path, before: list[int] | None) -> bool:
+    try:
+        return identity(path) == before
+    except FileNotFoundError:  # the person removed it meanwhile
+        return True
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell whether an agent could have closed a folder; another user's was closed to it too."""
+    return os.path.lexists(path) and path.lstat().st_uid == os.getuid()
 
 
 def _entry(project: Path, name: str) -> str:
