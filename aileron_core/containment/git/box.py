@@ -38,7 +38,9 @@ _ENVIRONMENT = {
 }
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.splitIndex=false",
              "gc.auto=0", "log.showSignature=false")  # fmt: skip
-_SECONDS = 120.0
+_SECONDS, _LONG_SECONDS = 30.0, 300.0
+_LONG = frozenset(("pack-objects", "index-pack", "rev-list", "log"))
+"""What may take longer, for it reads as much as the agent made."""
 _MOST = 512 * 1024 * 1024
 _CHUNK = 1 << 20
 
@@ -108,7 +110,8 @@ class Box:
                 cwd="/", start_new_session=True,
             )  # fmt: skip
             try:
-                whole = _copy(process, output, most)
+                seconds = _LONG_SECONDS if words[0] in _LONG else _SECONDS
+                whole = _copy(process, output, most, seconds)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
@@ -142,10 +145,12 @@ class Box:
         return [*command, "--chdir", "/", "--", "git", "--no-pager", *settings, *words]
 
 
-def _copy(process: "subprocess.Popen[bytes]", output: IO[bytes], most: int) -> str | None:
+def _copy(
+    process: "subprocess.Popen[bytes]", output: IO[bytes], most: int, seconds: float
+) -> str | None:
     """Copy what *process* prints; return why it was given up, None where it came to its end."""
     assert process.stdout is not None
-    ends = time.monotonic() + _SECONDS
+    ends = time.monotonic() + seconds
     copied = 0
     with process.stdout as source:
         while data := _read(source, ends):
@@ -154,11 +159,11 @@ def _copy(process: "subprocess.Popen[bytes]", output: IO[bytes], most: int) -> s
                 return f"gave more than {most >> 20} MiB."
             output.write(data)
         if time.monotonic() >= ends:
-            return f"took longer than {_SECONDS:.0f} s."
+            return f"took longer than {seconds:.0f} s."
     try:
         process.wait(max(0.1, ends - time.monotonic()))
     except subprocess.TimeoutExpired:
-        return f"took longer than {_SECONDS:.0f} s."
+        return f"took longer than {seconds:.0f} s."
     return None
 
 

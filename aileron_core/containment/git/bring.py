@@ -25,6 +25,8 @@ __all__ = ["bring_back"]
 _LINKS = "its commits put another repository into the tree"
 _STASH, _INDEX = "refs/stash", "index"
 _LOCK_SECONDS = 5.0
+_EACH = 8
+"""So many refs are named one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,17 +302,33 @@ def _head_sentence(theirs: str, head: str) -> str:
 def _tell(sides: Sides, extra: dict[str, str], moves: Moves, names: dict[str, str]) -> None:
     kept = sides.kept
     kept.moved += [name for name in moves.moved if name not in kept.moved]
-    for name, why in moves.why.items():
-        if name in names:
-            kept.tell(f"{shown(name)} was not moved ({why}): the agent's is {names[name]}.")
-        else:
-            kept.tell(f"{shown(name)} is still there, though the agent deleted it ({why}).")
-    for name in moves.deleted:
-        session = sides.place.parent.name
+    for why in dict.fromkeys(moves.why.values()):
+        _tell_why(sides, [name for name in moves.why if moves.why[name] == why], why, names)
+    folder = f"{ASIDE}/{sides.place.parent.name}/deleted"
+    if len(moves.deleted) > _EACH:
+        kept.tell(
+            f"The agent deleted {len(moves.deleted)} refs; what they were is below {folder}/."
+        )
+    for name in moves.deleted if len(moves.deleted) <= _EACH else ():
         kept.tell(
             f"{shown(name)} was deleted by the agent; what it was is "
-            f"refs/aileron/{session}/deleted/{escape(name.removeprefix('refs/'))}."
+            f"{folder}/{escape(name.removeprefix('refs/'))}."
         )
     for name in extra:
         what = "A stash of the agent's" if name.startswith("stash/") else f"The agent's {name}"
         kept.tell(f"{what} is kept as {names[name]}.")
+
+
+def _tell_why(sides: Sides, changed: list[str], why: str, names: dict[str, str]) -> None:
+    """Say why *changed* were left as they are; many of them in one sentence."""
+    if len(changed) > _EACH:
+        sides.kept.tell(
+            f"{len(changed)} refs were not changed as the agent did ({why}), {shown(changed[0])} for "
+            f"one: what it has there is below {ASIDE}/{sides.place.parent.name}/."
+        )
+        return
+    for name in changed:
+        if name in names:
+            sides.kept.tell(f"{shown(name)} was not moved ({why}): the agent's is {names[name]}.")
+        else:
+            sides.kept.tell(f"{shown(name)} is still there, though the agent deleted it ({why}).")

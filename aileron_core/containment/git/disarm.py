@@ -40,55 +40,71 @@ def disarm(
         entries_left = [
             name
             for name in found.entries
-            if name not in done
-            and (name not in entries or entries[name] != identity(project / name))
+            if name not in done and not _is_the_same(project / name, entries.get(name))
         ]
         shapes_left = [name for name in found.shapes if name not in done and name not in shapes]
         closed = [name for name in found.unread if name not in done]
         if not (entries_left or shapes_left or closed):
             break
-        told += [_entry(project, name) for name in entries_left]
-        told += [_shape(project, name) for name in shapes_left]
+        for how, names in ((_entry, entries_left), (_shape, shapes_left)):
+            for name in names:
+                try:
+                    told += how(project, name)
+                except OSError as error:
+                    told.append(_failed(name, error))
         for name in closed:
-            with contextlib.suppress(OSError):
-                _open(project / name)
+            with contextlib.suppress(OSError), _folder(project, name) as handle:
+                _opened(handle)
         done.update(entries_left, shapes_left, closed)
     told += [
-        f"{escape(name)} cannot be looked through: do not run git there." for name in found.unread
+        f"{escape(name)} cannot be looked through: do not run git there."
+        for name in found.unread
+        if _is_ours(project / name)
     ]
     return tuple(told)
 
 
-def _entry(project: Path, name: str) -> str:
-    path = project / name
+def _is_the_same(path: Path, before: list[int] | None) -> bool:
     try:
-        if path.is_dir() and not path.is_symlink():
-            _open(path)
-            if is_repository_shaped(set(os.listdir(path))):  # noqa: PTH208 - names alone
-                _renamed(path / "HEAD")
-            target = _renamed(path)
-            how = f"rename {escape(target.name)}/HEAD.{_ENDING} to HEAD, and the folder to {path.name}"
-        else:
-            target = _renamed(path)
-            how = f"rename it to {path.name}"
-    except OSError as error:
-        return _failed(name, error)
-    shown = escape(str(PurePosixPath(name).with_name(target.name)))
-    return (
-        f"{escape(name)} is a new repository. It is {shown} now, so that git obeys nothing in it. "
-        f"To use it: look at its config and hooks, then {how}."
-    )
+        return identity(path) == before
+    except FileNotFoundError:  # the person removed it meanwhile
+        return True
 
 
-def _shape(project: Path, name: str) -> str:
-    try:
-        target = _renamed(project / name / "HEAD")
-    except OSError as error:
-        return _failed(name, error)
-    return (
-        f"{escape(name)} is new and git would take it for a repository. Its HEAD is {target.name} "
-        "now, so that git obeys nothing in it; look at its config and hooks before you rename it."
-    )
+def _is_ours(path: Path) -> bool:
+    """Tell whether an agent could have closed a folder; another user's was closed to it too."""
+    return os.path.lexists(path) and path.lstat().st_uid == os.getuid()
+
+
+def _entry(project: Path, name: str) -> list[str]:
+    path = PurePosixPath(name)
+    with _folder(project, str(path.parent)) as folder:
+        how = f"rename it to {path.name}"
+        with contextlib.suppress(NotADirectoryError), _folder(project, name) as inside:
+            _opened(inside)
+            if is_repository_shaped(_names(inside)):
+                head = _renamed(inside, "HEAD")
+                how = f"rename {head} in it to HEAD, and the folder to {path.name}"
+        target = _renamed(folder, path.name)
+    return [
+        (
+            f"{escape(name)} is a new repository. It is {escape(str(path.with_name(target)))} now, so that "
+            f"git obeys nothing in it. To use it: look at its config and hooks, then {how}."
+        )
+    ]
+
+
+def _shape(project: Path, name: str) -> list[str]:
+    with _folder(project, name) as folder:
+        if not _exists(folder, "HEAD"):  # `head`, where that is another name
+            return []
+        target = _renamed(folder, "HEAD")
+    return [
+        (
+            f"{escape(name)} is new and git would take it for a repository. Its HEAD is {target} "
+            "now, so that git obeys nothing in it; look at its config and hooks before you rename it."
+        )
+    ]
 
 
 def _failed(name: str, error: OSError) -> str:
@@ -98,32 +114,58 @@ def _failed(name: str, error: OSError) -> str:
     )
 
 
-def _renamed(path: Path) -> Path:
-    """Give *path* a name that git does not look for."""
-    target = path.with_name(f"{path.name}.{_ENDING}")
-    number = 1
-    while os.path.lexists(target):
+def _renamed(folder: int, name: str) -> str:
+    """Give what is called *name* in *folder* a name that git does not look for."""
+    target, number = f"{name}.{_ENDING}", 1
+    while _exists(folder, target):
         number += 1
-        target = path.with_name(f"{path.name}.{_ENDING}-{number}")
-    with _writable(path.parent):
-        path.rename(target)
+        target = f"{name}.{_ENDING}-{number}"
+    mode = _opened(folder)
+    try:
+        os.rename(name, target, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.chmod(f"/proc/self/fd/{folder}", mode)  # noqa: PTH101 - of the folder that is held
     return target
 
 
 @contextlib.contextmanager
-def _writable(folder: Path) -> Generator[None, None, None]:
-    """Let a folder be written meanwhile, whatever the agent made of its mode."""
-    mode = stat.S_IMODE(folder.stat().st_mode)
-    if mode & stat.S_IRWXU == stat.S_IRWXU:
-        yield
-        return
-    folder.chmod(mode | stat.S_IRWXU)
+def _folder(project: Path, name: str) -> Generator[int, None, None]:
+    """Hold the folder *name* of *project*, reached through no link: another session may be at work there.
+
+    Raises:
+        NotADirectoryError: it, or one above it, is a link or no folder.
+    """
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(project, flags & ~os.O_NOFOLLOW)
     try:
-        yield
+        for part in PurePosixPath(name).parts:
+            inner = os.open(part, flags, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        yield handle
     finally:
-        folder.chmod(mode)
+        os.close(handle)
 
 
-def _open(folder: Path) -> None:
-    if not folder.is_symlink():
-        folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU)
+def _opened(folder: int) -> int:
+    """Let the owner of *folder* read and write it; return the mode that it had."""
+    mode = stat.S_IMODE(os.fstat(folder).st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(f"/proc/self/fd/{folder}", mode | stat.S_IRWXU)  # noqa: PTH101
+    return mode
+
+
+def _names(folder: int) -> set[str]:
+    handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return set(os.listdir(handle))  # noqa: PTH208 - of the folder that is held
+    finally:
+        os.close(handle)
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

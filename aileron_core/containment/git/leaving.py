@@ -9,9 +9,11 @@ from aileron_core.containment.git.refs import shown
 from aileron_core.containment.git.sides import Sides, read_small
 from aileron_core.text import escape
 
-__all__ = ["put_aside", "report", "settings_of_the_agent"]
+__all__ = ["EVERYTHING", "put_aside", "report", "settings_of_the_agent"]
 
 _NAMED = 8
+EVERYTHING = ""
+"""Stands for no ref, but for all that was not brought back yet."""
 
 
 def settings_of_the_agent(sides: Sides) -> None:
@@ -65,7 +67,8 @@ def report(kept: Kept, aside: Path | None) -> list[str]:
         told.append(f"What the agent committed is in your repository: {names}.")
     told += kept.told
     for name, why in kept.refused.items():
-        told.append(f"{shown(name)} could not be brought back ({why}). It is in {aside}.")
+        what = "What the agent did last in git" if name == EVERYTHING else shown(name)
+        told.append(f"{what} could not be brought back ({why.rstrip('.')}). It is in {aside}.")
     where = "" if kept.worktree == "." else f"In {escape(kept.worktree)}: "
     return [f"{where}{sentence}" for sentence in told]
 

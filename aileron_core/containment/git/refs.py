@@ -95,7 +95,7 @@ def move(sides: Sides, moves: Moves) -> None:
     before = sides.kept.refs
     lines = {name: _update(name, value, before.get(name)) for name, value in moves.moved.items()}
     for name in _each(sides, lines):
-        moves.withhold(name, "it was changed here too")
+        moves.withhold(name, "git did not move it here")
 
 
 def delete(sides: Sides, moves: Moves) -> None:
@@ -106,7 +106,7 @@ def delete(sides: Sides, moves: Moves) -> None:
     lost = _each(sides, {name: _update(name, None, before[name]) for name in moves.deleted})
     for name in lost:
         moves.deleted.remove(name)
-        moves.why[name] = "it was changed here too"
+        moves.why[name] = "git did not delete it here"
 
 
 def _update(name: str, new: str | None, old: str | None) -> bytes:

@@ -15,6 +15,7 @@ __all__ = ["Found", "Repository", "is_repository_shaped", "object_folders", "rep
 _MOST = 64 * 1024
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 _ALTERNATES = 5
+_TELLING = frozenset(("head", "objects", "refs", "commondir"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +118,17 @@ def scan(project: Path) -> Found:
     shapes: list[str] = []
     unread: list[str] = []
     waiting = [""]
+    root = os.fspath(project)
     while waiting:
         folder = waiting.pop()
         names: set[str] = set()
         try:
-            with os.scandir(project / folder) as listed:
+            with os.scandir(f"{root}/{folder}") as listed:
                 for entry in listed:
-                    names.add(entry.name)
+                    if (name := entry.name.lower()) in _TELLING:
+                        names.add(name)
                     path = f"{folder}/{entry.name}" if folder else entry.name
-                    if entry.name.lower() == ".git":
+                    if name == ".git":
                         entries.append(path)
                     elif entry.is_dir(follow_symlinks=False):
                         waiting.append(path)

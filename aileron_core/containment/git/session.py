@@ -12,7 +12,12 @@ from pathlib import Path, PurePosixPath
 from aileron_core.containment.git.box import GitFailed, find_git
 from aileron_core.containment.git.bring import bring_back
 from aileron_core.containment.git.disarm import disarm, identity
-from aileron_core.containment.git.leaving import put_aside, report, settings_of_the_agent
+from aileron_core.containment.git.leaving import (
+    EVERYTHING,
+    put_aside,
+    report,
+    settings_of_the_agent,
+)
 from aileron_core.containment.git.record import (
     INSIDE_GIT,
     Kept,
@@ -91,7 +96,7 @@ class GitFolders:
             try:
                 bring_back(sides, last=True)
             except (GitFailed, OSError, ValueError) as error:
-                sides.kept.refused["everything since then"] = str(error)
+                sides.kept.refused[EVERYTHING] = str(error)
             settings_of_the_agent(sides)
             kept = put_aside(sides, self.aside) if sides.kept.refused else None
             told += report(sides.kept, kept)
@@ -153,11 +158,13 @@ def _stand_ins(
 ) -> list[str]:
     """Make stand-ins; return the entries that have none and stay read-only."""
     read_only: list[str] = []
+    unfollowed: list[str] = []
     for number, name in enumerate(sorted(found.entries, key=lambda each: each.count("/"))):
         worktree = (project / name).parent
         repository = repository_of(worktree) if name.endswith(".git") else None
         if repository is None or number >= _STAND_INS or find_git() is None:
             read_only.append(name)
+            unfollowed.append(name)
             continue
         kept = Kept(
             worktree=str(PurePosixPath(name).parent),
@@ -182,6 +189,12 @@ def _stand_ins(
             f"The agent reads the objects of {escape(each)} too: the repository borrows from it."
             for each in kept.objects[1:]
         ]
+    if unfollowed:
+        more = f" and {len(unfollowed) - 1} more" if len(unfollowed) > 1 else ""
+        folders.told.append(
+            f"{escape(unfollowed[0])}{more} stays read-only for the agent: git is not installed here, "
+            f"it leads to no repository that names it back, or there are more than {_STAND_INS}."
+        )
     return read_only
 
 

@@ -1,6 +1,7 @@
 """Both sides of one repository, the agent's and the person's, each read in a box of its own."""
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ from aileron_core.containment.git.record import INSIDE_OBJECTS, OID, Kept
 __all__ = ["Entry", "Sides", "parse_entries", "peeled", "read_small"]
 
 _SMALL = 1024 * 1024
+_BRANCH = re.compile(
+    r"ref: refs/heads/(?!.*(?:\.\.|//|/\.|@\{|\.lock))[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])"
+)
+"""HEAD on a branch; what a ref's name may hold is git's own rule (git-check-ref-format)."""
 _SHARED = ("objects", "refs", "packed-refs", "logs", "shallow")
 
 
@@ -141,8 +146,12 @@ class Sides:
         """Return the agent's refs; its HEAD is copied beside first, as far as it is one.
 
         Raises:
-            GitFailed: HEAD names nothing that a person's could.
+            GitFailed: HEAD names nothing that a person's could, or a file of git's is none.
         """
+        for name in ("index", "packed-refs", "shallow"):
+            path = self.own / name
+            if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+                raise GitFailed(f"the agent's {name} is no file.")
         self.agent_head()
         return _refs(self.agent())
 
@@ -153,7 +162,7 @@ class Sides:
             GitFailed: it names nothing that a person's could.
         """
         text = (read_small(self.own / "HEAD") or b"").decode("utf-8", "replace").strip()
-        if not OID.match(text) and not text.startswith("ref: refs/heads/"):
+        if not OID.match(text) and not _BRANCH.fullmatch(text):
             raise GitFailed("the agent's HEAD names no branch and no commit.")
         (self.place / "HEAD").write_text(f"{text}\n", encoding="utf-8")
         return text

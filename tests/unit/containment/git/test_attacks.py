@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from git_bench import HOOKS, Bench, armed, everything, names_of_git
 
+import aileron_core.containment.git.disarm as disarming
+from aileron_core.containment.git.disarm import disarm, identity
+from aileron_core.containment.git.repository import Found, scan
 from aileron_core.errors import Forbidden
 
 ME = "git config user.name A; git config user.email a@b;"
@@ -309,3 +312,27 @@ def test_the_same_setting_in_the_persons_own_config_runs(bench: Bench, name: str
     bench.ran.unlink(missing_ok=True)
     use(bench, PROGRAMS[name])
     assert bench.ran.exists()
+
+
+def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another session may swap a folder for a link to one of the person's while one ends."""
+    real = bench.folder / "mine"
+    real.mkdir()
+    bench.git("init", "-q", where=real)
+    (bench.project / "sub" / ".git").mkdir(parents=True)
+
+    def swapped(project: Path) -> Found:
+        found = scan(project)
+        if (project / "sub").is_dir() and not (project / "sub").is_symlink():
+            (project / "sub").rename(project / "was")
+            (project / "sub").symlink_to(real)
+        return found
+
+    monkeypatch.setattr(disarming, "scan", swapped)
+    told = disarm(bench.project, {".git": identity(bench.project / ".git")}, ())
+    assert (real / ".git" / "HEAD").exists()
+    assert (
+        "sub/.git is new, git would take it for a repository, and it could not be renamed"
+        in told[0]
+    )
+    assert (bench.project / "was" / ".git.disarmed").is_dir()

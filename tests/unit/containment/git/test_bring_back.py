@@ -1,7 +1,10 @@
 """What an agent did in its git folder arrives in the person's repository, and nothing of theirs is lost."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from git_bench import Bench
 
 ME = "git config user.name A; git config user.email a@b;"
@@ -326,3 +329,124 @@ def test_logins_and_programs_stay_out_of_the_agents_settings(bench: Bench) -> No
     assert "remote.origin.url=https://example.com/x.git" in listed
     assert agent.does("git config user.name") == 'Zoë "the" \\ Person'
     assert agent.end() == ""
+
+
+def _sha256(bench: Bench) -> Path:
+    path = bench.folder / "sha256"
+    path.mkdir()
+    bench.git("init", "-q", "--object-format=sha256", "-b", "main", where=path)
+    bench.commit("first", "file", "one\n", where=path)
+    return path
+
+
+def _borrowing(bench: Bench) -> Path:
+    bench.git("clone", "-q", "--shared", str(bench.project), "borrowing", where=bench.folder)
+    return bench.folder / "borrowing"
+
+
+def _sparse(bench: Bench) -> Path:
+    (bench.project / "d").mkdir()
+    bench.commit("d", "d/x", "1")
+    bench.git("sparse-checkout", "set", "--cone", "e")
+    return bench.project
+
+
+def _of_a_bare_one(bench: Bench) -> Path:
+    bench.git("clone", "-q", "--bare", str(bench.project), "bare.git", where=bench.folder)
+    tree = bench.folder / "tree"
+    bench.git("worktree", "add", "-q", str(tree), where=bench.folder / "bare.git")
+    return tree
+
+
+def _rebasing(bench: Bench) -> Path:
+    bench.git("checkout", "-q", "-b", "side")
+    bench.commit("s", "file", "s\n")
+    bench.git("checkout", "-q", "main")
+    bench.commit("m", "file", "m\n")
+    bench.git("rebase", "side", code=1)
+    return bench.project
+
+
+@pytest.mark.parametrize("kind", [_sha256, _borrowing, _sparse, _of_a_bare_one, _rebasing])
+def test_unusual_repositories(bench: Bench, kind: Callable[[Bench], Path]) -> None:
+    """Other hashes, objects of another repository, a sparse tree, no main work tree, a rebase half done."""
+    where = kind(bench)
+    agent = bench.begin(project=where)
+    agent.does(ME + "echo 2 > file; git add file; git commit -qm second; git status --porcelain")
+    agent.end()
+    assert bench.git("log", "-1", "--format=%s", where=where) == "second"
+    assert bench.git("status", "--porcelain", where=where) == ""
+    bench.git("fsck", "--strict", where=where)
+
+
+def test_a_repository_without_a_stand_in_is_read_only_and_named(bench: Bench) -> None:
+    """A partial clone fetches as it goes; a `.git` file that is not named back may lead anywhere."""
+    bench.git("config", "uploadpack.allowFilter", "true")
+    url = f"file://{bench.project}"
+    bench.git("clone", "-q", "--filter=blob:none", url, "partial", where=bench.folder)
+    agent = bench.begin("ses-1", bench.folder / "partial")
+    agent.does("touch .git/x", code=1)
+    assert "it is a partial clone" in agent.folders.told[0]
+    assert agent.end() == ""
+    other = bench.folder / "other"
+    other.mkdir()
+    bench.git("init", "-q", "--separate-git-dir", str(bench.folder / "o.git"), where=other)
+    agent = bench.begin("ses-2", other)
+    agent.does("echo x >> .git", code=2)
+    agent.does("git status", code=128)
+    assert ".git stays read-only for the agent" in agent.folders.told[0]
+    assert agent.end() == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "rm .git/index; mkfifo .git/index",
+        "rm -rf .git/objects; ln -s /etc .git/objects",
+        "ln -sf /etc/passwd .git/HEAD",
+        "echo 'ref: refs/../../x' > .git/HEAD",
+        "echo 'ref: refs/heads/../../config' > .git/HEAD",
+        "rm -rf .git/refs .git/packed-refs",
+        "chmod 0 .git/*",
+        "rm .git/index; ln -s /etc/passwd .git/index",
+    ],
+)
+def test_a_broken_git_folder_is_kept_aside_and_breaks_nothing(bench: Bench, script: str) -> None:
+    """What cannot be read is not lost, the person is told, and their repository stays as it is."""
+    agent = bench.begin()
+    agent.does(ME + "echo two >> file; git commit -qam second;" + script)
+    told = agent.end()
+    assert "What the agent did last in git could not be brought back" in told
+    assert str(bench.aileron / "aside" / "ses-1" / "git-0") in told
+    assert (bench.aileron / "aside" / "ses-1" / "git-0").is_dir()
+    assert bench.git("log", "--format=%s") == "first"
+    assert bench.git("diff", "--name-only") == "file"
+    assert not list((bench.aileron / "git").iterdir())
+
+
+def test_an_additional_work_tree_of_the_agents(bench: Bench) -> None:
+    """Its folder is no repository any more when the agent has ended; its commits have a name."""
+    agent = bench.begin()
+    agent.does(
+        ME + "git worktree add -q --detach wt; cd wt; echo z > z; git add z; git commit -qm inside"
+    )
+    told = agent.end()
+    assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/worktrees/wt") == "inside"
+    assert "refs/aileron/ses-1/worktrees/wt" in told
+    assert "wt/.git is a new repository" in told
+
+
+def test_many_refs_are_one_sentence(bench: Bench) -> None:
+    """Deleted by the hundred, or not moved: all is kept, and nobody has to read a hundred lines."""
+    for number in range(20):
+        bench.git("branch", f"b{number}")
+    agent = bench.begin()
+    agent.does(
+        "git branch | grep b | xargs git branch -q -D;"
+        "for i in $(seq 30); do echo create refs/odd/$i HEAD; done | git update-ref --stdin"
+    )
+    told = agent.end()
+    assert len(told.splitlines()) == 2
+    assert "The agent deleted 20 refs" in told
+    assert "30 refs were not changed as the agent did" in told
+    assert len([name for name in bench.refs() if name.startswith("refs/aileron/")]) == 50

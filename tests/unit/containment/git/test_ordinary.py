@@ -23,12 +23,14 @@ bench = Bench(Path(sys.argv[3]))
 evil, arm = armed(bench)
 agent = bench.begin()
 agent.does(arm + "git config user.name A; git config user.email a@b; echo 2 >> file;"
-    "git commit -qam second; mkdir sub; git init -q sub; chmod 0555 sub;" + everything(evil))
+    "git commit -qam second; mkdir sub; git init -q sub; chmod 0555 sub;"
+    "mkdir -p a/b; git init -q a/b; chmod 0 a/b/.git a/b a;" + everything(evil))
 told = agent.end()
 for words in (("status",), ("diff",), ("log", "-p")):
     bench.git(*words)
 assert bench.git("log", "--format=%s") == "second\\nfirst"
 assert "sub/.git is a new repository" in told, told
+assert "a/b/.git is a new repository" in told, told
 assert not bench.ran.exists()
 assert (bench.project / ".git" / "refs" / "heads" / "main").stat().st_uid == int(sys.argv[4])
 print("HELD")
