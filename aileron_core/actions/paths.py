@@ -4,11 +4,11 @@
 a person is shown: everything that the path may mean to whoever reads the same JSON.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 
 __all__ = ["Found", "Located", "Place", "find", "is_array", "lookup"]
 
@@ -70,7 +70,7 @@ def find(value: Json, path: str) -> Found | None:
     for segment in path.split("."):
         following: list[Located] = []
         for each in reached:
-            named = list(_named(each.value, segment))
+            named = _named(each.value, segment)
             names = [name for name, _ in named]
             if len(names) > 1 or (isinstance(each.value, Mapping) and names not in ([], [segment])):
                 met.update(dict.fromkeys(names))
@@ -108,28 +108,31 @@ def _entry(array: Sequence[Json], segment: str) -> Located | None:
     return None
 
 
-def _named(value: Json, segment: str) -> Iterator[tuple[str, Located]]:
-    """Yield (name as it stands there, what it leads to) for everything in *value* that *segment* names."""
+def _named(value: Json, segment: str) -> list[tuple[str, Located]]:
+    """Return (name as it stands there, what it leads to) for everything in *value* that *segment* names."""
     if isinstance(value, Mapping):
-        if segment in value:
-            yield segment, Located(value=value[segment], place=(segment,))
         folded = segment.casefold()
-        for key, inner in value.items():
-            if key != segment and key.casefold() == folded:
-                yield key, Located(value=inner, place=(key,))
-    elif is_array(value):
-        one, headers = _entry(value, segment), list(_headers(value, segment))
-        if one is not None and one.place not in (header.place for _, header in headers):
-            yield segment, one
-        yield from headers
+        others = [key for key in value if key.casefold() == folded and key != segment]
+        keys = [segment, *others] if segment in value else others
+        return [(key, Located(value=value[key], place=(key,))) for key in keys]
+    if not is_array(value):
+        return []
+    one, headers = _entry(value, segment), _headers(value, segment)
+    if one is not None and one.place not in (header.place for _, header in headers):
+        return [(segment, one), *headers]
+    return headers
 
 
-def _headers(array: Sequence[Json], segment: str) -> Iterator[tuple[str, Located]]:
-    """Yield the entries `{"name", "value"}` of that name; blanks around a name are none of it."""
+def _headers(array: Sequence[Json], segment: str) -> list[tuple[str, Located]]:
+    """Return the entries `{"name", "value"}` of that name; blanks around a name are none of it."""
     folded = segment.strip().casefold()
+    found: list[tuple[str, Located]] = []
     for index, entry in enumerate(array):
-        if not isinstance(entry, Mapping) or "value" not in entry:
+        # Asking for the abstract type takes most of the time of a long list.
+        if entry.__class__ is not dict and not isinstance(entry, Mapping):
             continue
-        name = entry.get("name")
-        if isinstance(name, str) and name.strip().casefold() == folded:
-            yield name, Located(value=entry["value"], place=(index, "value"))
+        header = cast("JsonObject", entry)
+        name = header.get("name")
+        if isinstance(name, str) and name.strip().casefold() == folded and "value" in header:
+            found.append((name, Located(value=header["value"], place=(index, "value"))))
+    return found

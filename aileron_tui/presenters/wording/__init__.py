@@ -322,6 +322,13 @@ def accepted_installed() -> str:
     return "▲ files that lay there at start were taken in unseen (--accept-installed)"
 
 
+def more_warnings(count: int, *, of_more: bool, key: str) -> str:
+    """Return how many standing warnings have no row; *of_more*: besides some that have one."""
+    noun = "warning" if count == 1 else "warnings"
+    told = f"and {count} more {noun}" if of_more else f"{count} standing {noun}"
+    return f"▲ {told}: {key} shows every one"
+
+
 def held_files(count: int, words: int) -> str:
     """Return how many files are held back, for the top bar, in 0 to 2 *words*."""
     return " ".join(("▲", str(count), *("held", "back")[:words]))
