@@ -24,7 +24,7 @@ from aileron_core.control_plane.library_view import Shelf, held_back_views, libr
 from aileron_core.control_plane.port import HeldBackView, LibraryItemView
 from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
 from aileron_core.gate import Loaded
-from aileron_core.pins import preview_reads
+from aileron_core.pins import preview_reads, removal
 from aileron_core.pins import rows as pins
 from aileron_core.pins.preview_reads import accepted_reads, pin_name, reads_of
 from aileron_core.pins.rows import Pin
@@ -154,10 +154,19 @@ class HomeLibrary:
             except (HashMismatch, NotFound):
                 return f"the bytes of the connector {identity.fqn} were changed"
             if self._taken_in("connector", identity.ref) != identity.hash:
-                return f"the connector {identity.ref} was held back"
+                return f"the connector {identity.ref} {self._ended('connector', identity.ref)}"
         if self._taken_in("action", loaded.action.file) != digest:
-            return f"the action file {loaded.action.file} was held back"
+            return (
+                f"the action file {loaded.action.file} {self._ended('action', loaded.action.file)}"
+            )
         return ""
+
+    def _ended(self, kind: str, name: str) -> str:
+        """Return how what was taken in came to count no more, as the end of a sentence."""
+        if (kind, name) in self._pins:
+            return "was taken in in other bytes"
+        held_back = any((kind, name) == each[:2] for each in self._refused)
+        return "was held back" if held_back else "was removed and put back"
 
     def _taken_in(self, kind: str, name: str) -> str | None:
         pin = self._pins.get((kind, name))
@@ -237,6 +246,7 @@ class HomeLibrary:
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
             first = self._seen is None
+            await self._end_removed(told=not first)
             self._seen = await asyncio.to_thread(self._glance)
             before = (self._scan, tuple(self._installed), self._store_problems)
             suites = self._suites
@@ -249,6 +259,25 @@ class HomeLibrary:
                 self._judge()
             elif self._suites != suites:
                 self._changed()
+
+    async def _end_removed(self, *, told: bool) -> None:
+        """Record what was removed; it counts no more, also where the same bytes come back."""
+        home = self._folder.parent
+        notes = await asyncio.to_thread(removal.read_notes, home)
+        gone = await asyncio.to_thread(removal.removed, home, tuple(self._pins.values()), notes)
+
+        def unit(tx: Tx) -> None:
+            for pin in gone:
+                pins.drop(tx, pin.kind, pin.name)
+                tx.record(self._record(pins.REMOVED, pin, "What was taken in was removed:"))
+
+        if gone:
+            await self._database.write(unit)
+            for pin in gone:
+                self._pins.pop((pin.kind, pin.name), None)
+        await asyncio.to_thread(removal.clear_notes, notes)
+        if gone and told:
+            self._judge()
 
     def _judge(self) -> None:
         taken_in = self._digests("connector")
@@ -432,7 +461,7 @@ class HomeLibrary:
         return AuditRecord(
             at=rfc3339(self._clock.now()),
             event=event,
-            actor="person",
+            actor="aileron" if event == pins.REMOVED else "person",
             summary=f"{what} {pin.name}{how}",
             extra=extra,
         )

@@ -10,6 +10,7 @@ from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
 from aileron_core.pins import rows as pins
+from aileron_core.pins.removal import note_removed, noted, read_notes
 from aileron_core.server.bodies import action_item
 from aileron_core.settings import Settings, load_settings
 from aileron_core.storage.home import Home
@@ -29,7 +30,9 @@ def _pinned(home: Home) -> dict[tuple[str, str], str]:
         return {}  # no console ever ran here, so nothing was taken in
     connection = open_reader(home.database)
     try:
-        return {(pin.kind, pin.name): pin.digest for pin in pins.all_pins(connection)}
+        found = pins.all_pins(connection)
+        gone = noted(found, read_notes(home.path))
+        return {(pin.kind, pin.name): pin.digest for pin in found if pin not in gone}
     finally:
         connection.close()
 
@@ -137,6 +140,7 @@ def remove_action(context: Context, name: str) -> int:
     home = Home(context.home)
     for file in scan(home.actions).files:
         if (file.action and file.action.name == name) or file.file in (name, f"{name}.md"):
+            note_removed(home.path, "action", file.file)
             (home.actions / file.file).unlink()
             if context.json:
                 context.show({"removed": file.file})
