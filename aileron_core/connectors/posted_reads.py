@@ -8,13 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
+from aileron_core.connectors.hosts import short_host
 from aileron_core.connectors.target import Target
 from aileron_core.errors import CapabilityDenied
 
 __all__ = ["AWS", "GRAPHQL", "OFFER", "is_override", "read_of"]
 
-GRAPHQL = "GraphQL queries"
-"""What a person accepts so that a connector may send single GraphQL queries."""
+GRAPHQL = "GraphQL queries at "
+"""Before the host and path to which a person accepts that single GraphQL queries are sent."""
 AWS = "AWS "
 """Before the exact `X-Amz-Target` that a person accepts."""
 OFFER = "preview_read"
@@ -23,14 +24,20 @@ OFFER = "preview_read"
 _MAX_BODY = 256 * 1024
 _MAX_TOKENS = 5_000
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)+")
-_MAX_TARGET = 128
+_MAX_NAME = 200
+"""Characters of what a person has to read in order to accept it."""
 _JSON = re.compile(r'application/json(;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _AWS_JSON = re.compile(r"application/x-amz-json-1\.[01]", re.IGNORECASE)
 _MEMBERS = frozenset({"query", "operationName", "variables", "extensions"})
 _NOT_PLAIN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|\r(?!\n)"
+    r'|"""'
 )
-"""Characters that two parsers may take for different things: ends of lines, of texts, of nothing."""
+"""What two parsers may take for different things: ends of lines and of texts, block strings."""
+
+
+class _NoRead(ValueError):
+    """It could be checked, and says itself that it is none."""
 
 
 def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
@@ -46,15 +53,20 @@ def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
         aws = "x-amz-target" in named
         content = _content(body, named.get("content-type", ""), _AWS_JSON if aws else _JSON)
         if aws:
-            return AWS + _target(named["x-amz-target"], target)
-        _check_graphql(content)
+            read = AWS + _target(named["x-amz-target"], target)
+        else:
+            _check_graphql(content)
+            read = GRAPHQL + short_host(target.host_port) + target.path
+        if len(read) > _MAX_NAME:
+            raise ValueError("its path or X-Amz-Target is too long for a person to read")
     except ValueError as error:
+        found = "is no read" if isinstance(error, _NoRead) else "could not be checked"
         raise CapabilityDenied(
             f"a preview only reads, and the POST that the connector tried on {target.host_port} "
-            f"could not be checked: {error}",
+            f"{found}: {error}",
             details={"requested": f"network:{target.host_port}", "method": "POST"},
         ) from error
-    return GRAPHQL
+    return read
 
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -66,9 +78,9 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
             raise ValueError(f"it has the header {lower} twice")
         if is_override(lower):
             raise ValueError(f"its header {lower} may make another method of it")
-        if lower == "content-encoding" and value.strip().lower() != "identity":
+        if lower == "content-encoding" and value.strip(" \t").lower() != "identity":
             raise ValueError("its body is compressed")
-        found[lower] = value.strip()
+        found[lower] = value.strip(" \t")
     return found
 
 
@@ -111,7 +123,7 @@ def _not_json(_name: str) -> NoReturn:
 
 
 def _target(name: str, target: Target) -> str:
-    if len(name) > _MAX_TARGET or not _TARGET.fullmatch(name):
+    if not _TARGET.fullmatch(name):
         raise ValueError("its X-Amz-Target is not of the form Service.Operation")
     if target.path != "/":
         raise ValueError("it has an X-Amz-Target and a path, which may say something else")
@@ -134,7 +146,7 @@ def _check_graphql(content: Mapping[str, Any]) -> None:
     if not isinstance(content.get("variables"), dict | None):
         raise ValueError("its variables are no JSON object")
     if _NOT_PLAIN.search(document):
-        raise ValueError("its document holds characters that parsers take differently")
+        raise ValueError("its document holds what parsers take differently, such as a block string")
     if named not in (None, (name := _name_of_query(document))):
         raise ValueError(
             f"its operationName is not that of its one query, {name or 'without a name'}"
@@ -160,6 +172,6 @@ def _name_of_query(document: str) -> str | None:
     if others or len(operations) != 1:
         raise ValueError("its document is not exactly one operation with its fragments")
     if operations[0].operation is not OperationType.QUERY:
-        raise ValueError(f"its document is a {operations[0].operation.value}, no query")
+        raise _NoRead(f"its document is a {operations[0].operation.value}, no query")
     name = operations[0].name
     return None if name is None else name.value

@@ -9,7 +9,7 @@ from aileron_core.actions.model import Action, Preview, Step
 from aileron_core.approval.transitions import FINAL
 from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
-from aileron_core.connectors.hosts import short_host
+from aileron_core.connectors.hosts import short_host, short_hosts
 from aileron_core.control_plane.port import (
     ApprovalView,
     DriftView,
@@ -205,7 +205,7 @@ def _preview(look: Look, held: Held, action: Action | None, limit: float) -> Pre
 def _hosts_text(look: Look, held: Held) -> str:
     """Return which hosts were asked; before there is an answer, which can be."""
     if look.status != "fetching":
-        return " and ".join(map(short_host, look.hosts_asked))
+        return short_hosts(look.hosts_asked)
     hosts = held.preview_hosts
     return (
         short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""

@@ -8,6 +8,7 @@ from aileron_core.approval.model import Progress
 from aileron_core.approval.transitions import Event, State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.connectors.hosts import short_hosts
 from aileron_core.errors import (
     AileronError,
     Conflict,
@@ -305,12 +306,13 @@ async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> No
     if ending.last_status is not None:
         extra["status"] = ending.last_status
     action = held.row.action
+    asked = f", having asked {short_hosts(ending.hosts_asked)}" if ending.hosts_asked else ""
     if ending.kind == "completed":
         await journal.insist(
             held,
             Event.COMPLETE,
             Naming.COMPLETED,
-            f"{action} completed",
+            f"{action} completed{asked}",
             extra,
             output={"output": ending.output, "steps": dict(ending.steps)},
             progress=None,
@@ -324,7 +326,9 @@ async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> No
         held,
         Event.LOSE if unknown else Event.FAIL,
         Naming.UNKNOWN if unknown else Naming.FAILED,
-        f"{action}: outcome unknown" if unknown else f"{action} failed: {ending.failure.class_}",
+        f"{action}: outcome unknown{asked}"
+        if unknown
+        else f"{action} failed{asked}: {ending.failure.class_}",
         {**extra, "class": ending.failure.class_},
         failure=replace(ending.failure, audit_id=held.row.run_id),
         progress=None,

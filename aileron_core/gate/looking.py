@@ -13,7 +13,7 @@ from aileron_core.approval.digest import preview_digest
 from aileron_core.approval.transitions import State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.connectors.hosts import short_host
+from aileron_core.connectors.hosts import short_host, short_hosts
 from aileron_core.connectors.posted_reads import OFFER
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import AileronError, StorageUnavailable
@@ -105,6 +105,8 @@ class Lookout:
             if look.status == "unavailable"
             else f"Fetched what {held.row.action} would do"
         )
+        if look.hosts_asked:
+            summary += f", from {short_hosts(look.hosts_asked)}"
         asked: dict[str, Json] = {"hosts_asked": list(look.hosts_asked)}
         try:
             await self._journal.amend(held, named, summary, asked, digest=digest, words=words)
@@ -241,9 +243,8 @@ def _why(result: OpResult) -> str:
             phrase = str(result.last_status)
         return f"{short_host(result.answered_by)} answered {phrase}"
     if read := failure.details.get(OFFER):
-        host = str(failure.details.get("requested", "")).removeprefix("network:")
         return (
-            f"it would read by POST on {short_host(host)} ({read}), and nobody accepted that of this "
-            "connector. Nothing was sent; the waiting list has what you can accept."
+            f"it would read by POST ({read}), and nobody accepted that of this connector. The request "
+            "was not sent; the waiting list has what you can accept."
         )
     return failure.message

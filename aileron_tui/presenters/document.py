@@ -141,11 +141,12 @@ def _has_outcome(view: ApprovalView) -> bool:
 
 def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     """Return the document of a file that is held back."""
-    kind = wording.READS_BY_POST if held.kind == "preview" else held.kind
+    if held.kind == "preview":
+        return tuple(_read_offer(held))
     blocks = [
         heading(wording.FILE_SECTION, _remark(wording.held_why(held.kind, held.why))),
         value("Name", outside(held.name, "strong")),
-        value("Kind", line(kind)),
+        value("Kind", line(held.kind)),
         value("File", outside(held.file)),
     ]
     if held.connector:
@@ -158,6 +159,18 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     then = then_line(held.kind, held.name, held.gated)
     blocks.append(value("Then", outside(held.cannot_run, "attn") if held.cannot_run else then))
     return tuple(blocks)
+
+
+def _read_offer(held: HeldBackView) -> Iterator[Block]:
+    """Yield what a preview tried to read by POST: what accepting it means comes first."""
+    connector, _, read = held.name.partition(" ")
+    yield heading(wording.READ_SECTION, _remark(wording.READ_WHY))
+    yield value("Reads", outside(read, "strong"))
+    yield value("Then", then_line(held.kind, held.name, held.gated))
+    yield value("Connector", outside(connector, "strong"))
+    yield value("Hash", outside(held.digest))
+    yield value("File", outside(held.file))
+    yield from _host_rows(held.hosts, "strong", "fact")
 
 
 def then_line(kind: str, name: str, gated: bool | None) -> Line:

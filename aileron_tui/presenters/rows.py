@@ -68,12 +68,14 @@ def row_lines(
     first = _first(item, selected=selected)
     if item.held is not None:
         held = item.held
-        told = wording.READS_BY_POST if held.kind == "preview" else f"{held.kind}, {held.why}"
-        why = Piece(told, "muted")
+        why: Line = (Piece(f"{held.kind}, {held.why}", "muted"),)
+        if held.kind == "preview":
+            read = held.name.partition(" ")[2]
+            why = line(Piece(wording.READ_ROW, "muted"), *brief(read, "muted"))
         if compact:
-            return (spread(first, line(why, " "), width),)
-        second = line(_edge(selected), " " * 9, why)
-        return (cut(first, width - 1), spread(second, (), width))
+            return (spread(first, line(*why, " "), width),)
+        second = line(_edge(selected), " " * 9, *why)
+        return (cut(first, width - 1), spread(cut(second, width - 1), (), width))
     if item.suite is not None:
         told = suite_remark(item.suite)
         if compact:

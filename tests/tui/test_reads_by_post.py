@@ -14,7 +14,7 @@ from aileron_tui.presenters.lines import plain
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
 OFFER = HeldBackView(
     kind="preview",
-    name=f"{CONNECTOR} GraphQL queries",
+    name=f"{CONNECTOR} GraphQL queries at api.linear.app/graphql",
     file="store/connectors/sha256/" + "ab" * 32,
     digest="sha256:" + "ab" * 32,
     why="new",
@@ -42,7 +42,8 @@ def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
         await shown.shows("Let this connector read by POST in its previews?")
         read = offer.name.partition(" ")[2]
         facts = told(held_blocks(offer))
-        for fact in (means, read, CONNECTOR, "api.linear.app:443", "reads by POST, in previews"):
+        await shown.shows(f"by POST: {read[:12]}")
+        for fact in (means, read, CONNECTOR, "api.linear.app:443", offer.digest):
             assert fact in facts, fact
         await shown.rest()
         await shown.press_alone("t")

@@ -389,10 +389,12 @@ def ask_again_at(at: str, key: str) -> str:
 
 THEN_GATED: Final = "agents can ask for it, and every run waits for you"
 THEN_FREE: Final = "▲ agents can run it at any time; no run of it waits for you"
-READS_BY_POST: Final = "reads by POST, in previews"
+READ_SECTION: Final = "THE READ"
 TAKE_IN_READ: Final = "Let this connector read by POST in its previews?"
+READ_WHY: Final = "tried in a preview, and refused"
+READ_ROW: Final = "by POST: "
 THEN_GRAPHQL: Final = (
-    "its previews may send GraphQL by POST; Aileron reads each and lets one query alone pass"
+    "its previews may send GraphQL there by POST; Aileron reads each and lets one query alone pass"
 )
 THEN_AWS: Final = "its previews may ask AWS for exactly this operation, by POST; that it only reads is for you to know"
 WARN_READS_UNSEEN: Final = "reads by POST in previews, accepted unseen (--accept-installed)"

@@ -36,7 +36,10 @@ def test_the_host_that_was_asked_is_named_and_not_the_first_of_the_manifest(home
                 end = await core.ended(ready)
                 assert (end.state, end.hosts_asked) == ("completed", ("z.example:443",))
                 for event in ("preview.fetched", "run.completed"):
-                    assert (await core.records(event))[0]["hosts_asked"] == ["z.example:443"]
+                    record = (await core.records(event))[0]
+                    assert record["hosts_asked"] == ["z.example:443"]
+                    assert "z.example" in record["summary"]
+                    assert "a.example" not in record["summary"]
                 assert {each.headers["Host"] for each in service.seen} == {"z.example"}
 
     run(story())

@@ -6,11 +6,12 @@ from pathlib import Path
 from core_harness import Core, run
 from scripted_guest import FQN, ScriptedService, furnish_guest, scripted_service
 
-from aileron_core.connectors.posted_reads import AWS, GRAPHQL
+from aileron_core.connectors.posted_reads import AWS
 from aileron_core.control_plane.intents import carry_out
 from aileron_core.control_plane.port import ApprovalView, HeldBackView, HoldBack, TakeIn
 
 HOSTS = ("api.example:443",)
+GRAPHQL = "GraphQL queries at api.example/graphql"
 REF = f"{FQN}@1.0.0"
 ATHENA = "AmazonAthena.GetQueryExecution"
 TOKEN = "AmazonAthena.GetSessionToken"
@@ -99,7 +100,7 @@ def test_a_mutation_is_never_offered(home: Path) -> None:
         with scripted_service() as service:
             async with Core.open(home, routes=service.route(*HOSTS)) as core:
                 view = await asked(core)
-                assert "could not be checked: its document is a mutation" in view.preview.reason
+                assert "is no read: its document is a mutation" in view.preview.reason
                 assert (offers(core), service.seen) == ([], [])
 
     run(story())
