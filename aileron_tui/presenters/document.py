@@ -170,7 +170,7 @@ def _read_offer(held: HeldBackView) -> Iterator[Block]:
     yield value("Connector", outside(connector, "strong"))
     yield value("Hash", outside(held.digest))
     yield value("File", outside(held.file))
-    yield from _host_rows(held.hosts, "strong", "fact")
+    yield from host_rows(held.hosts, "strong", "fact")
 
 
 def then_line(kind: str, name: str, gated: bool | None) -> Line:

@@ -1,6 +1,6 @@
 """The process that compiles one module: bytes on its input, machine code on its output.
 
-    python -I -m aileron_core.connectors.wasm.compiler_child MEMORY_MIB NICENESS OPTIMIZATION
+    python -I -m aileron_core.connectors.wasm.compiler_child MEMORY_MIB SECONDS NICENESS OPTIMIZATION
 
 It exits with `REFUSED` and a sentence on its output where the module cannot run here.
 """
@@ -16,13 +16,11 @@ from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError
 
 
-def _main(memory_mib: int, niceness: int, *, optimize: bool) -> int:
+def _main(memory_mib: int, seconds: int, niceness: int, *, optimize: bool) -> int:
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = memory_mib * MIB
-    limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    _hold_to(resource.RLIMIT_DATA, memory_mib * MIB)
+    _hold_to(resource.RLIMIT_CPU, seconds)  # ends it by SIGXCPU
     outgoing = OutgoingClient()
     engine = WasmEngine(outgoing, optimize=optimize)
     try:
@@ -37,5 +35,11 @@ def _main(memory_mib: int, niceness: int, *, optimize: bool) -> int:
     return 0
 
 
+def _hold_to(what: int, wanted: int) -> None:
+    _, most = resource.getrlimit(what)
+    limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(what, (limit, most))
+
+
 if __name__ == "__main__":
-    sys.exit(_main(int(sys.argv[1]), int(sys.argv[2]), optimize=sys.argv[3] == "speed"))
+    sys.exit(_main(*map(int, sys.argv[1:4]), optimize=sys.argv[4] == "speed"))

@@ -7,7 +7,9 @@ the machine code back over a pipe that nobody else holds. It is our own program 
 and the code is never in a file.
 """
 
+import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -25,7 +27,9 @@ REFUSED: Final = 3
 CLOSING: Final = "the connector host is closing; try again later"
 _SECONDS: Final = 120
 _MEMORY_MIB: Final = 3072
-_THREADS: Final = "2"
+_THREADS: Final = 2
+_PATIENCE: Final = 10
+"""How many times as long a child may take on a machine that has better things to do."""
 _CHILD: Final = "aileron_core.connectors.wasm.compiler_child"
 _SPLIT: Final = "to be compiled; split its largest functions"
 
@@ -34,7 +38,7 @@ class Compiler:
     """Compiles modules in children, each held to so much time and memory.
 
     Args:
-        seconds: how long one may take.
+        seconds: how long one may take with two cores of its own; on a busy machine it may take longer.
         memory_mib: what the compiler may take with all that it needs itself, in MiB; systems other
             than Linux do not hold it to that.
     """
@@ -65,7 +69,7 @@ class Compiler:
             late.set()
             child.kill()
 
-        timer = threading.Timer(self._seconds, stop)
+        timer = threading.Timer(self._seconds * _PATIENCE, stop)
         timer.daemon = True
         timer.start()
         try:
@@ -87,7 +91,9 @@ class Compiler:
             child.kill()
 
     def _start(self, niceness: int, *, optimize: bool) -> subprocess.Popen[bytes]:
-        settings = [str(self._memory_mib), str(niceness), "speed" if optimize else "none"]
+        processor_seconds = math.ceil(self._seconds * _THREADS)
+        settings = [*map(str, (self._memory_mib, processor_seconds, niceness))]
+        settings.append("speed" if optimize else "none")
         with self._lock:
             if self._closed:
                 raise Unavailable(CLOSING)
@@ -97,7 +103,7 @@ class Compiler:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env={**os.environ, "RAYON_NUM_THREADS": _THREADS},
+                    env={**os.environ, "RAYON_NUM_THREADS": str(_THREADS)},
                 )
             except OSError as error:
                 raise ConnectorRuntimeError(
@@ -111,7 +117,7 @@ class Compiler:
             return answer
         if status == REFUSED:
             raise ConnectorRuntimeError(answer.decode("utf-8", "replace"))
-        if late:
+        if late or status == -signal.SIGXCPU:
             raise ConnectorRuntimeError(
                 f"the connector takes longer than {self._seconds:g} s {_SPLIT}"
             )
