@@ -25,6 +25,7 @@ OURS = {
     "version",
     "state",
     "status",
+    "containment",
     "kind",
     "why",
     "severity",
