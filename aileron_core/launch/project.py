@@ -124,8 +124,9 @@ class Doors:
         if not self.project.is_dir():
             return Closed()
         with folder_at(self.project) as project:
-            with contextlib.suppress(OSError):  # another user's: then each name says what is wrong
-                restore_rights(project)  # in a folder that is shut nothing would be seen
+            if not os.access(self.project, os.R_OK | os.X_OK):  # shut: nothing would be seen
+                with contextlib.suppress(OSError):  # another user's: each name says what is wrong
+                    restore_rights(project)
             for name in self.missing:
                 if not os.path.lexists(self.project / name):
                     continue

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from agents_bench import Say, ScriptedLlm, workbench
 
+from tests.support.ordinary import AS_ORDINARY
+
 AGENT = """\
 #!/usr/bin/env python3
 open(".venv/click.py", "w").write("evil")
@@ -34,7 +36,7 @@ def test_what_an_agent_writes_in_its_environment_does_not_change_aileron() -> No
         (bin_ / "codex").write_text(AGENT)
         (bin_ / "codex").chmod(0o755)
         done = subprocess.run(
-            [tool / "bin" / "python", "-I", "-m", "aileron_tui.cli", "launch", "codex",
+            [*AS_ORDINARY, tool / "bin" / "python", "-I", "-m", "aileron_tui.cli", "launch", "codex",
              "--home", str(bench.console.home)],
             cwd=bench.project, env=bench.environment({"PATH": f"{bin_}:/usr/bin:/bin"}),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,

@@ -64,6 +64,18 @@ def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], Non
     as_ordinary(check)
 
 
+def test_a_project_without_anything_new_keeps_its_mode(folder: Path) -> None:
+    """A folder that the person made read-only stays so."""
+
+    def check() -> None:
+        project = folder / "project"
+        project.mkdir(mode=0o555)
+        assert Doors.of(project).close(folder / "aside").told == ()
+        assert project.stat().st_mode & 0o777 == 0o555
+
+    as_ordinary(check)
+
+
 def test_what_cannot_go_to_another_file_system_gets_another_name(project: Path) -> None:
     """Nothing of it is copied; no tool looks for it under that name."""
     shared = Path("/dev/shm")
