@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 from urllib.parse import urlsplit
@@ -112,6 +113,8 @@ class Settings:
     """0: approvals never expire."""
     hold_seconds: float = 25.0
     """How long the MCP server holds a gated call at most."""
+    tools: tuple[str, ...] = ("*",)
+    """Which actions agents get as MCP tools: names of actions or tools, with `*`, `?` and `[…]`."""
     console: ConsoleSettings = field(default_factory=ConsoleSettings)
     log: LogSettings = field(default_factory=LogSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
@@ -119,11 +122,15 @@ class Settings:
     """By the agent's name."""
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
 
+    def is_tool(self, action: str, tool: str) -> bool:
+        """Return whether agents get *action* as an MCP tool, which is named *tool* there."""
+        return any(fnmatchcase(action, each) or fnmatchcase(tool, each) for each in self.tools)
+
 
 _KEYS: Mapping[str, frozenset[str]] = {
     "server": frozenset({"listen"}),
     "approval": frozenset({"expires_seconds"}),
-    "mcp": frozenset({"hold_seconds"}),
+    "mcp": frozenset({"hold_seconds", "tools"}),
     "console": frozenset({"theme", "glyphs", "arm_ms", "bell", "lock_minutes", "keys"}),
     "log": frozenset({"level", "max_mib", "keep"}),
     "notify": frozenset({"osc9", "command"}),
@@ -234,12 +241,21 @@ def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Se
         listen_port=int(match[1]) if match else 0,
         expires_seconds=int(approval.number("expires_seconds", 1800, 0, 30 * 86400)),
         hold_seconds=mcp.number("hold_seconds", 25.0, 0, 600),
+        tools=_tools(mcp),
         console=_console(_Table(path, "console", content, problems)),
         log=_logging(_Table(path, "log", content, problems)),
         notify=_notify(_Table(path, "notify", content, problems)),
         launch=_launch(path, content.get("launch", {}), problems),
         gateway=_gateway(_Table(path, "gateway", content, problems)),
     )
+
+
+def _tools(table: _Table) -> tuple[str, ...]:
+    found = table.value("tools", ["*"])
+    if not _are_words(found):
+        table.refuse("tools", 'must be a list of names of actions, as in ["issue-*", "send-draft"]')
+        return ()
+    return tuple(found)
 
 
 def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:

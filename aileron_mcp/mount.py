@@ -23,12 +23,15 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import Unavailable
 from aileron_core.tasks import spawn
 
-__all__ = ["AsgiApp", "Call", "LazyMcp", "Mount", "asgi_call", "send_json"]
+__all__ = ["AsgiApp", "Call", "IsTool", "LazyMcp", "Mount", "asgi_call", "everything", "send_json"]
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+IsTool: TypeAlias = Callable[[str, str], bool]
+"""Whether an action, and the tool that it would be, are for agents."""
 
 _log = logging.getLogger(__name__)
 
@@ -190,6 +193,11 @@ def _json_or_none(data: bytes) -> Json:
         return None
 
 
+def everything(action: str, tool: str) -> bool:
+    """Leave no action out."""
+    return True
+
+
 class LazyMcp:
     """`McpMount`, imported later: the root builds this one at once."""
 
@@ -198,6 +206,7 @@ class LazyMcp:
         call: Call,
         hold_seconds: float = 25.0,
         version: str = "",
+        is_tool: IsTool = everything,
         imported: Callable[[], object] = lambda: None,
     ) -> None:
         """*imported* is called on the importing thread once the package is there."""
@@ -205,6 +214,7 @@ class LazyMcp:
         self._call = call
         self._version = version
         self._hold_seconds = hold_seconds
+        self._is_tool = is_tool
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wanted = asyncio.Event()
         self._settled = asyncio.Event()
@@ -277,4 +287,5 @@ class LazyMcp:
     def _build(self) -> Mount:
         module = importlib.import_module("aileron_mcp.server")
         self._imported()
-        return cast("Mount", module.McpMount(self._call, self._hold_seconds, self._version))
+        mount = module.McpMount(self._call, self._hold_seconds, self._version, self._is_tool)
+        return cast("Mount", mount)

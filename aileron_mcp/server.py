@@ -30,9 +30,20 @@ from starlette.requests import Request
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import AileronError, NotFound, Unauthorized, Unavailable
 from aileron_core.server.claims import EXTENSION as CLAIMS
+from aileron_core.server.problems import STATUS
 from aileron_core.tasks import spawn
+from aileron_mcp.bounds import bounded
 from aileron_mcp.claims import call_claims, client_claims
-from aileron_mcp.mount import AsgiApp, Call, Message, Receive, Send, send_json
+from aileron_mcp.mount import (
+    AsgiApp,
+    Call,
+    IsTool,
+    Message,
+    Receive,
+    Send,
+    everything,
+    send_json,
+)
 from aileron_mcp.opened import OpenSessions
 from aileron_mcp.refusals import in_one_body
 from aileron_mcp.streams import Subscriber, ended_by, nothing, unheard, unless
@@ -103,10 +114,18 @@ class McpMount:
         call: reaches the routes of this process (`aileron_mcp.mount.asgi_call`).
         hold_seconds: `[mcp] hold_seconds`, the longest a gated call is held.
         version: what clients are told of this program.
+        is_tool: whether an action, and the tool that it would be, are for agents: `[mcp] tools`.
     """
 
-    def __init__(self, call: Call, hold_seconds: float = 25.0, version: str = "") -> None:
+    def __init__(
+        self,
+        call: Call,
+        hold_seconds: float = 25.0,
+        version: str = "",
+        is_tool: IsTool = everything,
+    ) -> None:
         self._call = call
+        self._is_tool = is_tool
         self._setting = hold_seconds
         self._bus = InMemorySubscriptionBus()
         self._actions: dict[str, str] = {}
@@ -172,8 +191,10 @@ class McpMount:
         caller = _Caller(call=self._call, bearer=_bearer(headers), extensions=extensions, gone=gone)
         try:
             principal = await _principal(caller)
-        except (Unauthorized, Unavailable) as error:
-            await _refuse(send, 401 if isinstance(error, Unauthorized) else 503, error)
+            if scope["method"] == "POST":
+                receive = await bounded(receive)
+        except AileronError as error:
+            await _refuse(send, STATUS[error.to_failure().class_], error)
             return
         # The package compares this user with the one that opened the MCP session.
         user = AuthenticatedUser(AccessToken(token="", client_id=principal, scopes=[]))
@@ -274,7 +295,8 @@ class McpMount:
         """Keep which tool is which action; a name only: whether it may run is asked at each run."""
         if status != 200 or not isinstance(body, Mapping):
             return []
-        items = cast("list[JsonObject]", list(cast("list[Any]", body.get("items") or [])))
+        told = cast("list[JsonObject]", list(cast("list[Any]", body.get("items") or [])))
+        items = [item for item in told if self._is_tool(str(item["name"]), str(item["tool"]))]
         # What left the list stays known: the gate says why it may not run any more.
         self._actions |= {str(item["tool"]): str(item["name"]) for item in items}
         self._stale = False

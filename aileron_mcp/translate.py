@@ -33,6 +33,7 @@ __all__ = [
     "run_answer",
     "status_query",
     "tool",
+    "tool_bytes",
     "withdraw_answer",
 ]
 
@@ -85,6 +86,7 @@ _NEXT_STEP: Mapping[str, str] = {
 }
 _COMPLETED = ("output", "steps", "audit_id", "digest_words")
 _PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at")
+_STOPS = (".", "!", "?", "…", "。", "！", "？")
 _OTHERWISE = "Tell the user; the audit id finds it in the Aileron console."
 _INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
 _BY_CLASS = {
@@ -118,6 +120,11 @@ def tool(item: JsonObject) -> dict[str, Any]:
         "description": item["description"],
         "inputSchema": item["input_schema"],
     }
+
+
+def tool_bytes(entry: Mapping[str, Any]) -> int:
+    """Return how much of `tools/list` one tool takes, its comma included."""
+    return len(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode()) + 1
 
 
 def own_tools() -> list[dict[str, Any]]:
@@ -246,8 +253,8 @@ def result_answer(status: int, body: Json, asked: Json = None) -> ToolResult:
         return _failed(str(state), {**failure, "audit_id": audit_id, "details": details})
     if state == "denied":
         reason = facts.get("reason")
-        because = f" Their reason: {reason}" if reason else " They gave no reason."
-        return _ended("denied", "approval_denied", f"A person denied this.{because}", facts)
+        because = f"Their reason: {_quoted(reason)}" if reason else "They gave no reason."
+        return _ended("denied", "approval_denied", f"A person denied this. {because}", facts)
     if state == "expired":
         return _ended("expired", "approval_expired", "Nobody decided in time.", facts)
     if state == "withdrawn":
@@ -324,6 +331,21 @@ def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolRes
     return _failed(status, failure.to_json())
 
 
+def _quoted(words: object) -> str:
+    """Return a person's *words* as they wrote them, so that ours after them are no part of them."""
+    said = str(words).strip()
+    return f'"{said}"' if said.endswith(_STOPS) else f'"{said}".'
+
+
+def _with_stop(text: str) -> str:
+    """Return *text* with a stop at its end: what follows it is another sentence."""
+    return (
+        text
+        if not text or text.endswith((*_STOPS, *(f'{stop}"' for stop in _STOPS)))
+        else f"{text}."
+    )
+
+
 def _what_ran(facts: JsonObject) -> str:
     steps = facts.get("completed_steps")
     if not isinstance(steps, Sequence) or isinstance(steps, str):
@@ -338,7 +360,8 @@ def _failed(status: str, error: JsonObject) -> ToolResult:
     content: dict[str, Any] = {"status": status, "error": dict(error)}
     step = _NEXT_STEP.get(class_, _OTHERWISE)
     # Services and connectors speak in messages: a line of theirs must not pass for one of ours.
-    lines = [f"{escape(str(error.get('message')))} {step}".rstrip(), f"status: {status}"]
+    said = _with_stop(escape(str(error.get("message"))))
+    lines = [f"{said} {step}".rstrip(), f"status: {status}"]
     lines += _lines({name: value for name, value in error.items() if name != "message"})
     return _result(content, "\n".join(lines), is_error=True)
 

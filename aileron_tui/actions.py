@@ -91,6 +91,10 @@ ACTIONS: tuple[Action, ...] = (
         help="take in the file, exactly as it is", contexts=("waiting", "library"),
     ),
     Action(
+        id="take_in_rest", keys=("T",), label="take in the rest", decides=True, rank=20,
+        help="take in what was added together, but those to look at first", contexts=("waiting",),
+    ),
+    Action(
         id="hold_back", keys=("x",), label="hold back", decides=True, rank=21,
         help="hold back what was taken in: agents see it no more", contexts=("library",),
     ),

@@ -335,9 +335,10 @@ class AileronApp(KeyedApp, inherit_bindings=False):
         """Show the keys of this page; decide keys rest anew afterwards."""
         if self._model is not None:
             self._model.arming.changed()
-            self.push_screen(
-                HelpScreen(self._keys, self._model.view, self._arm_seconds), self._after_help
-            )
+            view = self._model.view
+            standing = self._pages[view].standing
+            page = HelpScreen(self._keys, view, self._arm_seconds, standing)
+            self.push_screen(page, self._after_help)
 
     def _show_palette(self) -> None:
         """Show every command by name; decide keys rest anew afterwards."""

@@ -8,6 +8,7 @@ from bench import (
     console,
     decisions,
     gateway,
+    holding,
     load_manifests,
     relay_start,
     spinning,
@@ -20,6 +21,7 @@ ALL = {
     "load_manifests": load_manifests.main,
     "connectors": connectors.main,
     "spinning": spinning.main,
+    "holding": holding.main,
     "console": console.main,
     "gateway": gateway.main,
 }

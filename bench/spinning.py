@@ -31,7 +31,7 @@ async def _late(connector: WasmConnector, at_once: int) -> list[float]:
         assert result.failure.details["limit"] == "wall_time", result
         return time.perf_counter() - began - WALL
 
-    await connector.warm()
+    await connector.prepare()
     late: list[float] = []
     for _ in range(ROUNDS):
         late += await asyncio.gather(*(one() for _ in range(at_once)))

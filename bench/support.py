@@ -85,10 +85,11 @@ def home() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serving(path: Path) -> Iterator[dict[str, str]]:
-    """Run `aileron serve` on *path* and yield what it says of itself."""
+def serving(path: Path, routes: Sequence[str] = ()) -> Iterator[dict[str, str]]:
+    """Run `aileron serve` on *path* with *routes* and yield what it says of itself."""
+    given = [word for route in routes for word in ("--route", route)]
     process = subprocess.Popen(
-        [*AILERON, "serve", "--json", "--accept-installed"],
+        [*AILERON, "serve", "--json", "--accept-installed", *given],
         env={**os.environ, "AILERON_HOME": str(path)},
         stdout=subprocess.PIPE,
         text=True,

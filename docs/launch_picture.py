@@ -27,6 +27,7 @@ from core_harness import furnish  # noqa: E402
 from llm import ScriptedLlm  # noqa: E402
 
 from examples.mailbox.server import Mailbox  # noqa: E402
+from tests.support.ordinary import OWNS  # noqa: E402
 
 COLUMNS, ABOVE, BELOW = 108, 27, 17
 PICTURE = ROOT / "docs" / "pictures" / "launch.svg"
@@ -74,7 +75,7 @@ def draw(folder: Path) -> str:
         )
         path = os.pathsep.join([str(NPM[0] / "node_modules" / ".bin"), os.environ["PATH"]])
         env = {**KEYS, "HOME": str(person), "PATH": path, "LANG": "C.UTF-8", "TERM": "xterm-256color",
-               "COLORTERM": "truecolor", "AILERON_HOME": str(home)}  # fmt: skip
+               "COLORTERM": "truecolor", "AILERON_HOME": str(home), OWNS: str(folder)}  # fmt: skip
         panes = Panes(folder, env)
         route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
         try:

@@ -35,6 +35,7 @@ _SLOW = (
     "tests/unit/connectors/test_foreign_c.py",
     "tests/unit/control_plane/test_agent_at_the_door.py",
     "tests/unit/control_plane/test_stop_everything.py",
+    "tests/unit/control_plane/test_suites.py",
     "tests/unit/control_plane/test_who_asks.py",
     "tests/unit/cli/test_connector_check.py",
     "tests/unit/cli/test_logs.py",

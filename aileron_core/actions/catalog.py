@@ -24,6 +24,7 @@ __all__ = [
     "Scan",
     "ScannedFile",
     "State",
+    "cannot_run",
     "read_file",
     "read_handle",
     "scan",
@@ -82,6 +83,17 @@ class Entry:
     def name(self) -> str:
         """The action's name, empty where the file holds none."""
         return self.action.name if self.action else ""
+
+
+def cannot_run(action: Action) -> str:
+    """Return why no call of *action* can run, whatever was taken in; empty where one can."""
+    if not action.uncovered:
+        return ""
+    step = action.uncovered[0]
+    return (
+        f"It cannot run: {step.op} is not among the capabilities that it lists for "
+        f"{step.connector}. Add it to the action file, and take that in."
+    )
 
 
 def scan(folder: Path, previous: Scan | None = None) -> Scan:

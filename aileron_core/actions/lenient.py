@@ -54,8 +54,8 @@ def soften(action: Action) -> tuple[Action, list[Finding]]:
         *_findings_of_inputs(action.inputs, inputs),
         *_warning(
             _uncovered_ops(action),
-            "is not among the capabilities that this file lists for its connector, so a run of "
-            "that step fails (capability_denied); add it under [[requires.connectors]]",
+            "is not among the capabilities that this file lists for its connector, so the action "
+            "cannot run (capability_denied); add it under [[requires.connectors]]",
         ),
     ]
     return replace(action, inputs=inputs), findings
@@ -135,11 +135,11 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
 
 
 def _uncovered_ops(action: Action) -> list[tuple[KeyPath, str]]:
-    granted = {entry.fqn: frozenset(entry.capabilities) for entry in action.requires}
+    uncovered = action.uncovered
     return [
         (("execute", index, "op"), step.op)
         for index, step in enumerate(action.steps)
-        if step.op and step.connector in granted and step.op not in granted[step.connector]
+        if step.op and step in uncovered and action.requirement(step.connector) is not None
     ]
 
 

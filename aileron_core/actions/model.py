@@ -158,6 +158,17 @@ class Action:
         return self.approval.required
 
     @property
+    def reads(self) -> bool:
+        """Whether the file marks it as one that only reads: by its effect, or else by its steps.
+
+        Published suites state no effect, but mark what may be done twice: their reads, and no write
+        that runs unasked.
+        """
+        if self.approval.effect is not None:
+            return self.approval.effect == "read"
+        return all(step.idempotent is True for step in self.steps)
+
+    @property
     def tool_name(self) -> str:
         """The name as an MCP tool (WIRE.md, MCP)."""
         return _NOT_TOOL.sub("_", self.name)[:TOOL_NAME_LENGTH]
@@ -181,6 +192,12 @@ class Action:
     def requirement(self, fqn: str) -> ConnectorRequirement | None:
         """Return what the action requires of the connector *fqn*, or None."""
         return next((entry for entry in self.requires if entry.fqn == fqn), None)
+
+    @property
+    def uncovered(self) -> tuple[Step, ...]:
+        """The steps whose op is not among the capabilities that the file lists: with one it cannot run."""
+        granted = {entry.fqn: entry.capabilities for entry in self.requires}
+        return tuple(step for step in self.steps if step.op not in granted.get(step.connector, ()))
 
     def by_input(self) -> Mapping[str, Input]:
         """Return the inputs by name."""

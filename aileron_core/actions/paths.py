@@ -1,12 +1,16 @@
-"""Paths into JSON: `message.payload.headers.To` (FACTS A.6)."""
+"""Paths into JSON: `message.payload.headers.To`.
+
+`lookup` is for what goes on to a service: one value, exactly where the path says. `find` is for what
+a person is shown: everything that the path may mean to whoever reads the same JSON.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
-from aileron_core.canonical import Json
+from aileron_core.canonical import Json, JsonObject
 
-__all__ = ["Located", "Place", "is_array", "lookup"]
+__all__ = ["Found", "Located", "Place", "find", "is_array", "lookup"]
 
 Place = tuple[str | int, ...]
 """Where a value stands: object keys and array indexes, from the root."""
@@ -20,6 +24,17 @@ class Located:
 
     value: Json
     place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Everything that a path leads to where case does not count: at least one value, none of them null."""
+
+    values: tuple[Json, ...]
+    places: tuple[Place, ...]
+    spellings: tuple[str, ...] = ()
+    """The names that were met, where one name stands there several times or in several spellings,
+    or where an object's key is not written as in the path. Empty where nothing of that is so."""
 
 
 def lookup(value: Json, path: str) -> Located | None:
@@ -44,6 +59,35 @@ def lookup(value: Json, path: str) -> Located | None:
     return None if value is None else Located(value=value, place=place)
 
 
+def find(value: Json, path: str) -> Found | None:
+    """Return everything that *path* leads to in *value*, or None for a miss.
+
+    Names of headers and keys of objects match without regard to case: services read `BCC` as `Bcc`.
+    The key that is written as in the path comes first.
+    """
+    reached = [Located(value=value, place=())]
+    met: dict[str, None] = {}
+    for segment in path.split("."):
+        following: list[Located] = []
+        for each in reached:
+            named = _named(each.value, segment)
+            names = [name for name, _ in named]
+            if len(names) > 1 or (isinstance(each.value, Mapping) and names not in ([], [segment])):
+                met.update(dict.fromkeys(names))
+            following += [
+                Located(value=one.value, place=(*each.place, *one.place)) for _, one in named
+            ]
+        reached = following
+    reached = [each for each in reached if each.value is not None]
+    if not reached:
+        return None
+    return Found(
+        values=tuple(each.value for each in reached),
+        places=tuple(each.place for each in reached),
+        spellings=tuple(met),
+    )
+
+
 def is_array(value: Json) -> TypeGuard[Sequence[Json]]:
     """Tell whether *value* is a JSON array (text is a sequence to Python, not to JSON)."""
     return isinstance(value, Sequence) and not isinstance(value, str)
@@ -62,3 +106,33 @@ def _entry(array: Sequence[Json], segment: str) -> Located | None:
         if index < len(array):
             return Located(value=array[index], place=(index,))
     return None
+
+
+def _named(value: Json, segment: str) -> list[tuple[str, Located]]:
+    """Return (name as it stands there, what it leads to) for everything in *value* that *segment* names."""
+    if isinstance(value, Mapping):
+        folded = segment.casefold()
+        others = [key for key in value if key.casefold() == folded and key != segment]
+        keys = [segment, *others] if segment in value else others
+        return [(key, Located(value=value[key], place=(key,))) for key in keys]
+    if not is_array(value):
+        return []
+    one, headers = _entry(value, segment), _headers(value, segment)
+    if one is not None and one.place not in (header.place for _, header in headers):
+        return [(segment, one), *headers]
+    return headers
+
+
+def _headers(array: Sequence[Json], segment: str) -> list[tuple[str, Located]]:
+    """Return the entries `{"name", "value"}` of that name; blanks around a name are none of it."""
+    folded = segment.strip().casefold()
+    found: list[tuple[str, Located]] = []
+    for index, entry in enumerate(array):
+        # Asking for the abstract type takes most of the time of a long list.
+        if entry.__class__ is not dict and not isinstance(entry, Mapping):
+            continue
+        header = cast("JsonObject", entry)
+        name = header.get("name")
+        if isinstance(name, str) and name.strip().casefold() == folded and "value" in header:
+            found.append((name, Located(value=header["value"], place=(index, "value"))))
+    return found

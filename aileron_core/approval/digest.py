@@ -43,6 +43,8 @@ class Consent:
     preview: str
     """`preview_digest` of the whole output, `none` or `unavailable`."""
     expires_at: str | None
+    preview_reads: Sequence[str] = ()
+    """What the preview was allowed to read by POST."""
     nonce: str
     """16 secret random bytes as hex; never told to the agent, so that words and digest cannot be guessed."""
 
@@ -58,7 +60,7 @@ def consent_digest(consent: Consent) -> tuple[str, tuple[str, str, str]]:
     Raises:
         ValueError: an integer beyond 2^53 is in the arguments.
     """
-    body: JsonObject = {
+    body: dict[str, Json] = {
         "v": 1,
         "action": {"name": consent.action, "sha256": consent.action_sha256},
         "connectors": [
@@ -76,5 +78,7 @@ def consent_digest(consent: Consent) -> tuple[str, tuple[str, str, str]]:
         "expires_at": consent.expires_at,
         "nonce": consent.nonce,
     }
+    if consent.preview_reads:
+        body["preview_reads"] = sorted(consent.preview_reads)
     raw = hashlib.sha256(canonical(body)).digest()
     return raw.hex(), three_words(raw)

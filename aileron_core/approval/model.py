@@ -60,7 +60,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One run. Times are seconds since the epoch. `args` is None once forgotten (30 days after the end)."""
+    """One run. Times are seconds since the epoch. `args` is None once forgotten (30 days after the end).
+
+    Sooner where its session holds too many bytes of them and no person decided it.
+    """
 
     run_id: str
     session_id: str
@@ -89,6 +92,11 @@ class RunRow:
     last_record: int = 0
     progress: Progress | None = None
     """Set from the first halt on, until it completed, failed or is unknown."""
+
+    @property
+    def args_size(self) -> int:
+        """Bytes of the arguments as they are stored."""
+        return len(_dump(self.args) or "")
 
     def after(self, event: Event, **changes: Any) -> "RunRow":
         """Return this run after *event*, with *changes*.

@@ -9,9 +9,13 @@ from aileron_core.approval.transitions import OPEN, State
 from aileron_core.storage.database import Tx
 
 __all__ = [
+    "args_kept",
     "by_approval",
     "by_key",
+    "calls_by_action",
+    "forget",
     "forget_before",
+    "forgettable",
     "insert",
     "open_rows",
     "recent",
@@ -96,6 +100,11 @@ def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRow 
     return found[0] if found else None
 
 
+def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return how often each action was called, as far as its runs are still known."""
+    return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
+
+
 def forget_before(tx: Tx, moment: float) -> int:
     """Remove the arguments of runs that ended before *moment*; return how many."""
     return tx.execute(
@@ -103,3 +112,45 @@ def forget_before(tx: Tx, moment: float) -> int:
         "WHERE (args IS NOT NULL OR progress IS NOT NULL) AND ended_at < ?",
         (moment,),
     ).rowcount
+
+
+def args_kept(connection: sqlite3.Connection, session_id: str) -> int:
+    """Return how many bytes of arguments are kept of a session."""
+    query = "SELECT COALESCE(SUM(LENGTH(args)), 0) FROM runs WHERE session_id = ?"
+    (kept,) = connection.execute(query, (session_id,)).fetchone()
+    return int(kept)
+
+
+def forgettable(
+    connection: sqlite3.Connection, session_id: str, wanted: int
+) -> list[tuple[str, int]]:
+    """Return runs whose arguments may go before their time, with the bytes of these.
+
+    They are of calls that ended and that no person decided: withdrawn and expired ones, then
+    ungated ones whose outcome is known; of each the oldest first.
+
+    Args:
+        connection: where to read.
+        session_id: whose.
+        wanted: bytes after which no more are named.
+    """
+    found: list[tuple[str, int]] = []
+    cursor = connection.execute(
+        "SELECT run_id, LENGTH(args) FROM runs "
+        "WHERE session_id = ? AND args IS NOT NULL AND decided_at IS NULL AND "
+        "(state IN ('withdrawn', 'expired') OR (gated = 0 AND state IN ('completed', 'failed'))) "
+        "ORDER BY state NOT IN ('withdrawn', 'expired'), ended_at, run_id",
+        (session_id,),
+    )
+    for run_id, size in cursor:
+        if wanted <= 0:
+            break
+        found.append((run_id, size))
+        wanted -= size
+    return found
+
+
+def forget(tx: Tx, run_ids: Sequence[str]) -> None:
+    """Remove the arguments of these runs; their digests stay."""
+    for run_id in run_ids:
+        tx.execute("UPDATE runs SET args = NULL, progress = NULL WHERE run_id = ?", (run_id,))

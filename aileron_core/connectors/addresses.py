@@ -10,6 +10,19 @@ __all__ = ["AddressGuard", "Resolver", "SystemResolver"]
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+_METADATA: tuple[IPNetwork, ...] = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "168.63.129.16/32",  # Azure
+        "192.0.0.192/32",  # Oracle
+        "100.100.100.200/32",  # Alibaba
+        "fd00:ec2::/32",  # AWS
+        "fd20:ce::254/128",  # Google
+        "fd00:c1::a9fe:a9fe/128",  # Oracle
+        "fd00:42::42/128",  # Scaleway
+    )
+)
+"""Cloud metadata outside link-local: refused whatever is let through."""
 _REFUSED: tuple[tuple[str, IPNetwork], ...] = tuple(
     (kind, ipaddress.ip_network(text))
     for kind, text in (
@@ -17,11 +30,14 @@ _REFUSED: tuple[tuple[str, IPNetwork], ...] = tuple(
         ("loopback", "127.0.0.0/8"),
         ("link-local (cloud metadata lives there)", "169.254.0.0/16"),
         ("carrier-grade NAT", "100.64.0.0/10"),
+        ("reserved for protocols", "192.0.0.0/24"),
         ("multicast", "224.0.0.0/4"),
         ("reserved", "240.0.0.0/4"),
         ("loopback or unspecified", "::/127"),
         ("link-local", "fe80::/10"),
-        ("cloud metadata", "fd00:ec2::/32"),
+        ("site-local", "fec0::/10"),
+        ("segment routing", "5f00::/16"),
+        ("for documentation", "3fff::/20"),
         ("multicast", "ff00::/8"),
     )
 )
@@ -30,6 +46,10 @@ _PRIVATE: tuple[IPNetwork, ...] = tuple(
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
+_UNSPECIFIED = ipaddress.IPv4Network("0.0.0.0/8")
+_ISATAP = (0x00005EFE, 0x02005EFE)
+"""The upper half of an interface's identifier whose lower half is an IPv4 address (RFC 5214)."""
 
 
 class Resolver(Protocol):
@@ -76,12 +96,14 @@ class AddressGuard:
         except ValueError:
             return "is not an IP address"
         for one in (parsed, *_embedded(parsed)):
+            if _within(one, _METADATA):
+                return "is cloud metadata"
             if self._allows(one):
                 continue
             for kind, network in _REFUSED:
                 if one.version == network.version and one in network:
                     return f"is {kind}"
-            if any(one.version == network.version and one in network for network in _PRIVATE):
+            if _within(one, _PRIVATE):
                 if named:
                     continue
                 return "is a private address"
@@ -96,7 +118,11 @@ class AddressGuard:
         return "is an address of this machine"
 
     def _allows(self, address: IPAddress) -> bool:
-        return any(address.version == net.version and address in net for net in self._allow)
+        return _within(address, self._allow)
+
+
+def _within(address: IPAddress, networks: Iterable[IPNetwork]) -> bool:
+    return any(address.version == network.version and address in network for network in networks)
 
 
 def _embedded(address: IPAddress) -> tuple[IPAddress, ...]:
@@ -110,6 +136,28 @@ def _embedded(address: IPAddress) -> tuple[IPAddress, ...]:
         found.append(address.sixtofour)
     if address.teredo is not None:
         found.extend(address.teredo)
-    if address in _NAT64 or (int(address) >> 32 == 0 and int(address) > 1):
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    number = int(address)
+    # NAT64, IPv4-compatible (`::a.b.c.d`), IPv4-translated (`::ffff:0:a.b.c.d`) and ISATAP.
+    if (
+        address in _NAT64
+        or (number >> 32 == 0 and number > 1)
+        or number >> 32 == 0xFFFF0000
+        or number >> 32 & 0xFFFFFFFF in _ISATAP
+    ):
+        found.append(ipaddress.IPv4Address(number & 0xFFFFFFFF))
+    if address in _LOCAL_NAT64:
+        found.extend(_local_nat64(address.packed))
     return tuple(found)
+
+
+def _local_nat64(packed: bytes) -> list[IPAddress]:
+    """Return what an address of 64:ff9b:1::/48 stands for (RFC 8215).
+
+    Whose network it is chooses a prefix of 48, 56, 64 or 96 bits (RFC 6052), and nothing tells
+    which: each reading counts but those that are an address of no host.
+    """
+    readings = (packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:16])
+    found: list[IPAddress] = [
+        address for address in map(ipaddress.IPv4Address, readings) if address not in _UNSPECIFIED
+    ]
+    return found or [ipaddress.IPv4Address(0)]

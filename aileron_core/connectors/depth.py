@@ -5,7 +5,7 @@ from typing import Final
 
 from aileron_core.canonical import Json
 
-__all__ = ["MAX_DEPTH", "deeper_than"]
+__all__ = ["MAX_DEPTH", "deeper_than", "is_small"]
 
 MAX_DEPTH: Final = 200
 """Levels of an op's output: a row, the digest and an agent's reader have to bear it too."""
@@ -27,3 +27,23 @@ def deeper_than(levels: int, value: Json) -> bool:
             if not isinstance(item, _SCALARS)
         ]
     return bool(level)
+
+
+def is_small(value: Json, most: int = 2_000) -> bool:
+    """Tell whether *value* has at most *most* values and 64 times as many characters in its texts.
+
+    What is small may be walked or written in the loop; anything else would keep other calls waiting.
+    """
+    left, characters, stack = most, 64 * most, [value]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, str):
+            characters -= len(found)
+        elif not isinstance(found, _SCALARS):
+            left -= len(found)
+            if left < 0:
+                return False
+            stack.extend(found.values() if isinstance(found, Mapping) else found)
+        if characters < 0:
+            return False
+    return True

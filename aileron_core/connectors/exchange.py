@@ -36,16 +36,17 @@ class Exchange:
     Args:
         clock: what the deadline is read on.
         deadline: monotonic seconds by which the answer has to be there, whole.
-        on_send: called for each hop with its method, just before its first byte may leave.
-        on_answer: called for each hop with its method, once its answer is there, whole.
+        on_send: called for each hop with its method and `host:port`, just before its first byte may
+            leave.
+        on_answer: called for each hop with the same, once its answer is there, whole.
     """
 
     def __init__(
         self,
         clock: Clock,
         deadline: float,
-        on_send: Callable[[str], None],
-        on_answer: Callable[[str], None] = lambda _: None,
+        on_send: Callable[[str, str], None],
+        on_answer: Callable[[str, str], None] = lambda _method, _place: None,
     ) -> None:
         self._clock = clock
         self._deadline = deadline
@@ -53,6 +54,8 @@ class Exchange:
         self._on_answer = on_answer
         self._announced = False
         self._method = ""
+        self._place = ""
+        self._is_answered = True
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
@@ -94,21 +97,27 @@ class Exchange:
         if sock is not None and self.stopped:
             self.stop()
 
-    def begin_hop(self, method: str) -> None:
-        """Start the request, or go on to where it was redirected, with *method*."""
-        self._announced = False
-        self._method = method
+    @property
+    def waits_for(self) -> str:
+        """Return the `host:port` whose answer is not there; empty where none is awaited."""
+        return "" if self._is_answered else self._place
+
+    def begin_hop(self, method: str, place: str) -> None:
+        """Start the request to *place* (`host:port`), or go on to where it was redirected."""
+        self._announced = self._is_answered = False
+        self._method, self._place = method, place
         self.connected = False
 
     def answered(self) -> None:
         """Take note that the hop's answer is there, whole."""
-        self._on_answer(self._method)
+        self._is_answered = True
+        self._on_answer(self._method, self._place)
 
     def before_write(self) -> None:
         """Say, once for each hop, that the first byte is about to leave."""
         if not self._announced:
             self._announced = True
-            self._on_send(self._method)
+            self._on_send(self._method, self._place)
 
 
 class GuardedBackend(httpcore.NetworkBackend):

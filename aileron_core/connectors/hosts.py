@@ -6,10 +6,11 @@ what was compared is what is connected to.
 
 import ipaddress
 import re
+from collections.abc import Iterable
 
 import httpx
 
-__all__ = ["normal_host", "normal_host_port"]
+__all__ = ["normal_host", "normal_host_port", "short_host", "short_hosts"]
 
 _MAX_HOST = 253
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
@@ -52,6 +53,16 @@ def normal_host_port(entry: str) -> str:
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
         raise ValueError("has no port from 1 to 65535")
     return f"{normal_host(host)}:{int(port)}"
+
+
+def short_host(entry: str) -> str:
+    """Return a `host:port` entry as a person reads it: without the port that HTTPS has anyway."""
+    return entry.removesuffix(":443")
+
+
+def short_hosts(entries: Iterable[str]) -> str:
+    """Return `host:port` entries in a sentence: `a.example and b.example:8443`."""
+    return " and ".join(map(short_host, entries))
 
 
 def _ipv6(host: str) -> str:

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import cast
 from urllib.parse import urljoin
 
@@ -127,7 +128,7 @@ class OutgoingClient:
         for _ in range(max_redirects + 1):
             self.check_host(target, allowed)
             with self._backend.serving(exchange), _translated(target, exchange):
-                exchange.begin_hop(request.method)
+                exchange.begin_hop(request.method, target.host_port)
                 status, location, body = self._hop(request, target, headers, max_body, exchange)
             exchange.answered()
             if status not in _REDIRECTS or location is None:
@@ -141,7 +142,8 @@ class OutgoingClient:
             if following.host_port != target.host_port:
                 headers = [entry for entry in headers if entry[0].lower() != b"authorization"]
             target = following
-        raise _final(NetworkError(f"{target.host_port} redirected more than {max_redirects} times"))
+        told = f"more than {max_redirects} times" if max_redirects else "and is not followed here"
+        raise _final(NetworkError(f"{target.host_port} redirected {told}"))
 
     def check_host(self, target: Target, allowed: Collection[str]) -> None:
         """Check that *target* is listed.
@@ -151,7 +153,7 @@ class OutgoingClient:
         """
         if target.host_port not in allowed:
             raise CapabilityDenied(
-                f"the connector's manifest does not list {target.host_port}; it may reach "
+                f"{target.host_port} is not among the hosts of this call; it may reach "
                 f"{', '.join(sorted(allowed)) or 'no host'}",
                 details={
                     "requested": f"network:{target.host_port}",
@@ -178,19 +180,19 @@ class OutgoingClient:
         response = self._answer(
             wire, may_repeat=request.method in {"GET", "HEAD"}, exchange=exchange
         )
-        chunks = bytearray()
+        chunks = BytesIO()  # grows in place, and is not copied at its end: an answer may be large
         stream = response.stream
         with closing(cast("_Closable", stream)):
             for chunk in cast("Iterable[bytes]", stream):
-                chunks += chunk
-                if len(chunks) > max_body:
+                chunks.write(chunk)
+                if chunks.tell() > max_body:
                     raise ResourceLimitExceeded(
                         f"the answer of {target.host_port} is larger than {max_body} bytes",
                         details={"limit": "response_body", "configured": f"{max_body} bytes"},
                     )
         locations = [value for name, value in response.headers if name.lower() == b"location"]
         location = _text(locations[0]) if locations and locations[0] else None
-        return response.status, location, bytes(chunks)
+        return response.status, location, chunks.getvalue()
 
     def _answer(
         self, wire: httpcore.Request, *, may_repeat: bool, exchange: Exchange

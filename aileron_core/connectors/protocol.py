@@ -1,6 +1,6 @@
 """The port behind which every provider of ops stands (WASM module, built-in tool, MCP server)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,6 +59,14 @@ class OpResult:
     """The failure is what the connector itself said, and not what the host saw of its end."""
     last_status: int | None = None
     """The last HTTP status that the host saw in this call."""
+    hosts_asked: tuple[str, ...] = ()
+    """The `host:port` of each request that was sent, redirects too, in order, each once."""
+    answered_by: str = ""
+    """The `host:port` that gave `last_status`."""
+    refused_reads: tuple[str, ...] = ()
+    """What a preview tried to read by POST and nobody accepted, as `posted_reads` names it."""
+    unanswered_by: str = ""
+    """The `host:port` whose answer was still awaited, or could not be had, at the end of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +92,23 @@ class Connector(Protocol):
         """Return the `host:port` entries that its manifest lists, sorted."""
         ...
 
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        """Return those of `hosts` that a call with *args* can reach: the sandbox holds it to them."""
+        ...
+
+    @property
+    def prepared(self) -> bool:
+        """Tell whether a call can begin at once."""
+        ...
+
+    async def prepare(self) -> None:
+        """Do now what a first call would wait for (compiling); nothing where it is done.
+
+        Raises:
+            AileronError: it cannot be done; a call says so too.
+        """
+        ...
+
     async def call(
         self,
         op: str,
@@ -91,6 +116,7 @@ class Connector(Protocol):
         *,
         limits: Limits,
         read_only: bool = False,
+        accepted_reads: Collection[str] = (),
         on_request: Callable[[], None] | None = None,
     ) -> OpResult:
         """Run *op* once and return how it ended. Never raises for what the connector or the service did.
@@ -99,7 +125,9 @@ class Connector(Protocol):
             op: the op's name.
             args: its arguments, already interpolated.
             limits: bounds of this call.
-            read_only: a preview: only GET and HEAD leave; anything else is `capability_denied`.
+            read_only: a preview: only GET and HEAD leave, and by POST what was accepted; anything
+                else is `capability_denied`.
+            accepted_reads: what a person accepted to be read by POST, as `posted_reads` names it.
             on_request: called (from any thread) just before the first byte of each request may leave.
 
         Raises:

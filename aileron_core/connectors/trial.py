@@ -45,7 +45,7 @@ async def try_op(
         store = ConnectorStore(Path(folder))
         installed = store.install(path)
         outgoing = OutgoingClient(routes=routes)
-        engine = WasmEngine(outgoing)
+        engine = WasmEngine(outgoing, optimize=False)
         listed = installed.manifest.hosts
         reachable = tuple(host for host in listed if outgoing.is_routed(host))
         connector = WasmConnector(

@@ -1,4 +1,4 @@
-"""The three calls of the Linux kernel that Python does not wrap: death signal, keyring, Landlock scope.
+"""The calls of the Linux kernel that Python does not wrap: death signal, keyring, Landlock scope, seccomp.
 
 Raw system calls through ctypes (THREATS E4; numbers are the same on all architectures of Linux that
 have them since 5.13, but for `keyctl`).
@@ -15,11 +15,15 @@ __all__ = [
     "die_with_parent",
     "forget_keyring",
     "landlock_abi",
+    "load_filter",
     "no_new_privileges",
     "scope_sockets_and_signals",
 ]
 
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
+_SECCOMP_MODE_FILTER = 2
+_INSTRUCTION_BYTES = 8
+"""Of struct sock_filter."""
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _CREATE_RULESET_VERSION = 1
 _SCOPE_ABSTRACT_UNIX_SOCKET, _SCOPE_SIGNAL = 1, 2
@@ -97,3 +101,25 @@ def scope_sockets_and_signals() -> None:
             raise _fail("landlock_restrict_self")
     finally:
         os.close(ruleset)
+
+
+class _Program(ctypes.Structure):
+    """struct sock_fprog."""
+
+    _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def load_filter(program: bytes) -> None:
+    """Have the kernel ask *program* about every system call of this process and its children.
+
+    Needs `no_new_privileges` first, and cannot be undone.
+
+    Args:
+        program: as `seccomp.filter_for` returns it.
+
+    Raises:
+        OSError: the kernel refused, or has no such filters.
+    """
+    told = _Program(len(program) // _INSTRUCTION_BYTES, program)
+    if _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(told), 0, 0) != 0:
+        raise _fail("PR_SET_SECCOMP")

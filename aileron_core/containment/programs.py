@@ -60,11 +60,14 @@ def roots_of(program: Path, path: str, *, home: Path, never: tuple[Path, ...]) -
 
     Raises:
         Forbidden: the program lies so that mounting it would show one of *never* whole.
+        NotFound: it is a script, and what runs it is not there, or would not be in the sandbox.
     """
     real = program.resolve()
     shared = home.resolve() / ".local"
     roots = {_root(real, shared)}
-    if interpreter := _interpreter(real, path):
+    asked = _asked_for(real)
+    interpreter = _interpreter(program, asked, path, never) if asked else None
+    if interpreter is not None:
         roots.add(_prefix(interpreter.resolve(), shared))
     wanted = tuple(
         sorted(root for root in roots if not any(root.is_relative_to(s) for s in _SYSTEM))
@@ -76,6 +79,12 @@ def roots_of(program: Path, path: str, *, home: Path, never: tuple[Path, ...]) -
                     f"{program} lies so that its folder {root} would show {kept} in the sandbox. "
                     "Install it elsewhere, or start it with --no-sandbox."
                 )
+    if interpreter is not None and not _is_seen(asked, interpreter, wanted):
+        raise NotFound(
+            f"{program} is a script for {asked}, and {interpreter} is not in the sandbox under that "
+            f"name. Install {program.name} with an interpreter of the system's or of its own folder, "
+            "or start it with --no-sandbox."
+        )
     return wanted
 
 
@@ -94,16 +103,44 @@ def _prefix(program: Path, shared: Path) -> Path:
     return prefix if program.parent.name == "bin" and prefix != shared else program
 
 
-def _interpreter(real: Path, path: str) -> Path | None:
+def _asked_for(real: Path) -> str:
+    """Return what a script names to run it: a path, or a name that `env` looks up; "" for a program."""
     with real.open("rb") as file:
         head = file.read(_SHEBANG)
-    if not head.startswith(b"#!"):
-        return None
     words = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
-    if not words:
-        return None
-    if Path(words[0]).name == "env":
-        names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        found = shutil.which(names[0], path=path) if names else None
-        return Path(found) if found else None
-    return Path(words[0])
+    if not head.startswith(b"#!") or not words:
+        return ""
+    if Path(words[0]).name != "env":
+        return words[0]
+    names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    return names[0] if names else ""
+
+
+def _interpreter(program: Path, asked: str, path: str, never: tuple[Path, ...]) -> Path:
+    """Return where the interpreter *asked* for is, outside *never*.
+
+    Raises:
+        NotFound: it is nowhere, or only a stand-in that looks the real one up.
+    """
+    folders = [Path(each) for each in path.split(os.pathsep) if Path(each).is_absolute()]
+    outside = [str(each) for each in folders if not any(_inside(each, folder) for folder in never)]
+    found = shutil.which(asked, path=os.pathsep.join(outside)) if outside or "/" in asked else None
+    if found is None:
+        where = "which is not there" if "/" in asked else f"and there is no {asked} on PATH"
+        raise NotFound(f"{program} is a script for {asked}, {where}. Install that first.")
+    for each in (program, Path(found)):
+        if each.parent.name == "shims":
+            raise NotFound(
+                f"{each} is a stand-in of a version manager, which is not in the sandbox. Put the "
+                f"folder of the real {each.name} first on PATH, or start it with --no-sandbox."
+            )
+    return Path(found)
+
+
+def _is_seen(asked: str, interpreter: Path, roots: tuple[Path, ...]) -> bool:
+    """Tell whether a script finds its interpreter in a sandbox that shows *roots* beside the system."""
+    if any(interpreter.is_relative_to(folder) for folder in _SYSTEM):
+        return True
+    if "/" in asked:
+        return any(interpreter.is_relative_to(root) for root in roots)
+    return any(root.name == asked or (root / "bin" / asked).exists() for root in roots)

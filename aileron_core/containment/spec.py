@@ -27,6 +27,13 @@ INSIDE_PRIVATE = f"{INSIDE}/private"
 PROTECTED = (
     "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
     "opencode.json", "opencode.jsonc", ".opencode", ".envrc", ".vscode", ".idea",
+    # Agents, editors, shells and other version control: what runs when a person opens or enters the
+    # folder and is asked nothing, or was asked once for another content.
+    ".cursor", ".windsurf", ".kiro", ".continue", ".roo", ".amazonq", ".qwen", ".aider.conf.yml",
+    "crush.json", ".crush.json", ".zed", ".fleet", ".helix", ".devcontainer", ".devcontainer.json",
+    ".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el",
+    ".Rprofile", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise",
+    ".tool-versions", ".hg", ".jj",
 )  # fmt: skip
 """Names in the project through which an agent reaches the person's own tools (THREATS H4)."""
 
@@ -38,6 +45,8 @@ _PASSED = frozenset(
 """What of the person's environment goes in, beside LC_* and what the agent's module needs."""
 
 _SYSTEM = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
+_READ_ONLY = ("sys", "sysrq-trigger", "irq", "bus")
+_HIDDEN = ("keys", "key-users")
 _RESOLVED = Path("/run/systemd/resolve")
 
 
@@ -91,7 +100,8 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
         *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL"),
     ]
     command += _system()
-    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108
+    command += ["--proc", "/proc", *_kernel(), "--dev", "/dev"]
+    command += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108
     command += ["--tmpfs", "/run", "--dir", INSIDE]
     if _RESOLVED.is_dir():
         command += ["--ro-bind", str(_RESOLVED), str(_RESOLVED)]
@@ -116,6 +126,22 @@ def _system() -> list[str]:
         elif path.is_dir():
             command += ["--ro-bind", str(path), str(path)]
     return [*command, "--ro-bind", "/etc", "/etc"]
+
+
+def _kernel() -> list[str]:
+    """Cover what in /proc is the whole machine's, where it exists: bubblewrap fails at a missing name.
+
+    The modes of those files do not do it: a few of them are anybody's to open for writing, all are
+    root's, and the lists of keys are anybody's to read. There is no /sys in the sandbox.
+    """
+    command: list[str] = []
+    for name in _READ_ONLY:
+        if (path := Path("/proc", name)).exists():
+            command += ["--ro-bind", str(path), str(path)]
+    for name in _HIDDEN:
+        if (path := Path("/proc", name)).exists():
+            command += ["--ro-bind", "/dev/null", str(path)]
+    return command
 
 
 def _project(spec: SandboxSpec) -> list[str]:

@@ -1,22 +1,34 @@
 """Whether this machine can contain an agent, and what would be left open."""
 
+import os
+import platform
 import shutil
+import struct
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aileron_core.containment.linux import (
     SCOPE_ABI,
     forget_keyring,
     landlock_abi,
+    load_filter,
     no_new_privileges,
     scope_sockets_and_signals,
 )
+from aileron_core.containment.seccomp import REFUSED, filter_for
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
 
-__all__ = ["SandboxSupport", "abstract_listeners", "find_bwrap", "find_support"]
+__all__ = [
+    "SandboxSupport",
+    "abstract_listeners",
+    "find_bwrap",
+    "find_support",
+    "is_root_outside",
+    "this_filter",
+]
 
 _ACCEPTS = 0x10000
 """__SO_ACCEPTCON in the flags column of /proc/net/unix: somebody listens there."""
@@ -31,13 +43,20 @@ class SandboxSupport:
     bwrap: str
     scopes: bool
     """Whether the kernel keeps abstract sockets and signals inside."""
+    calls: bytes = field(repr=False)
+    """The filter of system calls (`seccomp.filter_for`)."""
 
     def prepare(self) -> None:
-        """Take rights from this process; called in the child, before bubblewrap starts."""
+        """Take rights from this process; called in the child, before bubblewrap starts.
+
+        Whatever the sandbox's processes are, bubblewrap's own and ours beside the agent included,
+        they inherit all of it.
+        """
         no_new_privileges()
         forget_keyring()
         if self.scopes:
             scope_sockets_and_signals()
+        load_filter(self.calls)  # last: it refuses what was just done to the keyring
 
 
 def find_bwrap() -> str | None:
@@ -54,12 +73,20 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
 
     Raises:
         NotFound: bubblewrap is not installed, or this is not Linux.
-        Forbidden: the kernel refuses it, or abstract sockets would be reachable.
+        Forbidden: this is root, whom no sandbox holds; the kernel refuses it; there is no filter of
+            system calls for this machine; or abstract sockets would be reachable.
     """
     if sys.platform != "linux":
         raise NotFound(
             "There is no sandbox for agents on this system. Use a container or another user, or "
             "start with --no-sandbox: the console marks the session as uncontained."
+        )
+    if is_root_outside(os.geteuid(), _uid_map()):
+        raise Forbidden(
+            "As root nothing is contained: the kernel lets root's programs write its settings and "
+            "read every file, in a sandbox too. Run console and agent as an ordinary user "
+            "(`runuser -u USER -- aileron console`, `runuser -u USER -- aileron launch ...`), or "
+            "start with --no-sandbox to go without."
         )
     bwrap = find_bwrap()
     if bwrap is None:
@@ -67,8 +94,16 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
             "bubblewrap is not installed, so the agent cannot be contained. Install the package "
             "`bubblewrap` (apt, dnf, pacman), or start with --no-sandbox."
         )
-    _try(bwrap)
+    calls = this_filter()
+    if calls is None:
+        raise Forbidden(
+            f"Aileron has no filter of system calls for this machine ({platform.machine()}, "
+            f"{8 * struct.calcsize('P')}-bit Python), only for {' and '.join(sorted(REFUSED))}. "
+            "Start with --no-sandbox to go without."
+        )
     scopes = landlock_abi() >= SCOPE_ABI
+    support = SandboxSupport(bwrap=bwrap, scopes=scopes, calls=calls)
+    _try(support)
     reachable = () if scopes or offline or allow_abstract else abstract_listeners()
     if reachable:
         shown = ", ".join(escape(name) for name in reachable[:_NAMED])
@@ -77,15 +112,49 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
             f"This kernel cannot keep the agent from abstract sockets, and there are some: {shown}"
             f"{more}. Use --sandbox=offline, or accept that with --allow-abstract-sockets."
         )
-    return SandboxSupport(bwrap=bwrap, scopes=scopes)
+    return support
 
 
-def _try(bwrap: str) -> None:
-    """Make the smallest sandbox there is: the kernel or a policy may forbid user namespaces."""
-    command = [bwrap, "--unshare-user", "--unshare-pid", "--disable-userns", "--ro-bind", "/", "/"]
-    tried = subprocess.run(
-        [*command, "true"], capture_output=True, text=True, timeout=_TRIED_SECONDS, check=False
-    )
+def this_filter() -> bytes | None:
+    """Return the filter of system calls for this process and its children, or None if there is none."""
+    # A 32-bit Python on a 64-bit kernel speaks another architecture than the machine's name says.
+    return filter_for(platform.machine()) if struct.calcsize("P") == 8 else None
+
+
+def is_root_outside(euid: int, uid_map: str) -> bool:
+    """Tell whether *euid* is root outside its user namespace, whatever it is called inside.
+
+    Args:
+        euid: the number inside.
+        uid_map: the text of /proc/self/uid_map; what it does not tell counts as no namespace.
+    """
+    rows = [[int(word) for word in line.split()] for line in uid_map.splitlines()]
+    for inside, outside, count in rows:
+        if inside <= euid < inside + count:
+            return outside + euid - inside == 0
+    return euid == 0
+
+
+def _uid_map() -> str:
+    try:
+        return Path("/proc/self/uid_map").read_text(encoding="ascii")
+    except OSError:
+        return ""
+
+
+def _try(support: SandboxSupport) -> None:
+    """Make the smallest sandbox there is: the kernel or a policy may forbid user namespaces, or filters."""
+    command = [support.bwrap, "--unshare-user", "--unshare-pid", "--disable-userns"]
+    try:
+        tried = subprocess.run(
+            [*command, "--ro-bind", "/", "/", "true"], capture_output=True, text=True,
+            timeout=_TRIED_SECONDS, check=False, preexec_fn=support.prepare,
+        )  # fmt: skip
+    except subprocess.SubprocessError as error:
+        raise Forbidden(
+            f"This kernel does not take rights away from a program ({error}): it needs seccomp "
+            "filters. Start with --no-sandbox to go without."
+        ) from None
     if tried.returncode == 0:
         return
     said = escape(tried.stderr.strip()[:300])

@@ -26,15 +26,17 @@ class Glance:
     """Whether every later change will show: the newest one is older than the clock's tick."""
 
 
-def glance(actions: Path, store: Path, *, now_ns: int) -> Glance:
+def glance(actions: Path, store: Path, suites: Path, *, now_ns: int) -> Glance:
     """Return what the file system says of the action files and of the store's entries.
 
     Args:
         actions: the folder of action files, flat.
         store: the folder with one folder for each connector.
+        suites: the folder of lists of what was added together, flat.
         now_ns: the machine's wall clock, in nanoseconds.
     """
-    stamps = tuple(sorted((*_folder(actions, depth=1), *_folder(store, depth=2))))
+    seen = (*_folder(actions, depth=1), *_folder(store, depth=2), *_folder(suites, depth=1))
+    stamps = tuple(sorted(seen))
     # One in the future, after the clock was set back, settles nothing either.
     settled = all(0 < stamp[-1] < now_ns - _SETTLED_NS for stamp in stamps)
     return Glance(stamps=stamps, settled=settled)

@@ -21,6 +21,7 @@ from aileron_core.control_plane.port import (
     Refresh,
     StopEverything,
     TakeIn,
+    TakeInSuite,
     VerifyAudit,
 )
 from aileron_core.errors import NotFound, StorageUnavailable
@@ -44,8 +45,8 @@ async def carry_out(plane: ControlPlane, intent: Intent) -> None:
         case Refresh() | LookAgain():
             look = plane.desk.refresh if isinstance(intent, Refresh) else plane.desk.look_again
             await look(intent.approval_id)
-        case TakeIn():
-            await plane.library.take_in(intent.kind, intent.name, intent.digest, by="person")
+        case TakeIn() | TakeInSuite():
+            await _take_in(plane, intent)
         case HoldBack():
             await plane.library.hold_back(intent.kind, intent.name, intent.digest)
         case Pause():
@@ -58,6 +59,15 @@ async def carry_out(plane: ControlPlane, intent: Intent) -> None:
             await plane.news.tell_approvals_after(intent.requested_at, intent.run_id)
         case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
             plane.facts.publish(await _of_the_audit(plane, intent))
+
+
+async def _take_in(plane: ControlPlane, intent: TakeIn | TakeInSuite) -> None:
+    if isinstance(intent, TakeInSuite):
+        await plane.library.take_in_suite(intent.suite_id, intent.files, by="person")
+        return
+    await plane.library.take_in(intent.kind, intent.name, intent.digest, by="person")
+    if intent.kind == "preview":
+        plane.look_again_for(intent.name)
 
 
 async def _of_the_audit(

@@ -3,15 +3,18 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, Entry, Scan, read_file, scan
 from aileron_core.actions.model import Action
+from aileron_core.actions.suites import Suite, forget_suite, read_suites
+from aileron_core.approval.rows import calls_by_action
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.connectors.protocol import Connector, Route
+from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.requirements import offer_problems
 from aileron_core.connectors.store import ConnectorStore
@@ -21,7 +24,9 @@ from aileron_core.control_plane.library_view import Shelf, held_back_views, libr
 from aileron_core.control_plane.port import HeldBackView, LibraryItemView
 from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
 from aileron_core.gate import Loaded
+from aileron_core.pins import preview_reads, removal
 from aileron_core.pins import rows as pins
+from aileron_core.pins.preview_reads import accepted_reads, pin_name, reads_of
 from aileron_core.pins.rows import Pin
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.record import AuditRecord
@@ -29,6 +34,10 @@ from aileron_core.storage.record import AuditRecord
 __all__ = ["HomeLibrary"]
 
 _log = logging.getLogger(__name__)
+_MOST_READS = 16
+"""What of one connector's previews is offered: an agent's arguments may choose what they try."""
+_NOUNS = {"action": "action", "connector": "connector", preview_reads.KIND: "reads by POST of"}
+"""How a record calls what a pin is about, before its name."""
 
 
 class HomeLibrary:
@@ -67,14 +76,19 @@ class HomeLibrary:
         self._changed = changed
         self._guard = guard
         self._scan = Scan()
+        self._suite_folder = actions.parent / "suites"
+        self._suites: tuple[Suite, ...] = ()
         self._installed: Mapping[str, WasmConnector] = {}
         self._warmed: set[str] = set()
         self._store_problems: tuple[Problem, ...] = ()
         self._pins: dict[tuple[str, str], Pin] = {}
         self._refused: set[tuple[str, str, str]] = set()
+        self._offers: dict[str, str] = {}
+        self._accepts_all = False
         self._catalog = Catalog(self._scan, {})
         self._seen: Glance | None = None
         self._reading = asyncio.Lock()
+        self._compiling = asyncio.Lock()
 
     # What the gate asks
 
@@ -92,6 +106,35 @@ class HomeLibrary:
         for requirement in action.requires:
             connectors[requirement.fqn] = self._guard(self._installed[requirement.hash])
         return Loaded(action=action, connectors=connectors, routed=self._routed(connectors))
+
+    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
+        """Return what previews of exactly this connector may read by POST, and who accepted each."""
+        return accepted_reads(self._pins.values(), identity.ref, identity.hash)
+
+    async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
+        """Offer a person to accept *read*; with `--accept-installed` it counts at once, on record.
+
+        Returns:
+            Whether it counts. Beyond 16 of one connector nothing more is offered or taken in.
+
+        Raises:
+            StorageUnavailable: it could not be put on record.
+        """
+        name = pin_name(identity.ref, read)
+        key = (preview_reads.KIND, name)
+        if (pin := self._pins.get(key)) is not None and pin.digest == identity.hash:
+            return True
+        known = reads_of(self._pins.values(), identity.ref)
+        offered = [each for each in self._offers if each.startswith(f"{identity.ref} ")]
+        if name not in offered and len(known) + len(offered) >= _MOST_READS:
+            return False
+        if self._accepts_all and (*key, identity.hash) not in self._refused:
+            await self._pin([(*key, identity.hash)], "--accept-installed")
+            return True
+        if self._offers.get(name) != identity.hash:
+            self._offers[name] = identity.hash
+            self._changed()
+        return False
 
     async def changed_since(self, loaded: Loaded) -> str:
         """Read action file and connectors from disk again; return what differs, or ''."""
@@ -111,10 +154,19 @@ class HomeLibrary:
             except (HashMismatch, NotFound):
                 return f"the bytes of the connector {identity.fqn} were changed"
             if self._taken_in("connector", identity.ref) != identity.hash:
-                return f"the connector {identity.ref} was held back"
+                return f"the connector {identity.ref} {self._ended('connector', identity.ref)}"
         if self._taken_in("action", loaded.action.file) != digest:
-            return f"the action file {loaded.action.file} was held back"
+            return (
+                f"the action file {loaded.action.file} {self._ended('action', loaded.action.file)}"
+            )
         return ""
+
+    def _ended(self, kind: str, name: str) -> str:
+        """Return how what was taken in came to count no more, as the end of a sentence."""
+        if (kind, name) in self._pins:
+            return "was taken in in other bytes"
+        held_back = any((kind, name) == each[:2] for each in self._refused)
+        return "was held back" if held_back else "was removed and put back"
 
     def _taken_in(self, kind: str, name: str) -> str | None:
         pin = self._pins.get((kind, name))
@@ -168,6 +220,8 @@ class HomeLibrary:
             store_problems=self._store_problems,
             pins=self._pins,
             refused=self._refused,
+            offers=self._offers,
+            suites=self._suites,
         )
 
     # Reading the folders
@@ -187,18 +241,43 @@ class HomeLibrary:
 
     def _glance(self) -> Glance:
         store = self._folder.parent / "store" / "connectors" / "sha256"
-        return glance(self._folder, store, now_ns=time.time_ns())
+        return glance(self._folder, store, self._suite_folder, now_ns=time.time_ns())
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
             first = self._seen is None
+            await self._end_removed(told=not first)
             self._seen = await asyncio.to_thread(self._glance)
             before = (self._scan, tuple(self._installed), self._store_problems)
+            suites = self._suites
             self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
+            # Later than the files: a list is written before those that it names.
+            self._suites = await asyncio.to_thread(read_suites, self._suite_folder)
             found, self._store_problems = await self._registry.installed()
             self._installed = {connector.identity.hash: connector for connector in found}
             if first or (self._scan, tuple(self._installed), self._store_problems) != before:
                 self._judge()
+            elif self._suites != suites:
+                self._changed()
+
+    async def _end_removed(self, *, told: bool) -> None:
+        """Record what was removed; it counts no more, also where the same bytes come back."""
+        home = self._folder.parent
+        notes = await asyncio.to_thread(removal.read_notes, home)
+        gone = await asyncio.to_thread(removal.removed, home, tuple(self._pins.values()), notes)
+
+        def unit(tx: Tx) -> None:
+            for pin in gone:
+                pins.drop(tx, pin.kind, pin.name)
+                tx.record(self._record(pins.REMOVED, pin, "What was taken in was removed:"))
+
+        if gone:
+            await self._database.write(unit)
+            for pin in gone:
+                self._pins.pop((pin.kind, pin.name), None)
+        await asyncio.to_thread(removal.clear_notes, notes)
+        if gone and told:
+            self._judge()
 
     def _judge(self) -> None:
         taken_in = self._digests("connector")
@@ -206,15 +285,35 @@ class HomeLibrary:
         usable = {
             digest for digest, found in installed.items() if taken_in.get(found.ref) == digest
         }
-        for digest in usable - self._warmed:
-            self._warmed.add(digest)
-            tasks.spawn(_warm(self._installed[digest]), name="compile a connector")
+        if cold := usable - self._warmed:
+            self._warmed |= cold
+            connectors = [self._installed[digest] for digest in cold]
+            tasks.spawn(self._compile(connectors), name="compile connectors")
         self._catalog = Catalog(
             self._scan,
             self._digests("action"),
             extra_problems=lambda action: offer_problems(action, installed, taken_in),
         )
         self._changed()
+
+    async def _compile(self, connectors: Sequence[WasmConnector]) -> None:
+        """Compile what was taken in before anybody has to wait for it: one by one, most used first.
+
+        A connector that is called before its turn is compiled at once, beside this.
+        """
+        calls = await self._database.read(calls_by_action)
+        used = Counter[str]()
+        for entry in self._catalog.entries:
+            for requirement in entry.action.requires if entry.action else ():
+                used[requirement.hash] += calls.get(entry.name, 0)
+        async with self._compiling:
+            for connector in sorted(connectors, key=lambda each: -used[each.identity.hash]):
+                try:
+                    await connector.prepare(background=True)
+                except AileronError as error:
+                    _log.warning(
+                        "%s cannot be compiled: %s", connector.identity.hash, type(error).__name__
+                    )
 
     def _digests(self, kind: str) -> dict[str, str]:
         """Return by name the digest of everything of *kind* that was taken in."""
@@ -238,8 +337,44 @@ class HomeLibrary:
                 return
         raise Conflict(f"{name} changed while you looked. Nothing was taken in.")
 
+    async def take_in_suite(
+        self, suite_id: str, files: Sequence[tuple[str, str]], *, by: str
+    ) -> None:
+        """Record that these action files count, each in exactly the digest that was shown.
+
+        Raises:
+            Conflict: not all of them lie there so any more; the others were taken in.
+        """
+        await self._rescan()
+        held = {
+            (view.file, view.digest): view for view in self.held_back() if view.kind == "action"
+        }
+        found = [_pin_of(held[each]) for each in files if each in held]
+        if found:
+            await self._pin(found, by)
+        await self._forget_suite(suite_id)
+        if gone := [file for file, digest in files if (file, digest) not in held]:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            raise Conflict(
+                f"Took in {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
+                "looked, and was not taken in."
+            )
+
+    async def _forget_suite(self, suite_id: str) -> None:
+        """What was left out of it is shown file by file."""
+        try:
+            await asyncio.to_thread(forget_suite, self._suite_folder, suite_id)
+        except OSError as error:
+            _log.warning("a list of added actions cannot be removed: %s", type(error).__name__)
+        self._suites = tuple(each for each in self._suites if each.suite_id != suite_id)
+        self._changed()
+
     async def accept_all(self) -> int:
-        """Take in whatever lies there (`--accept-installed`); return how many files that were."""
+        """Take in whatever lies there (`--accept-installed`); return how many files that were.
+
+        From then on what previews try to read by POST is taken in as well.
+        """
+        self._accepts_all = True
         found = [_pin_of(view) for view in self.held_back()]
         if found:
             await self._pin(found, "--accept-installed")
@@ -252,14 +387,19 @@ class HomeLibrary:
             for kind, name, digest in found
         ]
 
+        ended = self._ended_reads(taken)
+
         def unit(tx: Tx) -> None:
+            self._end(tx, ended)
             for pin in taken:
                 pins.put(tx, pin)
                 how = " (--accept-installed)" if by != "person" else ""
-                tx.record(self._record(pins.TAKEN_IN, pin, f"Took in the {pin.kind}", how))
+                tx.record(self._record(pins.TAKEN_IN, pin, f"Took in the {_NOUNS[pin.kind]}", how))
 
         await self._database.write(unit)
+        self._forget(ended)
         for pin in taken:
+            self._offers.pop(pin.name, None)
             self._pins[pin.kind, pin.name] = pin
             self._refused.discard((pin.kind, pin.name, pin.digest))
         self._judge()
@@ -268,8 +408,8 @@ class HomeLibrary:
         """Record that what was taken in with *digest* counts no more; agents stop seeing it at once.
 
         Args:
-            kind: `action` or `connector`.
-            name: the action's name, or the connector's `fqn@version`.
+            kind: `action`, `connector` or `preview`.
+            name: the action's name, the connector's `fqn@version`, or the pin's of a preview's read.
             digest: of the bytes that a person was shown.
 
         Raises:
@@ -283,14 +423,34 @@ class HomeLibrary:
         if found is None:
             raise Conflict(f"{name} does not count in the form that you saw. Nothing changed.")
 
-        def unit(tx: Tx) -> None:
-            pins.drop(tx, found.kind, found.name)
-            tx.record(self._record(pins.HELD_BACK, found, f"Held back the {found.kind}"))
-
-        await self._database.write(unit)
-        self._pins.pop((found.kind, found.name), None)
-        self._refused.add((found.kind, found.name, found.digest))
+        ended = [found]
+        if kind == "connector":
+            ended += reads_of(self._pins.values(), found.name)
+        await self._database.write(lambda tx: self._end(tx, ended))
+        self._forget(ended)
+        if kind == preview_reads.KIND:  # so that it can be taken in again
+            self._offers[found.name] = found.digest
         self._judge()
+
+    def _ended_reads(self, taken: Sequence[Pin]) -> list[Pin]:
+        """Return what was accepted of previews' reads of connectors that *taken* has with other bytes."""
+        return [
+            read
+            for pin in taken
+            if pin.kind == "connector"
+            for read in reads_of(self._pins.values(), pin.name)
+            if read.digest != pin.digest
+        ]
+
+    def _end(self, tx: Tx, ended: Sequence[Pin]) -> None:
+        for pin in ended:
+            pins.drop(tx, pin.kind, pin.name)
+            tx.record(self._record(pins.HELD_BACK, pin, f"Held back the {_NOUNS[pin.kind]}"))
+
+    def _forget(self, ended: Sequence[Pin]) -> None:
+        for pin in ended:
+            self._pins.pop((pin.kind, pin.name), None)
+            self._refused.add((pin.kind, pin.name, pin.digest))
 
     def _record(self, event: str, pin: Pin, what: str, how: str = "") -> AuditRecord:
         extra: dict[str, Json] = {"kind": pin.kind, "name": pin.name, "digest": pin.digest}
@@ -301,7 +461,7 @@ class HomeLibrary:
         return AuditRecord(
             at=rfc3339(self._clock.now()),
             event=event,
-            actor="person",
+            actor="aileron" if event == pins.REMOVED else "person",
             summary=f"{what} {pin.name}{how}",
             extra=extra,
         )
@@ -314,14 +474,6 @@ class HomeLibrary:
             {"fqn": each.fqn, "version": each.version, "hash": each.hash}
             for each in (action.requires if action else ())
         ]
-
-
-async def _warm(connector: WasmConnector) -> None:
-    """Compile what was taken in before the first preview would have to wait for it."""
-    try:
-        await connector.warm()
-    except AileronError as error:
-        _log.warning("%s cannot be compiled: %s", connector.identity.hash, type(error).__name__)
 
 
 def _pin_of(view: HeldBackView) -> tuple[str, str, str]:

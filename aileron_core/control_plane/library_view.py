@@ -1,15 +1,18 @@
 """What lies in a home, as front ends show it."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from aileron_core.actions.catalog import Catalog, Entry
+from aileron_core.actions.catalog import Catalog, Entry, cannot_run
 from aileron_core.actions.model import Action
+from aileron_core.actions.suites import Suite
 from aileron_core.connectors.protocol import Connector
-from aileron_core.control_plane.port import HeldBackView, LibraryItemView
+from aileron_core.control_plane.port import HeldBackView, LibraryItemView, SuiteView
 from aileron_core.errors import Problem
+from aileron_core.pins.preview_reads import KIND, reads_of
 from aileron_core.pins.rows import Pin
 
 __all__ = ["Shelf", "held_back_views", "library_items"]
@@ -33,6 +36,10 @@ class Shelf:
     pins: Mapping[Key, Pin]
     refused: Collection[tuple[str, str, str]]
     """(kind, name as in `pins`, digest) of what a person held back."""
+    offers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What previews tried to read by POST: the name that its pin would have, the connector's hash."""
+    suites: Sequence[Suite] = ()
+    """The newest first."""
 
     def hosts_of(self, action: Action) -> tuple[str, ...]:
         """Return every `host:port` that the installed connectors of *action* may reach, sorted."""
@@ -42,7 +49,9 @@ class Shelf:
 
 def held_back_views(shelf: Shelf) -> tuple[HeldBackView, ...]:
     """Return what was not taken in, or not in this form."""
-    actions = (_held_action(shelf, entry) for entry in shelf.catalog.held_back())
+    entries = shelf.catalog.held_back()
+    suites = _suites(shelf, entries)
+    actions = (_held_action(shelf, entry, suites.get(entry.file)) for entry in entries)
     connectors = (
         HeldBackView(
             kind="connector",
@@ -57,10 +66,54 @@ def held_back_views(shelf: Shelf) -> tuple[HeldBackView, ...]:
         for each in shelf.installed.values()
         if not _counts(shelf, each)
     )
-    return (*actions, *connectors)
+    return (*_offered_reads(shelf), *actions, *connectors)
 
 
-def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
+def _offered_reads(shelf: Shelf) -> Iterator[HeldBackView]:
+    for name, digest in shelf.offers.items():
+        connector = shelf.installed.get(digest)
+        if connector is not None and _counts(shelf, connector):
+            yield HeldBackView(
+                kind=KIND,
+                name=name,
+                file=_place(connector),
+                digest=digest,
+                why="new",
+                gated=None,
+                connector=connector.identity.fqn,
+                hosts=connector.hosts,
+            )
+
+
+def _suites(shelf: Shelf, entries: Sequence[Entry]) -> Mapping[str, SuiteView]:
+    """Return, by file, with what each of *entries* came; one that is left over stands alone.
+
+    So does a file with other bytes than were added, and one that a person held back by itself.
+    """
+    newest = {
+        (file, digest): suite
+        for suite in reversed(shelf.suites)
+        for file, digest in suite.files.items()
+    }
+    found = {
+        entry.file: newest[entry.file, entry.sha256]
+        for entry in entries
+        if (entry.file, entry.sha256) in newest
+        and ("action", entry.file, entry.sha256) not in shelf.refused
+    }
+    counts = Counter(suite.suite_id for suite in found.values())
+    views = {
+        suite.suite_id: SuiteView(
+            suite_id=suite.suite_id, source=suite.source, added_at=suite.added_at
+        )
+        for suite in shelf.suites
+    }
+    return {
+        file: views[suite.suite_id] for file, suite in found.items() if counts[suite.suite_id] > 1
+    }
+
+
+def _held_action(shelf: Shelf, entry: Entry, suite: SuiteView | None) -> HeldBackView:
     assert entry.action is not None
     return HeldBackView(
         kind="action",
@@ -71,7 +124,15 @@ def _held_action(shelf: Shelf, entry: Entry) -> HeldBackView:
         gated=entry.action.gated,
         connector=", ".join(requirement.fqn for requirement in entry.action.requires),
         hosts=shelf.hosts_of(entry.action),
+        steps=_steps(entry.action),
+        cannot_run=cannot_run(entry.action),
+        reads=entry.action.reads,
+        suite=suite,
     )
+
+
+def _steps(action: Action) -> tuple[str, ...]:
+    return tuple(f"{step.connector}.{step.op}" for step in action.steps)
 
 
 def library_items(shelf: Shelf) -> tuple[LibraryItemView, ...]:
@@ -80,7 +141,7 @@ def library_items(shelf: Shelf) -> tuple[LibraryItemView, ...]:
     actions.sort(key=lambda item: (item.name, item.file))
     connectors = [_connector_item(shelf, each) for each in shelf.installed.values()]
     connectors.sort(key=lambda item: (item.name, item.digest))
-    return (*actions, *connectors, *_broken_connectors(shelf))
+    return (*actions, *connectors, *_reads(shelf), *_broken_connectors(shelf))
 
 
 def _action_item(shelf: Shelf, entry: Entry) -> LibraryItemView:
@@ -88,21 +149,24 @@ def _action_item(shelf: Shelf, entry: Entry) -> LibraryItemView:
     key = ("action", entry.file)
     pin = shelf.pins.get(key)
     preview = action.approval.preview if action else None
+    stopped = cannot_run(action) if action else ""
     effect = (action.approval.effect or ("ask" if action.gated else "")) if action else ""
     return LibraryItemView(
         kind="action",
         name=entry.name or entry.file,
         file=entry.file,
         digest=entry.sha256,
-        state=entry.state,
-        why=_error(entry.errors) if entry.state == "error" else _why(shelf, key, entry.sha256),
+        state="cannot_run" if entry.state == "ready" and stopped else entry.state,
+        why=_error(entry.errors)
+        if entry.state == "error"
+        else _why(shelf, key, entry.sha256) or stopped,
         version=action.version if action else "",
         gated=action.gated if action else None,
         preview=preview.op if preview else "",
         effect=effect.upper(),
         connector=", ".join(each.fqn for each in action.requires) if action else "",
-        op=", ".join(step.op for step in action.steps) if action else "",
         hosts=shelf.hosts_of(action) if action else (),
+        steps=_steps(action) if action else (),
         taken_in_at=pin.taken_at if pin else None,
         taken_in_by=pin.taken_by if pin else "",
     )
@@ -125,7 +189,40 @@ def _connector_item(shelf: Shelf, connector: Connector) -> LibraryItemView:
         preview="",
         effect="",
         connector=identity.fqn,
-        op="",
+        hosts=connector.hosts,
+        taken_in_at=pin.taken_at if pin else None,
+        taken_in_by=pin.taken_by if pin else "",
+    )
+
+
+def _reads(shelf: Shelf) -> Iterator[LibraryItemView]:
+    """Yield what previews read by POST, accepted and offered, of the connectors that count."""
+    for connector in shelf.installed.values():
+        if not _counts(shelf, connector):
+            continue
+        identity = connector.identity
+        for pin in reads_of(shelf.pins.values(), identity.ref):
+            if pin.digest == identity.hash:
+                yield _read_item(connector, pin.name, pin, "")
+        for name, digest in shelf.offers.items():
+            if digest == identity.hash:
+                yield _read_item(connector, name, None, _why(shelf, (KIND, name), digest))
+
+
+def _read_item(connector: Connector, name: str, pin: Pin | None, why: str) -> LibraryItemView:
+    return LibraryItemView(
+        kind=KIND,
+        name=name,
+        file=_place(connector),
+        digest=connector.identity.hash,
+        state="held_back" if pin is None else "ready",
+        why=why,
+        version=connector.identity.version,
+        gated=None,
+        preview="",
+        effect="",
+        connector=connector.identity.fqn,
+        steps=(),
         hosts=connector.hosts,
         taken_in_at=pin.taken_at if pin else None,
         taken_in_by=pin.taken_by if pin else "",
@@ -151,7 +248,6 @@ def _broken_connectors(shelf: Shelf) -> tuple[LibraryItemView, ...]:
             preview="",
             effect="",
             connector="",
-            op="",
             hosts=(),
             taken_in_at=None,
             taken_in_by="",

@@ -48,6 +48,7 @@ from aileron_core.gate.looking import Lookout
 from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.gate.recovery import Recovery
+from aileron_core.gate.room import ArgumentRoom
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
 from aileron_core.settings import Settings
@@ -132,7 +133,7 @@ class ControlPlane:
         self._store = ConnectorStore(self.home.path)
         self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
-        self._engine = WasmEngine(self._outgoing)
+        self._engine = WasmEngine(self._outgoing, apart=True)
         self._stops = Stops(self._engine.stop_running)
         self._registry = ConnectorRegistry(self._store, self._engine)
         self.library = HomeLibrary(
@@ -152,6 +153,7 @@ class ControlPlane:
             clock=self.clock,
             changed=self.news.sessions_changed,
             gone=self._requester_gone,
+            met=self._tell_waiting,
         )
         self.projects = Projects(self.database, self.clock)
         await self._note_start(found)
@@ -177,7 +179,7 @@ class ControlPlane:
         journal = Journal(self.database, self.clock, self._moved, self.options.failpoint)
         executor = Executor(self.clock)
         locks = ConnectorLocks()
-        lookout = Lookout(executor, journal, self.clock, settings)
+        lookout = Lookout(executor, journal, self.library, self.clock, settings)
         self._journal, self._lookout = journal, lookout
         self.gate = Gate(
             library=self.library,
@@ -190,6 +192,9 @@ class ControlPlane:
             clock=self.clock,
             settings=settings,
             pause=self.pause,
+            room=ArgumentRoom(
+                self.database, self._book, journal, self.clock, most=settings.argument_bytes
+            ),
             is_open=lambda session_id: self.sessions.get(session_id) is not None,
         )
         carrier = Carrier(
@@ -323,6 +328,10 @@ class ControlPlane:
     def _requester_gone(self, session_id: str) -> None:
         """Its approvals stay; what is shown of them differs."""
         self._lookout.forget(session_id)
+        self._tell_waiting(session_id)
+
+    def _tell_waiting(self, session_id: str) -> None:
+        """Something differs that every open approval of a session shows."""
         for held in self._book:
             if held.row.session_id == session_id and held.row.gated and not held.is_final:
                 self._journal.tell(held)
@@ -362,6 +371,12 @@ class ControlPlane:
 
             await self.database.write(unit)
         write_daemon_file(self.home, self.url, self.clock.now())
+
+    def look_again_for(self, read: str) -> None:
+        """Fetch anew the previews that were refused for what counts now under the name *read*."""
+        for held in self._book:
+            if held.waits and read in held.look.refused_reads:
+                tasks.spawn(self._lookout.refresh(held), name="fetch a preview again")
 
     def status(self) -> dict[str, Any]:
         """Return what `aileron status` shows."""

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from aileron_core.control_plane.shown import (
     ApprovalView,
+    Containment,
     DriftView,
     FieldChange,
     FieldView,
@@ -24,6 +25,7 @@ from aileron_core.control_plane.shown import (
     RunState,
     SessionView,
     StepView,
+    SuiteView,
     TrafficView,
     Waiting,
 )
@@ -37,6 +39,7 @@ __all__ = [
     "AuditExported",
     "AuditVerified",
     "ConsolePort",
+    "Containment",
     "CoreLost",
     "Deny",
     "DriftView",
@@ -72,7 +75,9 @@ __all__ = [
     "StepView",
     "StopEverything",
     "StorageHealth",
+    "SuiteView",
     "TakeIn",
+    "TakeInSuite",
     "TrafficView",
     "VerifyAudit",
     "Waiting",
@@ -285,16 +290,28 @@ class LookAgain:
 class TakeIn:
     """Accept the held-back file as it is, by the digest that was shown."""
 
-    kind: Literal["action", "connector"]
+    kind: Literal["action", "connector", "preview"]
     name: str
     digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeInSuite:
+    """Accept action files that were added together, each by the digest that was shown.
+
+    The suite's other files stand alone from then on.
+    """
+
+    suite_id: str
+    files: tuple[tuple[str, str], ...]
+    """Name in the folder of action files, and digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldBack:
     """Stop offering what was taken in; agents stop seeing it at once. `t` takes it in again."""
 
-    kind: Literal["action", "connector"]
+    kind: Literal["action", "connector", "preview"]
     name: str
     digest: str
 
@@ -361,6 +378,7 @@ Intent: TypeAlias = (
     | Refresh
     | LookAgain
     | TakeIn
+    | TakeInSuite
     | HoldBack
     | Pause
     | StopEverything

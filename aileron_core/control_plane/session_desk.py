@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from aileron_core.clock import Clock, rfc3339
+from aileron_core.containment.peer import Containment
 from aileron_core.control_plane.processes import is_ancestor, process_of
 from aileron_core.errors import AileronError
 from aileron_core.ids import token_hash
@@ -27,6 +28,7 @@ class SessionDesk:
         clock: the time.
         changed: called after each change.
         gone: called with the id of a session that has ended.
+        met: called with the id of a session of whose containment something else is known now.
     """
 
     def __init__(
@@ -37,17 +39,22 @@ class SessionDesk:
         clock: Clock,
         changed: Callable[[], None],
         gone: Callable[[str], None],
+        met: Callable[[str], None],
     ) -> None:
         self.book = book
         self._database = database
         self._clock = clock
         self._changed = changed
         self._gone = gone
+        self._met = met
 
     async def load(self) -> dict[str, Session]:
         """Take over the sessions of the last life; return every session there ever was, by id."""
         now = self._clock.now()
-        self.book.load(await self._database.read(lambda c: session_rows.living(c, now)))
+        living = await self._database.read(lambda c: session_rows.living(c, now))
+        self.book.load(living)
+        for session_id in await self._database.read(lambda c: session_rows.seen_outside(c, living)):
+            self.book.meet(session_id, "none")
         stored = await self._database.read(session_rows.everyone)
         known = {session.session_id: session for session in stored}
         return known | {session.session_id: session for session in self.book.all()}
@@ -131,6 +138,26 @@ class SessionDesk:
         """Note what the session's client says of itself, as (our label, its text); in memory alone."""
         if self.book.claim(session_id, claims):
             self._changed()
+
+    async def met(self, session_id: str, found: Containment) -> None:
+        """Note how a process that came as this session was contained; that nothing did is on record.
+
+        The record outlives the console: what was seen once is not forgotten with a restart.
+        """
+        if not self.book.meet(session_id, found):
+            return
+        self._changed()
+        self._met(session_id)
+        if found != "none":
+            return
+
+        def unit(tx: Tx) -> None:
+            said = "A session that was said to be contained was seen outside any sandbox"
+            record = _record(self._clock, session_rows.SEEN_OUTSIDE, "aileron", said, {})
+            tx.record(replace(record, session=session_id))
+
+        with suppress(AileronError):  # then it stands on the screen alone
+            await self._database.write(unit)
 
     async def ended_by_token(self, session_id: str, token: str) -> bool:
         """Return whether *token* was this session's own and the session has ended."""

@@ -6,8 +6,11 @@ Text in these values is hostile unless a field says otherwise; `aileron_core.tex
 from dataclasses import dataclass
 from typing import Literal
 
+from aileron_core.containment.peer import Containment
+
 __all__ = [
     "ApprovalView",
+    "Containment",
     "DriftView",
     "FieldChange",
     "FieldView",
@@ -19,6 +22,7 @@ __all__ = [
     "RunState",
     "SessionView",
     "StepView",
+    "SuiteView",
     "TrafficView",
     "Waiting",
 ]
@@ -49,6 +53,12 @@ class FieldView:
     value: str = ""
     missing: bool = False
     multiline: bool = False
+    shape: Literal["text", "json", "lines"] = "text"
+    """Whether `value` is a text (or a number), JSON, or a list with one item a line."""
+    count: int = 1
+    """How many values the action file's path led to; `value` has all of them."""
+    spellings: tuple[str, ...] = ()
+    """The names that they stand under, where one is there several times or written otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +75,14 @@ class PreviewView:
     """One line from the action file's template over the fetched fields; empty without one."""
     reason: str = ""
     host: str = ""
+    """Who was asked (`a and b`; empty: nobody); while it is fetched, who can be (`one of 3 hosts`)."""
+    reads: tuple[tuple[str, str], ...] = ()
+    """What it was allowed to read by POST, and who accepted each (`person`, `--accept-installed`)."""
     since: float = 0.0
     """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
     limit_seconds: float = 5.0
+    preparing: bool = False
+    """While fetching: its connector is being compiled, and the service was not asked yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +114,11 @@ class DriftView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """A later step of a gated action whose arguments hold an earlier step's output (DESIGN 5).
+    """One step of a gated action that has several.
 
-    `running`: decided while running; the run halts before it and asks again, unless it is
-    idempotent. `done`: it ran. `asked`: the approval is about this step now, with its inputs filled in.
+    `running`: its arguments hold an earlier step's output, so they are decided while running; the run
+    halts before it and asks again, unless it is idempotent. `done`: it ran. `asked`: the approval is
+    about this step now, with its inputs filled in.
     """
 
     step_id: str
@@ -148,7 +164,7 @@ class ApprovalView:
     session_label: str
     cwd: str
     self_opened: bool
-    contained: bool
+    containment: Containment
     requester_gone: bool
     times_asked: int
 
@@ -161,7 +177,7 @@ class ApprovalView:
     connector: str
     op: str
     hosts: tuple[str, ...]
-    """`host:port` of every connector it uses."""
+    """Every `host:port` that its steps and its preview can reach with these arguments."""
     routed: tuple[str, ...]
     """Those of `hosts` that `--route` sends elsewhere, as `host:port -> address:port`."""
 
@@ -177,7 +193,7 @@ class ApprovalView:
     args_sha256: str = ""
     """Hex; calls of one action with the same one have equal arguments. Empty where nobody knows."""
     steps: tuple[StepView, ...] = ()
-    """Every step, where one depends on another's output; empty otherwise."""
+    """Every step, where there are two or more; else `connector` and `op` say what runs."""
     process: ProcessView | None = None
     claims: tuple[FieldView, ...] = ()
     """What the agent's client says of this call (its own call, thread and session ids): claims."""
@@ -190,6 +206,10 @@ class ApprovalView:
     decided_by: str = ""
     reason: str = ""
     """What the person wrote on denying."""
+    op_hosts: tuple[str, ...] = ()
+    """Those of `hosts` that the step which a yes begins with can reach."""
+    hosts_asked: tuple[str, ...] = ()
+    """Those that its steps really sent requests to, as far as this process knows."""
     outcome: str = ""
     """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
     ended_at: float | None = None
@@ -224,7 +244,7 @@ class SessionView:
     pid: int | None
     executable: str
     self_opened: bool
-    contained: bool
+    containment: Containment
     opened_at: float
     connected: bool
     """Its hold stream is open."""
@@ -239,10 +259,24 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBackView:
-    """A file that lies in the home and that nobody has taken in, or not in this form."""
+class SuiteView:
+    """What one `aileron action add` brought: it says which files are shown together, no more."""
 
-    kind: Literal["action", "connector"]
+    suite_id: str
+    source: str
+    """What was named to `action add`."""
+    added_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBackView:
+    """A file that lies in the home and that nobody has taken in, or not in this form.
+
+    Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
+    connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
+    """
+
+    kind: Literal["action", "connector", "preview"]
     name: str
     file: str
     digest: str
@@ -251,6 +285,14 @@ class HeldBackView:
     """None for a connector."""
     connector: str
     hosts: tuple[str, ...]
+    steps: tuple[str, ...] = ()
+    """Every step of an action as `connector.op`, in order."""
+    cannot_run: str = ""
+    """Why no call of it can run once it is taken in: our own sentence. Empty where one can."""
+    reads: bool = False
+    """The file marks the action as one that only reads."""
+    suite: SuiteView | None = None
+    """With what it came, where more than one file of that is held back still."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,13 +315,14 @@ class RecordView:
 class LibraryItemView:
     """An action or connector that lies in the home, whatever its state."""
 
-    kind: Literal["action", "connector"]
+    kind: Literal["action", "connector", "preview"]
     name: str
     """An action's name; a connector's fully qualified name and version."""
     file: str
     digest: str
     """Of the file as it lies there now; hex."""
-    state: Literal["ready", "held_back", "error"]
+    state: Literal["ready", "cannot_run", "held_back", "error"]
+    """`cannot_run`: it was taken in, and every call of it is refused."""
     why: str
     """Why it is not ready: our own sentence. Empty when it is."""
     version: str
@@ -288,7 +331,8 @@ class LibraryItemView:
     """The preview op; empty without one."""
     effect: str
     connector: str
-    op: str
     hosts: tuple[str, ...]
     taken_in_at: float | None
     taken_in_by: str
+    steps: tuple[str, ...] = ()
+    """Every step of an action as `connector.op`, in order."""

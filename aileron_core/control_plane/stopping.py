@@ -1,7 +1,7 @@
 """Stopping everything at a person's word: what runs, what would go on to its next op, what waits."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,16 @@ class _Guarded:
     def hosts(self) -> tuple[str, ...]:
         return self._connector.hosts
 
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return self._connector.hosts_for(args)
+
+    @property
+    def prepared(self) -> bool:
+        return self._connector.prepared
+
+    async def prepare(self) -> None:
+        await self._connector.prepare()
+
     async def call(
         self,
         op: str,
@@ -72,6 +82,7 @@ class _Guarded:
         *,
         limits: Limits,
         read_only: bool = False,
+        accepted_reads: Collection[str] = (),
         on_request: Callable[[], None] | None = None,
     ) -> OpResult:
         if not self._is_good():
@@ -79,7 +90,12 @@ class _Guarded:
             return OpResult(failure=refusal.to_failure())
         # Nothing may be awaited in between: the engine counts the call as begun from here on.
         return await self._connector.call(
-            op, args, limits=limits, read_only=read_only, on_request=on_request
+            op,
+            args,
+            limits=limits,
+            read_only=read_only,
+            accepted_reads=accepted_reads,
+            on_request=on_request,
         )
 
 

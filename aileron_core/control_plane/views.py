@@ -4,11 +4,12 @@ import json
 import sqlite3
 from typing import Any, Literal, cast
 
-from aileron_core.actions.interpolate import json_text, uses_earlier_output
+from aileron_core.actions.interpolate import uses_earlier_output
 from aileron_core.actions.model import Action, Preview, Step
 from aileron_core.approval.transitions import FINAL
 from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
+from aileron_core.connectors.hosts import short_host, short_hosts
 from aileron_core.control_plane.port import (
     ApprovalView,
     DriftView,
@@ -25,7 +26,14 @@ from aileron_core.control_plane.port import (
 from aileron_core.control_plane.waiters import Waiters
 from aileron_core.gate import Held, Look
 from aileron_core.gate.held import Drift
-from aileron_core.preview.resolve import argument_fields, differences, gist, resolve
+from aileron_core.preview.resolve import (
+    PreviewField,
+    argument_fields,
+    differences,
+    gist,
+    resolve,
+    value_text,
+)
 from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.record import CommittedRecord
@@ -56,7 +64,7 @@ def approval_view(
         session_label=session.label,
         cwd=session.cwd,
         self_opened=session.self_opened,
-        contained=session.contained,
+        containment=sessions.containment(session),
         requester_gone=row.state not in FINAL and sessions.get(session.session_id) is None,
         times_asked=row.times_asked,
         action=row.action,
@@ -64,7 +72,9 @@ def approval_view(
         effect=(action.approval.effect or "ask").upper() if action else "ASK",
         connector=step.connector if step else "",
         op=step.op if step else "",
-        hosts=loaded.hosts if loaded else (),
+        hosts=held.hosts,
+        op_hosts=held.step_hosts(step) if step else (),
+        hosts_asked=held.hosts_asked,
         routed=loaded.routed if loaded else (),
         sent=_sent(held, action),
         preview=_preview(held.look, held, action, preview_seconds),
@@ -96,13 +106,12 @@ def _step_now(held: Held, action: Action | None) -> Step | None:
 
 
 def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
-    """Return every step of a gated action of which one uses what another returns, or has run."""
+    """Return every step of a gated action that has several: a yes is to all of them."""
     if action is None or held.loaded is None or held.row.args is None:
         return ()
-    progress, halts = held.row.progress, held.halts()
-    begun = progress is not None and bool(progress.steps)
-    if not begun and not any(uses_earlier_output(step) for step in action.steps):
+    if len(action.steps) < 2:
         return ()
+    progress, halts = held.row.progress, held.halts()
     shown: list[StepView] = []
     for step in action.steps:
         status: Literal["done", "asked", "running", "fixed"]
@@ -118,7 +127,7 @@ def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
                 step_id=step.id,
                 connector=step.connector,
                 op=step.op,
-                hosts=held.loaded.connectors[step.connector].hosts,
+                hosts=held.step_hosts(step),
                 status=status,
                 asks_again=step.id in halts and status == "running",
                 inputs=tuple(_input(name, value) for name, value in inputs.items()),
@@ -128,8 +137,8 @@ def _steps(held: Held, action: Action | None) -> tuple[StepView, ...]:
 
 
 def _input(name: str, value: Json) -> FieldView:
-    text = value if isinstance(value, str) else json_text(value, indent=2)
-    return FieldView(label=name, value=text, multiline="\n" in text)
+    text, shape = value_text(value)
+    return FieldView(label=name, value=text, multiline="\n" in text, shape=shape)
 
 
 def _note(held: Held) -> str:
@@ -152,44 +161,54 @@ def _sent(held: Held, action: Action | None) -> tuple[FieldView, ...]:
     if held.row.args is None:
         return ()
     if action is None:
-        return tuple(
-            FieldView(label=name, value=value if isinstance(value, str) else json.dumps(value))
-            for name, value in held.row.args.items()
-        )
-    return tuple(
-        FieldView(
-            label=field.label, value=field.value, missing=field.missing, multiline=field.multiline
-        )
-        for field in argument_fields(action, held.row.args)
+        return tuple(_input(name, value) for name, value in held.row.args.items())
+    return tuple(_field(field) for field in argument_fields(action, held.row.args))
+
+
+def _field(field: PreviewField) -> FieldView:
+    return FieldView(
+        label=field.label,
+        value=field.value,
+        missing=field.missing,
+        multiline=field.multiline,
+        shape=field.shape,
+        count=field.count,
+        spellings=field.spellings,
     )
 
 
 def _preview(look: Look, held: Held, action: Action | None, limit: float) -> PreviewView:
-    host = ""
-    if held.loaded and action:
-        hosts = held.loaded.connectors[action.steps[0].connector].hosts
-        host = hosts[0].removesuffix(":443") if hosts else ""
+    host, reads = _hosts_text(look, held), tuple(sorted(look.reads.items()))
     preview = action.approval.preview if action else None
     if look.status == "ready" and preview is not None:
         fields = resolve(preview, look.output)
         return PreviewView(
             status="ready",
-            fields=tuple(
-                FieldView(
-                    label=field.label,
-                    value=field.value,
-                    missing=field.missing,
-                    multiline=field.multiline,
-                )
-                for field in fields
-            ),
+            fields=tuple(_field(field) for field in fields),
             gist=gist(preview, fields),
             host=host,
+            reads=reads,
             since=look.at,
             limit_seconds=limit,
         )
     return PreviewView(
-        status=look.status, reason=look.reason, host=host, since=look.at, limit_seconds=limit
+        status=look.status,
+        reason=look.reason,
+        host=host,
+        reads=reads,
+        since=look.at,
+        limit_seconds=limit,
+        preparing=look.preparing,
+    )
+
+
+def _hosts_text(look: Look, held: Held) -> str:
+    """Return which hosts were asked; before there is an answer, which can be."""
+    if look.status != "fetching":
+        return short_hosts(look.hosts_asked)
+    hosts = held.preview_hosts
+    return (
+        short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""
     )
 
 
@@ -275,7 +294,7 @@ def session_view(
         pid=session.pid,
         executable=session.executable,
         self_opened=session.self_opened,
-        contained=session.contained,
+        containment=sessions.containment(session),
         opened_at=session.opened_at,
         connected=sessions.connected(session.session_id),
         process=_process(session.process),

@@ -3,15 +3,16 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from aileron_core.actions.interpolate import MissingValue, op_arguments
 from aileron_core.actions.model import Action, Step
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
-from aileron_core.connectors.depth import MAX_DEPTH, deeper_than
+from aileron_core.connectors.depth import MAX_DEPTH, deeper_than, is_small
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import (
     CapabilityDenied,
@@ -22,7 +23,7 @@ from aileron_core.errors import (
     ResourceLimitExceeded,
 )
 
-__all__ = ["Ending", "Executor", "RunPlan"]
+__all__ = ["Ending", "Executor", "RunPlan", "refusal"]
 
 _log = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 4.0)
@@ -58,6 +59,8 @@ class Ending:
     output: Json = None
     failure: Failure | None = None
     last_status: int | None = None
+    hosts_asked: tuple[str, ...] = ()
+    """The `host:port` of each request that was sent this time, in order, each once."""
     next: str | None = None
     spent: float = 0.0
     """Seconds of the wall time used up so far; for `differs` and `halted`."""
@@ -78,10 +81,25 @@ class Executor:
         self._sleep = sleep
 
     async def look(
-        self, connector: Connector, op: str, args: JsonObject, *, limits: Limits
+        self,
+        connector: Connector,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        accepted_reads: Collection[str] = (),
     ) -> OpResult:
-        """Call a preview op: GET and HEAD only, never cached, never retried."""
-        return await _call(connector, op, args, limits, read_only=True)
+        """Call a preview op, never cached, never retried.
+
+        Args:
+            connector: whose op it is.
+            op: its name.
+            args: its arguments.
+            limits: bounds of the call.
+            accepted_reads: what it may read by POST, besides GET and HEAD.
+        """
+        looking = partial(connector.call, read_only=True, accepted_reads=accepted_reads)
+        return await _call(connector, looking, op, args, limits)
 
     async def run(
         self, plan: RunPlan, *, before_retry: Callable[[], Awaitable[bool]] | None = None
@@ -92,10 +110,25 @@ class Executor:
             plan: what to run.
             before_retry: asked before a step is repeated; False ends the run as `differs`.
         """
+        asked: dict[str, None] = {}
+        ending = await self._run(plan, before_retry, asked)
+        return replace(ending, hosts_asked=tuple(asked))
+
+    async def _run(
+        self,
+        plan: RunPlan,
+        before_retry: Callable[[], Awaitable[bool]] | None,
+        asked: dict[str, None],
+    ) -> Ending:
+        """Run the steps; the hosts that got a request are added to *asked*."""
         outputs: dict[str, Json] = dict(plan.done)
         began = self._clock.monotonic() - plan.spent
         deadline = began + plan.action.limits.wall_seconds
         status: int | None = None
+        denied = refusal(plan.action)
+        if denied is not None:  # before the first step, whichever it is about
+            step = plan.action.uncovered[0]
+            return _ended(step, OpResult(failure=denied.to_failure()), outputs)
         for step in plan.action.steps:
             if step.id in plan.done:
                 continue
@@ -105,7 +138,7 @@ class Executor:
             if step.id in plan.halts:
                 spent = self._clock.monotonic() - began
                 return Ending(kind="halted", steps=outputs, next=step.id, spent=spent)
-            result = await self._step(plan, step, args, deadline, before_retry)
+            result = await self._step(plan, step, args, deadline, before_retry, asked)
             if result is None:
                 spent = self._clock.monotonic() - began
                 return Ending(kind="differs", steps=outputs, spent=spent)
@@ -123,6 +156,7 @@ class Executor:
         args: JsonObject,
         deadline: float,
         before_retry: Callable[[], Awaitable[bool]] | None,
+        asked: dict[str, None],
     ) -> OpResult | None:
         connector = plan.connectors[step.connector]
         retried = 0
@@ -131,7 +165,8 @@ class Executor:
             if remaining <= 0:
                 return OpResult(failure=_no_time(plan.action).to_failure())
             limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
-            result = await _call(connector, step.op, args, limits)
+            result = await _call(connector, connector.call, step.op, args, limits)
+            asked.update(dict.fromkeys(result.hosts_asked))
             wait = _WAITS[retried] * random.uniform(1.0, 1.2) if retried < len(_WAITS) else None  # noqa: S311
             if wait is None or not _may_repeat(
                 step, result, deadline - self._clock.monotonic(), wait
@@ -144,44 +179,55 @@ class Executor:
 
 
 async def _call(
-    connector: Connector, op: str, args: JsonObject, limits: Limits, *, read_only: bool = False
+    connector: Connector,
+    call: Callable[..., Awaitable[OpResult]],
+    op: str,
+    args: JsonObject,
+    limits: Limits,
 ) -> OpResult:
     try:
-        result = await connector.call(op, args, limits=limits, read_only=read_only)
+        result = await call(op, args, limits=limits)
     except HashMismatch as error:
         return OpResult(failure=error.to_failure())
     except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known
         _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
         fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
         return OpResult(failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_lost=1)
-    if result.failure is None and deeper_than(MAX_DEPTH, result.output):
+    if result.failure is None and await _too_deep(result.output):
         message = f"The output of {op} is nested more than {MAX_DEPTH} levels deep."
         return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
     return result
 
 
+async def _too_deep(output: Json) -> bool:
+    if is_small(output):
+        return deeper_than(MAX_DEPTH, output)
+    return await asyncio.to_thread(deeper_than, MAX_DEPTH, output)
+
+
 def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonObject | Failure:
-    """Return what *step*'s op is called with, or why it may not or cannot be called."""
-    refusal = _refusal(plan, step)
-    if refusal is not None:
-        return refusal
+    """Return what *step*'s op is called with, or why it cannot be called."""
     try:
         return op_arguments(step, plan.args, outputs, plan.action.declared)
     except MissingValue as error:
         return ConnectorRuntimeError(str(error), boundary="action").to_failure()
 
 
-def _refusal(plan: RunPlan, step: Step) -> Failure | None:
-    requirement = plan.action.requirement(step.connector)
-    granted: Sequence[str] = requirement.capabilities if requirement else ()
-    if step.op in granted:
+def refusal(action: Action) -> CapabilityDenied | None:
+    """Return why *action* may not run: a step's op is not among its capabilities. None where it may."""
+    if not action.uncovered:
         return None
+    step = action.uncovered[0]
+    requirement = action.requirement(step.connector)
     return CapabilityDenied(
-        f"The action {plan.action.name} does not list the op {step.op} among its capabilities of "
+        f"The action {action.name} does not list the op {step.op} among its capabilities of "
         f"{step.connector}. Nothing was sent. Add it to the action file, and take that in.",
-        details={"requested": step.op, "granted": list(granted)},
+        details={
+            "requested": step.op,
+            "granted": list(requirement.capabilities if requirement else ()),
+        },
         boundary="action",
-    ).to_failure()
+    )
 
 
 def _no_time(action: Action) -> ResourceLimitExceeded:

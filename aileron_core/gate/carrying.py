@@ -8,6 +8,7 @@ from aileron_core.approval.model import Progress
 from aileron_core.approval.transitions import Event, State
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
+from aileron_core.connectors.hosts import short_hosts
 from aileron_core.errors import (
     AileronError,
     Conflict,
@@ -230,6 +231,7 @@ class Carrier:
     async def _ask_again(self, held: Held, ending: Ending, look: Look) -> None:
         """Put a run that stands half-way before the person again; what has run stays done."""
         row, halted = held.row, ending.next is not None
+        held.note_asked(ending.hosts_asked)
         done = Progress(steps=ending.steps, asked=ending.next, spent=ending.spent)
         changes: dict[str, Any] = {"progress": done}
         if self._settings.expires_seconds:
@@ -251,7 +253,12 @@ class Carrier:
             f"{row.action} halted: its next step waits for a person"
             if halted
             else "Nothing was repeated: what would happen is not what was seen",
-            {"digest_before": row.digest, "steps": list(ending.steps), "next": ending.next},
+            {
+                "digest_before": row.digest,
+                "steps": list(ending.steps),
+                "next": ending.next,
+                "hosts_asked": list(ending.hosts_asked),
+            },
             digest=digest,
             words=words,
             decided_at=None,
@@ -294,16 +301,18 @@ def _not_askable(why: str, ending: Ending) -> Ending:
 
 async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> None:
     """Write how a run ended. It has happened, so this goes on until it is durable."""
-    extra: dict[str, Json] = {"steps": list(ending.steps)}
+    extra: dict[str, Json] = {"steps": list(ending.steps), "hosts_asked": list(ending.hosts_asked)}
+    held.note_asked(ending.hosts_asked)
     if ending.last_status is not None:
         extra["status"] = ending.last_status
     action = held.row.action
+    asked = f", having asked {short_hosts(ending.hosts_asked)}" if ending.hosts_asked else ""
     if ending.kind == "completed":
         await journal.insist(
             held,
             Event.COMPLETE,
             Naming.COMPLETED,
-            f"{action} completed",
+            f"{action} completed{asked}",
             extra,
             output={"output": ending.output, "steps": dict(ending.steps)},
             progress=None,
@@ -317,7 +326,9 @@ async def finish(journal: Journal, held: Held, ending: Ending, now: float) -> No
         held,
         Event.LOSE if unknown else Event.FAIL,
         Naming.UNKNOWN if unknown else Naming.FAILED,
-        f"{action}: outcome unknown" if unknown else f"{action} failed: {ending.failure.class_}",
+        f"{action}: outcome unknown{asked}"
+        if unknown
+        else f"{action} failed{asked}: {ending.failure.class_}",
         {**extra, "class": ending.failure.class_},
         failure=replace(ending.failure, audit_id=held.row.run_id),
         progress=None,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from aileron_core import tasks
@@ -13,7 +13,7 @@ from aileron_core.approval.transitions import FINAL, Event, State
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
-from aileron_core.execution.executor import Executor, RunPlan
+from aileron_core.execution.executor import Executor, RunPlan, refusal
 from aileron_core.gate.carrying import finish
 from aileron_core.gate.held import Held, Look, RunBook
 from aileron_core.gate.journal import Journal, Naming
@@ -21,6 +21,7 @@ from aileron_core.gate.locks import ConnectorLocks, SessionLanes
 from aileron_core.gate.looking import Lookout
 from aileron_core.gate.pause import Pause
 from aileron_core.gate.ports import GateSettings, Library, Loaded
+from aileron_core.gate.room import ArgumentRoom
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
@@ -63,6 +64,7 @@ class Gate:
     clock: Clock
     settings: GateSettings
     pause: Pause
+    room: ArgumentRoom
     is_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
     lanes: SessionLanes = field(default_factory=SessionLanes)
@@ -73,8 +75,9 @@ class Gate:
         Raises:
             NotFound: no such accepted action.
             InvalidArguments: the arguments do not fit its inputs.
+            CapabilityDenied: it is gated, and a step's op is not among its capabilities.
             Conflict: it is held back, or the idempotency key belongs to another call.
-            RateLimited: too many of this session wait already.
+            RateLimited: too many of this session wait already, or it holds too many arguments.
             Unauthorized: its session ended before it could begin.
             Unavailable: it cannot be put on record, or a person holds all calls; nothing ran.
         """
@@ -97,7 +100,10 @@ class Gate:
 
     def _admissible(self, call: Call) -> tuple[Loaded, JsonObject]:
         loaded = self.library.find(call.action)
-        return loaded, check_arguments(loaded.action, call.args)
+        args = check_arguments(loaded.action, call.args)
+        if loaded.action.gated and (denied := refusal(loaded.action)) is not None:
+            raise denied  # a person is not asked for what would fail after their yes
+        return loaded, args
 
     async def _refuse(self, call: Call, error: AileronError) -> None:
         """Put on record that a call was refused; its arguments stay out, its action's name is a claim."""
@@ -184,11 +190,16 @@ class Gate:
     async def _admit(self, held: Held, event: Event, named: tuple[str, str], summary: str) -> None:
         assert held.loaded is not None
         assert held.admitted is not None
-        extra: dict[str, Json] = {"hosts": list(held.loaded.hosts), **_claimed(held.claims)}
+        extra: dict[str, Json] = {"hosts": list(held.hosts), **_claimed(held.claims)}
         if held.loaded.routed:
             extra["routed"] = list(held.loaded.routed)
         try:
-            await self.journal.admit(held, event, named, summary, extra)
+            await self.room.take(held.row)
+            try:
+                await self.journal.admit(held, event, named, summary, extra)
+            except AileronError:
+                self.room.give_back(held.row)
+                raise
         except AileronError as error:
             self.book.discard(held)
             held.admitted.set_exception(error)
@@ -215,7 +226,11 @@ class Gate:
         if not has_preview:
             digest, words = held.consent(look)
             held.row = replace(row, digest=digest, words=words)
-        await self._admit(held, Event.ASK, Naming.REQUESTED, f"{row.action} waits for a person")
+        try:
+            await self._admit(held, Event.ASK, Naming.REQUESTED, f"{row.action} waits for a person")
+        except RateLimited as error:
+            await self._refuse(call, error)
+            raise
         if has_preview:
             tasks.spawn(self.lookout.first(held), name=f"preview {row.run_id}")
         return RunAnswer(row=held.row, attached=False)
@@ -256,6 +271,10 @@ class Gate:
             Unauthorized: the session has ended meanwhile.
             Conflict, NotFound: the action is not accepted any more in the bytes that were asked for.
         """
+        for connector in held.loaded.connectors.values() if held.loaded else ():
+            # Before the lane: what follows there must not wait for this compiling.
+            with suppress(AileronError):  # the call says why
+                await connector.prepare()
         left = self.pause.hold_seconds
         while True:
             left = await self.pause.over(left)  # not in the lane: what waits there has not waited

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -22,6 +22,7 @@ from aileron_core.canonical import Json, JsonObject, exact
 from aileron_core.clock import rfc3339
 from aileron_core.errors import MissingValue
 from aileron_core.gate.ports import Loaded
+from aileron_core.preview.plan import plan_preview
 from aileron_core.sessions.model import Session
 
 __all__ = ["Drift", "Held", "Look", "RunBook"]
@@ -35,12 +36,22 @@ class Look:
     output: Json = None
     reason: str = ""
     at: float = 0.0
+    hosts_asked: tuple[str, ...] = ()
+    """The `host:port` of each request that was sent for it, in order, each once."""
+    preparing: bool = False
+    """While fetching: the service is not asked yet, its connector is being compiled."""
+    digest: str = ""
+    """Of the output; read once, because a large one takes long."""
+    reads: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What it was allowed to read by POST, and who accepted each."""
+    refused_reads: tuple[str, ...] = ()
+    """What it would have read by POST, had a person accepted that, as its pins would be named."""
 
     @property
     def fingerprint(self) -> str:
-        """What the digest says of it."""
+        """What the digest of a consent says of it."""
         if self.status == "ready":
-            return preview_digest(self.output)
+            return self.digest or preview_digest(self.output)
         return "unavailable" if self.status == "unavailable" else "none"
 
 
@@ -68,6 +79,8 @@ class Held:
     outcome: str = ""
     tampered: set[str] = field(default_factory=set[str])
     """Columns of its row that another program was seen to have changed."""
+    hosts_asked: tuple[str, ...] = ()
+    """The `host:port` of each request that its own steps sent in this life of the process."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client says of the call, as (our label, its text)."""
     admitted: "asyncio.Future[None] | None" = None
@@ -105,6 +118,36 @@ class Held:
     def nothing_ran(self) -> str:
         """How a sentence begins that says of a yes that it had no effect."""
         return "Nothing more ran" if self.row.progress else "Nothing ran"
+
+    def note_asked(self, hosts: tuple[str, ...]) -> None:
+        """Add *hosts* to those that its steps sent requests to."""
+        self.hosts_asked = tuple(dict.fromkeys((*self.hosts_asked, *hosts)))
+
+    def step_hosts(self, step: Step) -> tuple[str, ...]:
+        """Return the `host:port` entries that *step* can reach with its arguments, as far as known."""
+        assert self.loaded is not None
+        connector = self.loaded.connectors[step.connector]
+        if self.row.args is None:
+            return connector.hosts
+        return connector.hosts_for(self.inputs(step, self.row.progress))
+
+    @property
+    def preview_hosts(self) -> tuple[str, ...]:
+        """Return the `host:port` entries that its preview op can reach with its arguments."""
+        if self.loaded is None or self.row.args is None:
+            return ()
+        plan = plan_preview(self.loaded.action, self.row.args)
+        if plan is None:
+            return ()
+        return self.loaded.connectors[plan.connector.fqn].hosts_for(plan.args)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return every `host:port` that it and its preview can reach with these arguments, sorted."""
+        if self.loaded is None:
+            return ()
+        of_steps = {host for step in self.loaded.action.steps for host in self.step_hosts(step)}
+        return tuple(sorted(of_steps.union(self.preview_hosts)))
 
     def halts(self) -> frozenset[str]:
         """Return the steps before which a person has to be asked again (DESIGN 5).
@@ -177,6 +220,7 @@ class Held:
                 hosts=self.loaded.hosts,
                 binding=None,
                 preview=look.fingerprint,
+                preview_reads=tuple(look.reads),
                 expires_at=None if expires is None else rfc3339(expires),
                 nonce=self.nonce,
             )
@@ -263,6 +307,10 @@ class RunBook:
     def _is_heard(self, run_id: str) -> bool:
         held = self._by_run.get(run_id)
         return held is None or held.row.delivered
+
+    def run(self, run_id: str) -> Held | None:
+        """Return the run with this id."""
+        return self._by_run.get(run_id)
 
     def approval(self, approval_id: str) -> Held | None:
         """Return the run with this approval."""

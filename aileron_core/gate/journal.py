@@ -169,9 +169,9 @@ class Journal:
         """Record something that changes no row."""
         await self._database.write(lambda tx: tx.record(record))
 
-    def tell(self, held: Held) -> None:
-        """Say that what a person should look at differs now."""
-        self._tell(held, rearm=True)
+    def tell(self, held: Held, *, rearm: bool = True) -> None:
+        """Say that what is shown of a run differs now; *rearm*: a person decides by that."""
+        self._tell(held, rearm=rearm)
 
     def _tell(self, held: Held, *, rearm: bool) -> None:
         held.version += rearm

@@ -2,29 +2,53 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
+from typing import Final
 
 from aileron_core.actions.model import Action
+from aileron_core.approval.digest import preview_digest
 from aileron_core.approval.transitions import State
+from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.connectors.protocol import Limits, OpResult
-from aileron_core.errors import AileronError
+from aileron_core.connectors.hosts import short_host, short_hosts
+from aileron_core.connectors.posted_reads import OFFER
+from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.execution.executor import Executor
 from aileron_core.gate.held import Drift, Held, Look
 from aileron_core.gate.journal import Journal, Naming
-from aileron_core.gate.ports import GateSettings
-from aileron_core.preview.plan import plan_preview
+from aileron_core.gate.ports import GateSettings, Library
+from aileron_core.pins.preview_reads import pin_name
+from aileron_core.preview.plan import PreviewPlan, plan_preview
+from aileron_core.preview.resolve import resolve
 
-__all__ = ["Lookout"]
+__all__ = ["MAX_SHOWN", "Lookout"]
+
+MAX_SHOWN: Final = 128 * 1024
+"""Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
+
+_MOST_READS = 8
+"""How often one preview is asked again where what it was refused for counts by then."""
+_REFUSALS = 400
+"""From this HTTP status on it was the service that refused."""
 
 
 class Lookout:
     """Asks the service what a gated run would do."""
 
     def __init__(
-        self, executor: Executor, journal: Journal, clock: Clock, settings: GateSettings
+        self,
+        executor: Executor,
+        journal: Journal,
+        library: Library,
+        clock: Clock,
+        settings: GateSettings,
     ) -> None:
         self._executor = executor
+        self._library = library
         self._journal = journal
         self._clock = clock
         self._settings = settings
@@ -54,6 +78,7 @@ class Lookout:
                 return
             held.look = Look(status="fetching", at=self._clock.now())
             self._journal.tell(held)
+        await self._prepared(held)
         look = await self.fetch(held)
         async with held.turn:
             if held.row.state is not State.PENDING:
@@ -80,8 +105,11 @@ class Lookout:
             if look.status == "unavailable"
             else f"Fetched what {held.row.action} would do"
         )
+        if look.hosts_asked:
+            summary += f", from {short_hosts(look.hosts_asked)}"
+        asked: dict[str, Json] = {"hosts_asked": list(look.hosts_asked)}
         try:
-            await self._journal.amend(held, named, summary, digest=digest, words=words)
+            await self._journal.amend(held, named, summary, asked, digest=digest, words=words)
         except AileronError:
             held.look = previous
             raise
@@ -101,11 +129,28 @@ class Lookout:
                 f"this session asked for more than {self._settings.previews_per_minute} previews "
                 "in a minute. r asks again."
             )
+        await self._prepared(held)  # not within: other previews would wait for this compiling
         gate = self._gates.setdefault(
             held.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
         )
         async with gate:
             return await self.fetch(held)
+
+    async def _prepared(self, held: Held) -> None:
+        """Wait until the connector can be asked at once; the person sees what is waited for."""
+        if held.loaded is None or not held.has_preview:
+            return
+        connector = held.loaded.connectors[held.loaded.action.steps[0].connector]
+        if connector.prepared:
+            return
+        if held.look.status == "fetching":
+            held.look = replace(held.look, preparing=True)
+            self._journal.tell(held)
+        with suppress(AileronError):  # the call says why
+            await connector.prepare()
+        if held.look.preparing:
+            held.look = Look(status="fetching", at=self._clock.now())
+            self._journal.tell(held)
 
     async def _ask(self, held: Held, action: Action) -> Look:
         assert held.loaded is not None
@@ -116,15 +161,54 @@ class Lookout:
             wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
         )
         connector = held.loaded.connectors[plan.connector.fqn]
-        result = await self._executor.look(connector, plan.op, plan.args, limits=limits)
+        result, reads = await self._called(connector, plan, limits)
+        ref = connector.identity.ref
+        look = Look(
+            status="ready",
+            output=result.output,
+            at=self._clock.now(),
+            hosts_asked=result.hosts_asked,
+            reads=reads,
+            refused_reads=tuple(pin_name(ref, read) for read in result.refused_reads),
+        )
         if result.failure is not None:
-            return self._unavailable(_why(result, connector.hosts))
-        look = Look(status="ready", output=result.output, at=self._clock.now())
+            return replace(look, status="unavailable", reason=_why(result), output=None)
+        assert action.approval.preview is not None
+        shown = sum(len(each.value) for each in resolve(action.approval.preview, result.output))
+        if shown > MAX_SHOWN:
+            why = (
+                f"its answer has {shown} characters to be shown, more than {MAX_SHOWN}, which "
+                "nobody reads before a yes"
+            )
+            return replace(look, status="unavailable", reason=why, output=None)
         try:
-            _ = look.fingerprint
+            # In a thread: a large answer takes half a second, and every other call would wait.
+            digest = await asyncio.to_thread(preview_digest, result.output)
         except ValueError as error:
-            return self._unavailable(f"its answer cannot be compared with a later one: {error}")
-        return look
+            why = f"its answer cannot be compared with a later one: {error}"
+            return replace(look, status="unavailable", reason=why, output=None)
+        return replace(look, digest=digest)
+
+    async def _called(
+        self, connector: Connector, plan: PreviewPlan, limits: Limits
+    ) -> tuple[OpResult, Mapping[str, str]]:
+        """Return the op's result, and what it was allowed to read by POST."""
+        tries = 0
+        while True:
+            reads = self._library.accepted_reads(connector.identity)
+            result = await self._executor.look(
+                connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
+            )
+            tries += 1
+            if not await self._offered(connector, result.refused_reads) or tries == _MOST_READS:
+                return result, reads
+
+    async def _offered(self, connector: Connector, reads: Sequence[str]) -> bool:
+        """Offer *reads* to a person; return whether one of them counts already."""
+        try:
+            return any([await self._library.offer_read(connector.identity, each) for each in reads])
+        except StorageUnavailable:  # it is not on record, so it does not count
+            return False
 
     def _unavailable(self, reason: str) -> Look:
         return Look(status="unavailable", reason=reason, at=self._clock.now())
@@ -145,16 +229,22 @@ class Lookout:
         return True
 
 
-def _why(result: OpResult, hosts: tuple[str, ...]) -> str:
+def _why(result: OpResult) -> str:
+    """Return why there is no preview; a host is blamed only for what it was asked itself."""
     failure = result.failure
     assert failure is not None
-    host = hosts[0].rpartition(":")[0] if hosts else "the service"
-    if failure.class_ == "resource_limit_exceeded" and failure.details.get("limit") == "wall_time":
-        return f"{host} did not answer within {failure.details.get('configured', '5s')}"
-    if failure.class_ == "external_api_error" and result.last_status:
+    if failure.details.get("limit") == "wall_time" and result.unanswered_by:
+        configured = failure.details.get("configured", "5s")
+        return f"{short_host(result.unanswered_by)} did not answer within {configured}"
+    if failure.class_ == "external_api_error" and (result.last_status or 0) >= _REFUSALS:
         try:
             phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
         except ValueError:
             phrase = str(result.last_status)
-        return f"{host} answered {phrase}"
+        return f"{short_host(result.answered_by)} answered {phrase}"
+    if read := failure.details.get(OFFER):
+        return (
+            f"it would read by POST ({read}), and nobody accepted that of this connector. The request "
+            "was not sent; the waiting list has what you can accept."
+        )
     return failure.message

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from aileron_core.actions.model import Action
-from aileron_core.connectors.protocol import Connector
+from aileron_core.connectors.protocol import Connector, ConnectorIdentity
 
 __all__ = ["Failpoint", "GateSettings", "Library", "Loaded", "no_failpoint"]
 
@@ -45,6 +45,14 @@ class Library(Protocol):
         """
         ...
 
+    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
+        """Return what previews of exactly this connector may read by POST, and who accepted each."""
+        ...
+
+    async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
+        """Offer a person to accept *read*, which was just refused; True where it counts already."""
+        ...
+
     async def changed_since(self, loaded: Loaded) -> str:
         """Read action file and connectors from disk again; return what differs as a sentence, or ''."""
         ...
@@ -57,6 +65,8 @@ class GateSettings:
     expires_seconds: float = 1800.0
     """0: approvals never expire."""
     pending_per_session: int = 20
+    argument_bytes: int = 16 * 2**20
+    """Of one session, as stored, of calls that wait or have ended."""
     previews_at_once: int = 4
     previews_per_minute: int = 30
     preview_seconds: float = 5.0

@@ -1,8 +1,9 @@
-"""Running the agent in the foreground on a pseudo-terminal of its own.
+"""Running the agent in the foreground on a pseudo-terminal and pipes of its own.
 
 The person's terminal is never the agent's: an agent that holds it can type into the shell behind it
-(THREATS H7, E6). Bytes, size and signals are passed on, and what is left unread at the end is
-thrown away, so that no answer to a terminal query lands in the shell.
+(THREATS H7, E6). Nor is a file that our input or output was directed to: an agent that holds it can
+write where it should read, and read and change what was there before. Bytes, size and signals are
+passed on.
 """
 
 import contextlib
@@ -12,17 +13,17 @@ import os
 import pty
 import select
 import signal
+import stat
 import struct
-import sys
 import termios
 import time
-import tty
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NoReturn
 
 from aileron_core.containment.linux import die_with_parent
+from aileron_core.launch.terminal import Seen, lent
 
 __all__ = ["run_foreground"]
 
@@ -32,19 +33,85 @@ _PATIENCE = 3.0
 """Seconds that the agent has after a signal that ends the launcher, before it is killed."""
 _DRAIN = 0.5
 """Seconds in which the last output of an agent that has ended is still passed on."""
-_LINGER = 0.1
-"""Seconds in which a terminal may still answer what the agent asked; then its answer is thrown away."""
+_LAST = 1024 * 1024
+"""Bytes of that output which are passed on however long it takes: what a pipe can hold."""
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Way:
+    """One direction in which bytes are carried."""
+
+    source: int
+    target: int
+    inwards: bool
+    """To the agent, which need not take it: what it has not taken yet waits in `pending`."""
+    seen: Seen | None = None
+    """Where what is carried to the person's terminal is noted."""
+    pending: memoryview = field(default_factory=lambda: memoryview(b""))
+
+    def carry(self) -> bool:
+        """Copy what is there, or give what waits; return whether there may be more."""
+        if self.pending:
+            return self._give()
+        try:
+            data = os.read(self.source, _CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            if error.errno == errno.EIO:  # the last process on the pseudo-terminal closed it
+                return False
+            raise
+        if not data:
+            return False
+        if self.inwards:
+            self.pending = memoryview(data)
+            return self._give()
+        if self.seen is not None:
+            self.seen.take(data)
+        _write_all(self.target, data)
+        return True
+
+    def _give(self) -> bool:
+        try:
+            self.pending = self.pending[os.write(self.target, self.pending) :]
+        except BlockingIOError:
+            return True
+        except OSError:  # the agent reads no more
+            return False
+        return True
+
+
 @dataclass(slots=True, kw_only=True)
-class _Terminal:
-    """What of our three descriptors is the person's terminal, and the pair that stands in for it."""
+class _Standard:
+    """What stands in for our three descriptors, and the ways between those and ours."""
 
     master: int = -1
-    slave: int = -1
+    terminals: tuple[int, ...] = ()
+    """Those of ours that are the person's terminal."""
     given: dict[int, int] = field(default_factory=dict[int, int])
     """Descriptor of the child -> descriptor here that it gets."""
+    ways: list[_Way] = field(default_factory=list[_Way])
+
+    def close_given(self) -> None:
+        """Close what is the child's alone."""
+        for descriptor in {*self.given.values()}:
+            os.close(descriptor)
+
+    def end(self, way: _Way) -> None:
+        """Carry no more that way; the agent reads the end of what came by a pipe."""
+        self.ways.remove(way)
+        if self.master not in (way.source, way.target):
+            os.close(way.target if way.inwards else way.source)
+        elif not way.inwards:
+            self.ways = [each for each in self.ways if each.target != self.master]
+
+    def close(self) -> None:
+        """Close what is left."""
+        for way in [*self.ways]:
+            self.end(way)
+        if self.master >= 0:
+            os.close(self.master)
 
 
 def run_foreground(
@@ -58,7 +125,8 @@ def run_foreground(
     """Run *argv* until it ends and return its exit code (128 and the number for a signal).
 
     Each of our three standard descriptors that is a terminal is one of a new pseudo-terminal for
-    the agent; the others (a pipe, a file) are passed on. For the main thread.
+    the agent, each that is a file is a pipe; others (a pipe, a socket, a device such as /dev/null)
+    are passed on. For the main thread.
 
     Args:
         argv: the program by its absolute path, and its arguments.
@@ -67,32 +135,61 @@ def run_foreground(
         prepare: called in the child just before exec; must not allocate much.
         started: called once it runs; threads may be started from then on, and not before.
     """
-    terminal = _terminal()
+    seen = Seen()
+    standard = _standard(seen)
     with _signals() as signalled:
         child = os.fork()
         if child == 0:
-            _become(terminal, argv, env, cwd, prepare)
-        if terminal.slave >= 0:
-            os.close(terminal.slave)
+            _become(standard, argv, env, cwd, prepare)
+        standard.close_given()
         try:
             started()
-            with _raw(sys.stdin.fileno() if terminal.master >= 0 and os.isatty(0) else -1):
-                return _attend(child, terminal.master, signalled)
+            with lent(standard.terminals, seen):
+                return _attend(child, standard, signalled)
         finally:
-            if terminal.master >= 0:
-                os.close(terminal.master)
+            standard.close()
 
 
-def _terminal() -> _Terminal:
-    """Return a new pseudo-terminal of the size of ours, where one of our descriptors is a terminal."""
-    ours = [fd for fd in (0, 1, 2) if os.isatty(fd)]
-    if not ours:
-        return _Terminal()
-    master, slave = pty.openpty()
-    _copy_size(ours[0], master)
-    with contextlib.suppress(termios.error):
-        termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(ours[0]))
-    return _Terminal(master=master, slave=slave, given=dict.fromkeys(ours, slave))
+def _standard(seen: Seen) -> _Standard:
+    """Return a new pseudo-terminal of the size of ours where one of our descriptors is a terminal, and pipes."""
+    ours = tuple(number for number in (0, 1, 2) if os.isatty(number))
+    found = _Standard(terminals=ours)
+    if ours:
+        found.master, slave = pty.openpty()
+        os.set_blocking(found.master, False)
+        _copy_size(ours[0], found.master)
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(ours[0]))
+        found.given |= dict.fromkeys(ours, slave)
+        shown = next((number for number in (1, 2) if number in ours), 0)
+        found.ways.append(_Way(source=found.master, target=shown, inwards=False, seen=seen))
+        if 0 in ours:
+            found.ways.append(_Way(source=0, target=found.master, inwards=True))
+    for number in (0, 1, 2):
+        if _is_file(number):
+            _pipe(found, number)
+    return found
+
+
+def _is_file(number: int) -> bool:
+    """Tell whether a descriptor is one that could be opened again in another way, under /proc."""
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:  # closed
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISBLK(mode) or stat.S_ISDIR(mode)
+
+
+def _pipe(standard: _Standard, number: int) -> None:
+    if number == 2 and 1 in standard.given and os.path.sameopenfile(1, 2):
+        standard.given[2] = standard.given[1]  # one pipe keeps the order in which they are written
+        return
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    ours, theirs = (writing, reading) if number == 0 else (reading, writing)
+    os.set_blocking(ours, False)
+    standard.given[number] = theirs
+    source, target = (0, ours) if number == 0 else (ours, number)
+    standard.ways.append(_Way(source=source, target=target, inwards=number == 0))
 
 
 def _copy_size(source: int, target: int) -> None:
@@ -103,7 +200,7 @@ def _copy_size(source: int, target: int) -> None:
 
 
 def _become(
-    terminal: _Terminal,
+    standard: _Standard,
     argv: Sequence[str],
     env: Mapping[str, str],
     cwd: str,
@@ -113,10 +210,10 @@ def _become(
     code = _NOT_EXECUTABLE
     try:
         os.setsid()
-        if terminal.slave >= 0:
-            fcntl.ioctl(terminal.slave, termios.TIOCSCTTY, 0)
-            for number, here in terminal.given.items():
-                os.dup2(here, number)
+        if standard.terminals:
+            fcntl.ioctl(standard.given[standard.terminals[0]], termios.TIOCSCTTY, 0)
+        for number, here in standard.given.items():
+            os.dup2(here, number)
         for number in (*_FORWARDED, signal.SIGPIPE, signal.SIGWINCH, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -132,21 +229,6 @@ def _become(
             2, f"aileron launch: {argv[0]} did not start ({error})\n".encode("utf-8", "replace")
         )
     os._exit(code)
-
-
-@contextlib.contextmanager
-def _raw(terminal: int) -> Generator[None, None, None]:
-    """Hand every byte of the person's terminal over as it comes; put it back and flush at the end."""
-    if terminal < 0:
-        yield
-        return
-    before = termios.tcgetattr(terminal)
-    try:
-        tty.setraw(terminal, termios.TCSAFLUSH)
-        yield
-    finally:
-        time.sleep(_LINGER)
-        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
 
 
 @contextlib.contextmanager
@@ -170,40 +252,35 @@ def _signals() -> Generator[int, None, None]:
         os.close(writing)
 
 
-def _attend(child: int, master: int, signalled: int) -> int:
+def _attend(child: int, standard: _Standard, signalled: int) -> int:
     """Pass bytes and signals on until the child has ended; return its exit code."""
-    typing = os.isatty(0) and master >= 0
     killing_at: float | None = None
-    with _nonblocking(master):
-        while True:
-            sources = [
-                signalled,
-                *([master] if master >= 0 else ()),
-                *([0] if typing else ()),
-            ]
-            timeout = None if killing_at is None else max(0.0, killing_at - time.monotonic())
-            ready, _, _ = select.select(sources, (), (), timeout)
-            if killing_at is not None and time.monotonic() >= killing_at:
-                _to_group(child, signal.SIGKILL)
-                killing_at = None
-            if master in ready and not _pass_on(master, 1):
-                master = -1
-            if 0 in ready and typing:
-                typing = _pass_on(0, master) if master >= 0 else False
-            if signalled in ready:
-                for number in _arrived(signalled):
-                    killing_at = _handle(number, child, master, killing_at)
-            ended = _reaped(child)
-            if ended is not None:
-                _drain(master)
-                return ended
+    while True:
+        sources = [way.source for way in standard.ways if not way.pending]
+        targets = [way.target for way in standard.ways if way.pending]
+        timeout = None if killing_at is None else max(0.0, killing_at - time.monotonic())
+        ready, takes, _ = select.select([signalled, *sources], targets, (), timeout)
+        if killing_at is not None and time.monotonic() >= killing_at:
+            _to_group(child, signal.SIGKILL)
+            killing_at = None
+        for way in [*standard.ways]:
+            able = way.target in takes if way.pending else way.source in ready
+            if able and way in standard.ways and not way.carry():
+                standard.end(way)
+        if signalled in ready:
+            for number in _arrived(signalled):
+                killing_at = _handle(number, child, standard, killing_at)
+        ended = _reaped(child)
+        if ended is not None:
+            _drain(standard)
+            return ended
 
 
-def _handle(number: int, child: int, master: int, killing_at: float | None) -> float | None:
-    if number == signal.SIGWINCH and master >= 0:
-        _copy_size(next(fd for fd in (0, 1, 2) if os.isatty(fd)), master)
+def _handle(number: int, child: int, standard: _Standard, killing_at: float | None) -> float | None:
+    if number == signal.SIGWINCH and standard.terminals:
+        _copy_size(standard.terminals[0], standard.master)
     elif number in _FORWARDED:
-        _to_group(_foreground(child, master), number)
+        _to_group(_foreground(child, standard.master), number)
         if number != signal.SIGINT and killing_at is None:
             return time.monotonic() + _PATIENCE
     return killing_at
@@ -235,22 +312,6 @@ def _reaped(child: int) -> int | None:
     return code if code >= 0 else 128 - code
 
 
-def _pass_on(source: int, target: int) -> bool:
-    """Copy what is there; return whether the source may have more."""
-    try:
-        data = os.read(source, _CHUNK)
-    except BlockingIOError:
-        return True
-    except OSError as error:
-        if error.errno == errno.EIO:  # the last process on the pseudo-terminal closed it
-            return False
-        raise
-    if not data:
-        return False
-    _write_all(target, data)
-    return True
-
-
 def _write_all(target: int, data: bytes) -> None:
     """Write *data*; where the reader does not take it, wait, and give up where it is gone."""
     view = memoryview(data)
@@ -263,19 +324,17 @@ def _write_all(target: int, data: bytes) -> None:
             return
 
 
-@contextlib.contextmanager
-def _nonblocking(master: int) -> Generator[None, None, None]:
-    if master >= 0:
-        os.set_blocking(master, False)
-    yield
-
-
-def _drain(master: int) -> None:
+def _drain(standard: _Standard) -> None:
     """Pass on the last output of an agent that has ended; a grandchild that stays is not waited for."""
-    if master < 0:
-        return
     until = time.monotonic() + _DRAIN
-    while (left := until - time.monotonic()) > 0:
-        ready, _, _ = select.select([master], (), (), left)
-        if not ready or not _pass_on(master, 1):
+    rounds = _LAST // _CHUNK
+    while outwards := [way for way in standard.ways if not way.inwards]:
+        rounds -= 1
+        left = until - time.monotonic()
+        sources = [way.source for way in outwards]
+        ready, _, _ = select.select(sources, (), (), max(0.0, left))
+        if not ready or (left <= 0 and rounds < 0):
             return
+        for way in outwards:
+            if way.source in ready and not way.carry():
+                standard.end(way)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
+from aileron_core.containment.hard_links import keep_apart, linked_outside
 from aileron_core.containment.programs import find_program, own_interpreter, roots_of
 from aileron_core.containment.spec import (
     INSIDE_PRIVATE,
@@ -33,6 +34,7 @@ from aileron_core.launch.project import Doors, check_project
 from aileron_core.launch.proxies import past_proxies
 from aileron_core.launch.repositories import Repositories, left_by_killed_launches, told_before
 from aileron_core.launch.sessions import Launched, SessionPort
+from aileron_core.launch.watch import Watch, close_left, refuse_left
 from aileron_core.launch.wish import Wish, own_settings, wish_of
 from aileron_core.settings import LaunchSettings
 from aileron_core.text import escape
@@ -199,10 +201,14 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
     for sentence in (
         *told_before(request.aileron_home),
         *left_by_killed_launches(request.aileron_home),
+        *close_left(request.aileron_home),
     ):
         person.say(sentence)
+    refuse_left(request.aileron_home, request.project)
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(PrivateFolder(parent))
+        folder = stack.enter_context(PrivateFolder(parent, person.say))
+        if request.contained:
+            _say_shared(request, person)
         wired = wire(request, PurePosixPath(folder.path))
         _settle_wish(wired.wish, console, person)
         session = console.open(
@@ -216,16 +222,17 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         _say_traffic(wired, request, person)
         _write_wiring(folder, request, session, wired.plan)
         doors = Doors.of(request.project)
-        stack.callback(_close_doors, doors, request, session, person.say)
+        watch = Watch.begin(request.aileron_home, doors, session.session_id)
+        stack.callback(_close_doors, watch, person.say)
         hold = console.hold(session)
         stack.callback(hold.stop)
         if wired.support is None:
             stack.enter_context(Additions(request.home, wired.plan.additions))
             argv = [str(wired.program), *wired.plan.argv[1:]]
             return run_foreground(argv, env=wired.env, cwd=str(request.project), started=hold.start)
-        own_home = stack.enter_context(PrivateFolder(parent)).path
-        credentials = copy_in(request.home, own_home, request.agent.folders)
-        stack.callback(copy_back, credentials)
+        own_home = stack.enter_context(PrivateFolder(parent, person.say)).path
+        credentials = copy_in(request.home, own_home, request.agent.folders, person.say)
+        stack.callback(copy_back, credentials, person.say)
         Additions(own_home, wired.plan.additions).__enter__()
         git = stack.enter_context(_repositories(request, wired.support, session, person))
         spec = replace(
@@ -244,6 +251,13 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         return run_foreground(
             argv, env=env, cwd="/", prepare=wired.support.prepare, started=started
         )
+
+
+def _say_shared(request: Request, person: Person) -> None:
+    """See to it that no file of ours is one of another place too; tell of such files of the project."""
+    for sentence in (keep_apart(), linked_outside(request.project).sentence()):
+        if sentence is not None:
+            person.say(sentence)
 
 
 def _repositories(
@@ -335,8 +349,6 @@ def _programs(request: Request, program: Path) -> tuple[Path, ...]:
     return tuple({*roots_of(program, path, home=home, never=never), *own})
 
 
-def _close_doors(
-    doors: Doors, request: Request, session: Launched, say: Callable[[str], None]
-) -> None:
-    for sentence in doors.close(request.aileron_home / "aside" / session.session_id):
+def _close_doors(watch: Watch, say: Callable[[str], None]) -> None:
+    for sentence in watch.close():
         say(sentence)

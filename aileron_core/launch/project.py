@@ -1,29 +1,46 @@
 """The project that an agent works in: which ones are refused, and what a session left in it."""
 
+import contextlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from aileron_core.containment.beneath import folder_at, folder_beneath, restore_rights
 from aileron_core.containment.spec import PROTECTED
 from aileron_core.errors import Forbidden
+from aileron_core.launch.aside import move_aside
 from aileron_core.launch.plan import Agent
 from aileron_core.text import escape
 
-__all__ = ["Doors", "check_project", "settings_files", "small_text"]
+__all__ = ["Closed", "Doors", "Link", "check_project", "settings_files", "small_text"]
 
 _SETTINGS_BYTES = 1024 * 1024
+_SHARED = tuple(Path("/", name) for name in ("tmp", "var/tmp", "run", "dev/shm"))
+_SYSTEM = tuple(Path("/", name) for name in ("proc", "sys", "run/user"))
 
 
 def check_project(project: Path, home: Path, aileron_home: Path) -> None:
     """Refuse a folder that would hand the agent more than a project.
 
     Raises:
-        Forbidden: it is the root, the person's home, or holds Aileron's own (THREATS T2, H4).
+        Forbidden: it holds the person's home, what others put into folders that all share, or
+            Aileron's own; or it lies where the system keeps sockets and devices (THREATS T2, H4).
     """
-    if project == Path("/") or project == home.resolve():
-        raise Forbidden(f"{project} is no project: start in a folder of its own.")
+    if home.resolve().is_relative_to(project):
+        raise Forbidden(
+            f"{project} holds your home {home}, and an agent there could reach all of it. "
+            "Start in a folder of its own."
+        )
+    for shared in _SHARED:
+        if shared.resolve().is_relative_to(project):
+            raise Forbidden(
+                f"{project} holds {shared}, where other programs keep sockets and files that the "
+                "agent could then use. Start in a folder of its own."
+            )
+    for system in _SYSTEM:
+        if project.is_relative_to(system.resolve()):
+            raise Forbidden(f"{project} is a folder of the system's. Start in a folder of its own.")
     if aileron_home.resolve().is_relative_to(project):
         raise Forbidden(
             f"{aileron_home} lies inside {project}, so the agent could reach Aileron's own files. "
@@ -62,6 +79,26 @@ def small_text(path: Path) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A protected name that was a link."""
+
+    led: str
+    """What it said."""
+    inside: tuple[int, int] | None
+    """Device and number of what it led to in the project; None where that is missing, or elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """What became of a project's doors."""
+
+    told: tuple[str, ...] = ()
+    """A sentence for each that was not as before."""
+    left: tuple[str, ...] = ()
+    """Names of those that still are not as before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Doors:
     """The protected names of a project that were missing, or links, when the session began.
 
@@ -71,44 +108,81 @@ class Doors:
 
     project: Path
     missing: tuple[str, ...]
-    links: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where each link led."""
+    links: Mapping[str, Link] = field(default_factory=dict[str, Link])
 
     @classmethod
     def of(cls, project: Path) -> "Doors":
         """Return those of *project* as it is now."""
         missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
-        links = {
-            name: str((project / name).readlink())
-            for name in PROTECTED
-            if (project / name).is_symlink()
-        }
+        links = {name: _link(project, name) for name in PROTECTED if (project / name).is_symlink()}
         return cls(project=project, missing=missing, links=links)
 
-    def close(self, aside: Path) -> tuple[str, ...]:
-        """Move what is new to *aside*; return a sentence for each."""
+    def close(self, aside: Path) -> Closed:
+        """Move what is new to *aside* and put links back, each name on its own; tell of each."""
         told: list[str] = []
-        for name in self.missing:
-            path = self.project / name
-            if not os.path.lexists(path):
-                continue
-            target = _moved(path, aside / name.replace("/", "_"))
-            told.append(f"{name} is new and was moved to {target}: look at it before you use it.")
-        return (*told, *self._restored(aside))
+        left: list[str] = []
+        if not self.project.is_dir():
+            return Closed()
+        with folder_at(self.project) as project:
+            with contextlib.suppress(OSError):  # another user's: then each name says what is wrong
+                restore_rights(project)  # in a folder that is shut nothing would be seen
+            for name in self.missing:
+                if not os.path.lexists(self.project / name):
+                    continue
+                try:
+                    target = move_aside(project, name, aside)
+                except OSError as error:
+                    told.append(_stays(name, "is new", error))
+                    left.append(name)
+                else:
+                    told.append(f"{name} is new and was moved to {_shown(target)}. {_LOOK}")
+            for name, link in self.links.items():
+                try:
+                    told += self._restored(project, name, link, aside)
+                except OSError as error:
+                    told.append(_stays(name, "was a link and is not what it was", error))
+                    left.append(name)
+        return Closed(told=tuple(told), left=tuple(left))
 
-    def _restored(self, aside: Path) -> Iterator[str]:
-        for name, led in self.links.items():
-            path = self.project / name
-            if path.is_symlink() and str(path.readlink()) == led:
-                continue
-            if os.path.lexists(path):
-                target = _moved(path, aside / name.replace("/", "_"))
-                yield f"{name} was a link and was replaced: what stood there is in {target}."
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.symlink_to(led)
+    def _restored(self, project: int, name: str, link: Link, aside: Path) -> Iterator[str]:
+        path = self.project / name
+        if path.is_symlink() and str(path.readlink()) == link.led:
+            if _inside(self.project, path) == link.inside:
+                return
+            target = move_aside(project, name, aside)
+            yield f"{name} is a link and leads to something else now: it was moved to {_shown(target)}. {_LOOK}"
+            return
+        if os.path.lexists(path):
+            target = move_aside(project, name, aside)
+            yield f"{name} was a link and was replaced: what stood there is in {_shown(target)}. {_LOOK}"
+        with folder_beneath(project, PurePosixPath(name).parent, made=[]) as folder:
+            os.symlink(link.led, path.name, dir_fd=folder)
 
 
-def _moved(path: Path, target: Path) -> str:
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    shutil.move(path, target)
-    return escape(str(target))
+_LOOK = "Look at it before you use it."
+
+
+def _link(project: Path, name: str) -> Link:
+    path = project / name
+    return Link(led=str(path.readlink()), inside=_inside(project, path))
+
+
+def _inside(project: Path, path: Path) -> tuple[int, int] | None:
+    """Return device and number of what the link *path* leads to, if that is in *project*."""
+    try:
+        real = path.resolve(strict=True)
+        status = real.stat()
+    except (OSError, RuntimeError):  # RuntimeError: a loop of links
+        return None
+    return (status.st_dev, status.st_ino) if real.is_relative_to(project) else None
+
+
+def _stays(name: str, what: str, error: OSError) -> str:
+    return (
+        f"{name} {what} and could not be moved away ({error.strerror}). Your own tools would obey it: "
+        "look at it and remove it. Until then no agent is launched in this project."
+    )
+
+
+def _shown(path: Path) -> str:
+    return escape(str(path))

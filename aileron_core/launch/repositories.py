@@ -117,7 +117,9 @@ def left_by_killed_launches(aileron_home: Path) -> list[str]:
 def tell_later(aileron_home: Path, sentences: list[str]) -> None:
     """Keep *sentences* for the next launch: whoever brought something back has no terminal of a person's."""
     if sentences:
-        with (aileron_home / "git" / f".{_LATER}").open("a", encoding="utf-8") as file:
+        path = aileron_home / "git" / f".{_LATER}"
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{sentence}\n" for sentence in sentences))
 
 

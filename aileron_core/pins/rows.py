@@ -8,12 +8,14 @@ from typing import Any, cast
 
 from aileron_core.storage.database import Tx
 
-__all__ = ["HELD_BACK", "TAKEN_IN", "Pin", "all_pins", "drop", "held_back", "put"]
+__all__ = ["HELD_BACK", "REMOVED", "TAKEN_IN", "Pin", "all_pins", "drop", "held_back", "put"]
 
 TAKEN_IN = "library.taken_in"
 """The event that makes a pin count."""
 HELD_BACK = "library.held_back"
 """The event by which a person took it back."""
+REMOVED = "library.removed"
+"""Its file went: what comes in its place waits for a person, whatever its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +23,10 @@ class Pin:
     """One thing that counts, in exactly these bytes."""
 
     kind: str
-    """`action`, `connector`, or `project`."""
+    """`action`, `connector`, `preview`, or `project`."""
     name: str
-    """An action file's name in the folder; a connector's `fqn@version`; `<agent> <folder>`."""
+    """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
+    previews may read by POST after it; `<agent> <folder>`."""
     digest: str
     taken_at: float
     taken_by: str
@@ -49,7 +52,7 @@ def drop(tx: Tx, kind: str, name: str) -> None:
 def all_pins(connection: sqlite3.Connection) -> list[Pin]:
     """Return every pin that the newest record of its name accounts for.
 
-    A row that another program inserted, or put back after a person had held it back, takes nothing in.
+    A row that another program inserted, or put back after it was held back or removed, takes nothing in.
     """
     newest = _newest(connection)
     found = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
@@ -74,8 +77,8 @@ def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[st
     newest: dict[tuple[str, str], tuple[str, str]] = {}
     # `run IS NULL` first: an index finds these few among all the records of runs.
     for event, body in connection.execute(
-        "SELECT event, body FROM audit WHERE run IS NULL AND event IN (?, ?) ORDER BY seq",
-        (TAKEN_IN, HELD_BACK),
+        "SELECT event, body FROM audit WHERE run IS NULL AND event IN (?, ?, ?) ORDER BY seq",
+        (TAKEN_IN, HELD_BACK, REMOVED),
     ):
         said = _said(body)
         kind, name, digest = said.get("kind"), said.get("name"), said.get("digest")

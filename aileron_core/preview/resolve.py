@@ -1,4 +1,4 @@
-"""What a person is shown of a preview's answer, of a call's arguments, and of what changed (FACTS A.6).
+"""What a person is shown of a preview's answer, of a call's arguments, and of what changed.
 
 Pure: values in, values out. The texts are as the service and the agent wrote them; who draws them
 passes them through `aileron_core.text`.
@@ -7,10 +7,11 @@ passes them through `aileron_core.text`.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from aileron_core.actions.interpolate import json_text, number_text
 from aileron_core.actions.model import Action, Preview
-from aileron_core.actions.paths import Located, Place, is_array, lookup
+from aileron_core.actions.paths import Found, Place, find, is_array
 from aileron_core.canonical import Json, JsonObject
 
 __all__ = [
@@ -19,10 +20,12 @@ __all__ = [
     "Drift",
     "FieldChange",
     "PreviewField",
+    "Shape",
     "argument_fields",
     "differences",
     "gist",
     "resolve",
+    "value_text",
 ]
 
 MAX_OTHER_PATHS = 50
@@ -30,6 +33,9 @@ NOT_AVAILABLE = "n/a"
 
 _LABEL = re.compile(r"\$\{([^{}]*)\}")
 _SAFE = 2**53
+
+Shape = Literal["text", "json", "lines"]
+"""What a value is: a text (or a number, or a truth value), JSON, or a list with one item a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,11 @@ class PreviewField:
     value: str = ""
     missing: bool = False
     multiline: bool = False
+    shape: Shape = "text"
+    count: int = 1
+    """How many values the path leads to; `value` has all of them, in the order of the answer."""
+    spellings: tuple[str, ...] = ()
+    """The names that they stand under, where that is worth telling (see `paths.Found`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +79,7 @@ class Drift:
 def resolve(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
     """Return the fields of *preview* as *output* has them, in the order of the action file."""
     return tuple(
-        _field(label, path, lookup(output, path), multiline=label in preview.multiline)
+        _field(label, path, find(output, path), multiline=label in preview.multiline)
         for label, path in preview.render
     )
 
@@ -81,7 +92,11 @@ def gist(preview: Preview, fields: Sequence[PreviewField]) -> str:
 
     def fill(match: re.Match[str]) -> str:
         shown = by_label.get(match[1])
-        return NOT_AVAILABLE if shown is None or shown.missing else shown.value
+        if shown is None or shown.missing:
+            return NOT_AVAILABLE
+        # A gist is one line; where each value has a line of its own in the document, here it has none.
+        apart = shown.count > 1 or shown.shape == "lines"
+        return ", ".join(shown.value.split("\n")) if apart else shown.value
 
     return _LABEL.sub(fill, preview.gist)
 
@@ -91,19 +106,19 @@ def differences(before: Json, after: Json, preview: Preview) -> Drift:
     changed: list[FieldChange] = []
     shown: set[Place] = set()
     for label, path in preview.render:
-        old, new = lookup(before, path), lookup(after, path)
+        old, new = find(before, path), find(after, path)
         multiline = label in preview.multiline
         change = FieldChange(
             before=_field(label, path, old, multiline=multiline),
             after=_field(label, path, new, multiline=multiline),
         )
-        if change.before == change.after:
+        if _said(change.before) == _said(change.after):
             continue
         changed.append(change)
-        # What differs at this place is shown by the change, unless the field has moved.
-        places = {located.place for located in (old, new) if located is not None}
+        # What differs at these places is shown by the change, unless the field has moved.
+        places = {found.places for found in (old, new) if found is not None}
         if len(places) == 1:
-            shown |= places
+            shown.update(*places)
     paths: list[str] = []
     count = 0
     for place in _differing(before, after, shown):
@@ -120,34 +135,54 @@ def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...
         value = args.get(entry.name)
         if value is None and not entry.required:
             continue
-        located = None if value is None else Located(value=value, place=())
         label = entry.label or entry.name
-        fields.append(_field(label, entry.name, located, multiline=entry.multiline))
+        fields.append(_field(label, entry.name, _given(value), multiline=entry.multiline))
     declared = frozenset(action.declared)
     for name in sorted(args.keys() - declared):
         value = args[name]
         if value is not None:
-            fields.append(_field(name, name, Located(value=value, place=()), multiline=False))
+            fields.append(_field(name, name, _given(value), multiline=False))
     return tuple(fields)
 
 
-def _field(label: str, path: str, located: Located | None, *, multiline: bool) -> PreviewField:
-    if located is None:
+def _given(value: Json) -> Found | None:
+    return None if value is None else Found(values=(value,), places=((),))
+
+
+def _said(field: PreviewField) -> tuple[object, ...]:
+    """Return what a person reads of *field*; under which names it stands is told by the other paths."""
+    return field.missing, field.value, field.count, field.shape
+
+
+def _field(label: str, path: str, found: Found | None, *, multiline: bool) -> PreviewField:
+    if found is None:
         return PreviewField(label=label, path=path, missing=True, multiline=multiline)
-    value, structured = _shown(located.value)
-    return PreviewField(label=label, path=path, value=value, multiline=multiline or structured)
+    count = len(found.values)
+    value, shape = value_text(found.values[0] if count == 1 else found.values)
+    several = shape != "text"
+    if count > 1 and shape == "lines":
+        shape = "text"  # no list stands there: it is told that there are several
+    return PreviewField(
+        label=label,
+        path=path,
+        value=value,
+        multiline=multiline or several,
+        shape=shape,
+        count=count,
+        spellings=found.spellings,
+    )
 
 
-def _shown(value: Json) -> tuple[str, bool]:
-    """Return *value* as text, and whether it takes several lines by its nature."""
+def value_text(value: Json) -> tuple[str, Shape]:
+    """Return *value* as a person is shown it, and what kind of value it is."""
     if not isinstance(value, Mapping) and not is_array(value):
-        return _scalar(value), False
+        return _scalar(value), "text"
     if is_array(value) and _one_per_line(value):
-        return "\n".join(_scalar(item) for item in value), True
+        return "\n".join(_scalar(item) for item in value), "lines"
     try:
-        return json_text(value, indent=2), True
+        return json_text(value, indent=2), "json"
     except RecursionError:
-        return "nested too deeply to show", True
+        return "nested too deeply to show", "json"
 
 
 def _one_per_line(items: Sequence[Json]) -> bool:
@@ -159,7 +194,7 @@ def _one_per_line(items: Sequence[Json]) -> bool:
     texts = [item for item in items if isinstance(item, str)]
     if texts and len(texts) < len(items):
         return False  # 5 and "5" would look the same
-    return all(text.strip() and "\n" not in text for text in texts)
+    return all(text and text == text.strip() and "\n" not in text for text in texts)
 
 
 def _scalar(value: Json) -> str:

@@ -71,7 +71,12 @@ def create_app(
         routes=routes,
         lifespan=lifespan,
         middleware=[
-            Middleware(Guard, sessions=plane.sessions, hosts=lambda: plane.hosts),
+            Middleware(
+                Guard,
+                sessions=plane.sessions,
+                hosts=lambda: plane.hosts,
+                met=lambda session_id, found: plane.session_desk.met(session_id, found),  # noqa: PLW0108 - not there yet
+            ),
             Middleware(_OneBody),
         ],
         exception_handlers={AileronError: _ours, HTTPException: _http},

@@ -7,12 +7,13 @@ principal may do stands with the routes.
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from aileron_core.containment.peer import Containment
 from aileron_core.errors import (
     AileronError,
     Forbidden,
@@ -25,10 +26,12 @@ from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import Session
 
 __all__ = [
+    "ADMIT",
     "OWN_SOCKET",
     "Guard",
     "Peer",
     "Principal",
+    "admit",
     "bearer_of",
     "check_address",
     "own_socket_of",
@@ -39,6 +42,8 @@ __all__ = [
 MAX_BODY = 1024 * 1024
 OWN_SOCKET = "aileron.own_socket"
 """Scope extension: the id of the session whose own socket the request came over."""
+ADMIT = "aileron.admit"
+"""Scope extension: tells the connection which session's valid token its request showed."""
 _MOST_REQUESTS = 128
 """Of one session at once, over sockets. The relay needs two standing ones and one for each call."""
 
@@ -115,11 +120,17 @@ class Guard:
     """Middleware: refuses what no route should see, and names the principal."""
 
     def __init__(
-        self, app: ASGIApp, *, sessions: SessionBook, hosts: Callable[[], frozenset[str]]
+        self,
+        app: ASGIApp,
+        *,
+        sessions: SessionBook,
+        hosts: Callable[[], frozenset[str]],
+        met: Callable[[str, Containment], Awaitable[None]],
     ) -> None:
         self._app = app
         self._sessions = sessions
         self._hosts = hosts
+        self._met = met
         self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -141,7 +152,11 @@ class Guard:
             await error_response(error)(scope, receive, send)
             return
         principal = self._principal(scope, headers, peer) if own is None else self._owner(own)
+        if own is None and principal.session is not None and principal.session.contained:
+            await self._elsewhere(principal.session, scope, peer)
         scope["aileron.principal"] = principal
+        if principal.session is not None:
+            admit(scope, principal.session)
         if principal.session is None or scope.get("server") is None:
             await self._app(scope, _Bounded(receive), send)
         else:
@@ -164,6 +179,13 @@ class Guard:
             if not self._open[key]:
                 del self._open[key]
 
+    async def _elsewhere(self, session: Session, scope: Scope, peer: Peer | None) -> None:
+        """Note that a contained session's token came another way than over its own socket."""
+        if peer is not None:  # who reaches the home's socket sees the home
+            await self._met(session.session_id, "none")
+        elif scope.get("server") is not None:
+            await self._met(session.session_id, "said")
+
     def _owner(self, session_id: str) -> Principal:
         """Return whose socket it is; a token that comes over it counts for nothing."""
         session = self._sessions.get(session_id)
@@ -183,6 +205,19 @@ def _peer(scope: Scope) -> Peer | None:
     extensions: dict[str, Any] = scope.get("extensions") or {}
     peer = extensions.get("aileron.peer")
     return peer if isinstance(peer, Peer) else None
+
+
+def admit(scope: Scope, session: Session, *, streams: bool = False) -> None:
+    """Give the connection, where the request came over one, a place among those of *session*.
+
+    Args:
+        scope: of a request that showed a valid token.
+        session: whose.
+        streams: the request's body may take any time.
+    """
+    extensions: dict[str, Any] = scope.get("extensions") or {}
+    if told := extensions.get(ADMIT):
+        told(session.session_id, streams=streams)
 
 
 def own_socket_of(scope: Scope) -> str | None:

@@ -1,5 +1,6 @@
 """What the routes answer: runs and actions as JSON, in WIRE.md's fields."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from aileron_core.actions.model import Action
@@ -30,13 +31,17 @@ def agent_status(row: RunRow) -> str:
 
 def completed_body(row: RunRow) -> dict[str, Any]:
     """Return the body of a completed run."""
-    output = row.output or {}
-    return {
-        "status": "completed",
-        "audit_id": row.run_id,
-        "output": output.get("output"),
-        "steps": output.get("steps") or {},
-    }
+    return {"status": "completed", "audit_id": row.run_id, **_outputs(row)}
+
+
+def _outputs(row: RunRow) -> dict[str, Any]:
+    """Return what the run returned; each step's own output only where there are several."""
+    outputs = row.output or {}
+    steps = outputs.get("steps")
+    told: dict[str, Any] = {"output": outputs.get("output")}
+    if isinstance(steps, Mapping) and len(steps) > 1:
+        told["steps"] = steps
+    return told
 
 
 def pending_body(row: RunRow, url: str, *, attached: bool) -> dict[str, Any]:
@@ -81,8 +86,7 @@ def result_body(row: RunRow) -> dict[str, Any]:
     if row.progress is not None:
         body["completed_steps"] = list(row.progress.steps)
     if row.state is State.COMPLETED:
-        output = row.output or {}
-        body |= {"output": output.get("output"), "steps": output.get("steps") or {}}
+        body |= _outputs(row)
         if row.words:
             body["digest_words"] = list(row.words)
     elif row.state is State.DENIED:

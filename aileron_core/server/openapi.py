@@ -13,6 +13,11 @@ _STRING: dict[str, Any] = {"type": "string"}
 _TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
 _TIME_OR_NULL: dict[str, Any] = {"type": ["string", "null"], "format": "date-time"}
 _ANY: dict[str, Any] = {}
+_STEPS: dict[str, Any] = {
+    "type": "object",
+    "description": "The output of each step by its id; only where the action has two or more.",
+    "minProperties": 2,
+}
 
 
 def _object(
@@ -123,8 +128,9 @@ SCHEMAS: dict[str, Any] = {
             "status": {"const": "completed"},
             "audit_id": _STRING,
             "output": _ANY,
-            "steps": {"type": "object"},
-        }
+            "steps": _STEPS,
+        },
+        ("status", "audit_id", "output"),
     ),
     "Pending": _object(
         {
@@ -155,7 +161,7 @@ SCHEMAS: dict[str, Any] = {
             "requested_at": _TIME,
             "expires_at": _TIME_OR_NULL,
             "output": _ANY,
-            "steps": {"type": "object"},
+            "steps": _STEPS,
             "digest_words": {"type": "array", "items": _STRING, "minItems": 3, "maxItems": 3},
             "reason": {"type": ["string", "null"]},
             "failure": _ref("Failure"),

@@ -12,13 +12,17 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from pathlib import Path
 
+from aileron_core import tasks
+from aileron_core.containment.peer import containment_of
 from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.control_plane.port import Fact, SessionsUpdated
 from aileron_core.server.listen import bind_unix
 
 __all__ = ["OwnSockets", "Serve"]
 
-Serve = Callable[[socket.socket, str], Awaitable[asyncio.AbstractServer]]
+Met = Callable[[socket.socket], None]
+"""Told of each connection, before anything of it is answered."""
+Serve = Callable[[socket.socket, str, Met], Awaitable[asyncio.AbstractServer]]
 """Answers on a listening socket in the name of one session."""
 
 _NAME = "s.sock"
@@ -64,11 +68,25 @@ class OwnSockets:
         path = folder / _NAME
         if session_id not in self._open:
             folder.mkdir(mode=0o700, exist_ok=True)
-            self._open[session_id] = await self._serve(bind_unix(path), session_id)
+            listener = bind_unix(path)
+            self._open[session_id] = await self._serve(
+                listener, session_id, self._meets(session_id)
+            )
             link = self._plane.home.run / f"{session_id}.sock"
             with contextlib.suppress(FileExistsError):
                 link.symlink_to(Path(session_id) / _NAME)
         return path
+
+    def _meets(self, session_id: str) -> Met:
+        """Look at each process that connects: what a launcher says of its sandbox is no more than that."""
+        home = self._plane.home.path.resolve()
+
+        def met(connection: socket.socket) -> None:
+            found = containment_of(connection, home)
+            noting = self._plane.session_desk.met(session_id, found)
+            tasks.spawn(noting, name="met a session")
+
+        return met
 
     def _told(self, fact: Fact) -> None:
         if isinstance(fact, SessionsUpdated):

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from aileron_core.approval.model import RunRow
 from aileron_core.approval.transitions import FINAL, State
+from aileron_core.connectors.depth import is_small
 from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound
 from aileron_core.gate import Call
@@ -280,11 +281,19 @@ async def run_action(request: Request) -> Response:
     row = answer.row
     if row.state is State.COMPLETED:
         await plane.desk.deliver(row.approval_id)
-        return JSONResponse(completed_body(row))
+        return await _answered(row, completed_body(row))
     if row.gated:
         return JSONResponse(pending_body(row, plane.url, attached=answer.attached), status_code=202)
     assert row.failure is not None
     return failure_response(row.failure)
+
+
+async def _answered(row: RunRow, body: dict[str, Any]) -> Response:
+    """Return *body* as JSON; with a large output it is written beside the loop."""
+    headers = {"cache-control": "no-store"}
+    if is_small(row.output):
+        return JSONResponse(body, headers=headers)
+    return await asyncio.to_thread(JSONResponse, body, headers=headers)
 
 
 def _approval_id(request: Request) -> str:
@@ -303,7 +312,7 @@ async def approval_result(request: Request) -> Response:
     # HEAD tells the agent nothing of the end, and nothing reaches one that hung up.
     if row.state in FINAL and request.method != "HEAD" and not await request.is_disconnected():
         await plane_of(request).desk.deliver(approval_id)
-    return JSONResponse(result_body(row), headers={"cache-control": "no-store"})
+    return await _answered(row, result_body(row))
 
 
 async def _until_end_or_drain(

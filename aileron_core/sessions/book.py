@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Iterable
 
 from aileron_core.clock import Clock
+from aileron_core.containment.peer import Containment, worse
 from aileron_core.ids import new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
 
@@ -27,6 +28,7 @@ class SessionBook:
         self._holds: dict[str, int] = {}
         self._lost_at: dict[str, float] = {}
         self._claims: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._met: dict[str, Containment] = {}
 
     def load(self, sessions: Iterable[Session]) -> None:
         """Take sessions over from an earlier life of the console; a held one has `RESTART_GRACE` to come back."""
@@ -82,6 +84,7 @@ class SessionBook:
         self._lost_at.pop(session_id, None)
         self._holds.pop(session_id, None)
         self._claims.pop(session_id, None)
+        self._met.pop(session_id, None)
 
     def get(self, session_id: str) -> Session | None:
         """Return an open session."""
@@ -126,6 +129,22 @@ class SessionBook:
     def claims(self, session_id: str) -> tuple[tuple[str, str], ...]:
         """Return what the session's client said of itself last, as (our label, its text)."""
         return self._claims.get(session_id, ())
+
+    def meet(self, session_id: str, found: Containment) -> bool:
+        """Note how one connection of the session was seen to be contained; return whether that is news.
+
+        What was seen least contained counts, for as long as the session is open.
+        """
+        before = self._met.get(session_id)
+        after = found if before is None else worse(before, found)
+        if session_id not in self._by_id or before == after:
+            return False
+        self._met[session_id] = after
+        return True
+
+    def containment(self, session: Session) -> Containment:
+        """Return how a session's agent is contained, as far as anybody knows."""
+        return self._met.get(session.session_id, "said") if session.contained else "none"
 
     def hold(self, session_id: str) -> None:
         """Note that a hold stream of the session was opened."""

@@ -80,7 +80,7 @@ class Session:
 
     @property
     def contained(self) -> bool:
-        """Whether the launcher put its agent into the sandbox."""
+        """Whether who opened it says that its agent is contained; `SessionBook.containment` knows more."""
         return self.opened_by == "contained"
 
 

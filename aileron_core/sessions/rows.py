@@ -2,14 +2,26 @@
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
 from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.database import Tx
 
-__all__ = ["end", "ended", "everyone", "insert", "living", "mark_held"]
+__all__ = [
+    "SEEN_OUTSIDE",
+    "end",
+    "ended",
+    "everyone",
+    "insert",
+    "living",
+    "mark_held",
+    "seen_outside",
+]
 
+SEEN_OUTSIDE = "session.seen_outside"
+"""The event of a session that was said to be contained, and was seen not to be."""
 _COLUMNS = tuple(field.name for field in fields(Session) if field.name != "process")
 _SELECT = (
     f"SELECT {', '.join(f's.{name}' for name in _COLUMNS)}, "  # noqa: S608 - our own names
@@ -63,6 +75,19 @@ def living(connection: sqlite3.Connection, now: float) -> list[Session]:
         (now,),
     )
     return [_session(values) for values in found]
+
+
+def seen_outside(connection: sqlite3.Connection, sessions: Iterable[Session]) -> set[str]:
+    """Return the ids of those *sessions* of whom a record says that they were seen uncontained."""
+    first = {session.session_id: session.last_record for session in sessions if session.contained}
+    if not first:
+        return set()
+    found = connection.execute(
+        "SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.session') END FROM audit "
+        "WHERE seq > ? AND event = ?",
+        (min(first.values()), SEEN_OUTSIDE),
+    )
+    return {session_id for (session_id,) in found if session_id in first}
 
 
 def _session(values: tuple[Any, ...]) -> Session:

@@ -18,6 +18,7 @@ _OURS = {
     "config.toml",
     "policy.toml",
     "actions",
+    "suites",
     "store",
     "vault.json",
     "aileron.db",
@@ -49,6 +50,11 @@ class Home:
     def actions(self) -> Path:
         """Where action files lie, flat."""
         return self.path / "actions"
+
+    @property
+    def suites(self) -> Path:
+        """Which action files one `action add` brought (`aileron_core.actions.suites`)."""
+        return self.path / "suites"
 
     @property
     def audit_head(self) -> Path:

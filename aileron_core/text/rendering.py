@@ -50,16 +50,18 @@ class Rendered:
         return "\n".join("".join(span.text for span in line) for line in self.lines)
 
 
-def render(text: str, *, unfold: bool = False) -> Rendered:
+def render(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
     """Return *text* as a block of lines.
 
     Args:
         text: foreign text; any `str`, lone surrogates included.
         unfold: show every mark with its code point, and no runs folded.
+        end: draw blanks at the very end as a mark; on screen they would be no part of the text.
     """
     page = _Page(unfold=unfold)
     blank: list[str] = []
-    for line in text.split("\n"):
+    kept = text.rstrip(" ") if end else text
+    for line in kept.split("\n"):
         if not line.strip(" \t\r"):
             blank.append(line)
             continue
@@ -67,6 +69,7 @@ def render(text: str, *, unfold: bool = False) -> Rendered:
         blank = []
         page.add_line(line)
     page.add_blank_lines(blank)
+    page.add_blanks_at_the_end(len(text) - len(kept))
     return page.rendered()
 
 
@@ -114,6 +117,12 @@ class _Page:
         self._lookalikes.update(dict.fromkeys(found.entries))
         spans = _spans(line, found.letters, self._hidden, unfold=self._unfold)
         self._lines.append(tuple(spans))
+
+    def add_blanks_at_the_end(self, count: int) -> None:
+        """Add the mark of *count* blanks to the last line."""
+        if count:
+            last = self._lines.pop()
+            self._lines.append((*last, *_marks(" ", count, unfold=self._unfold)))
 
     def rendered(self) -> Rendered:
         return Rendered(
@@ -168,7 +177,8 @@ def _spans(
 def _marks(char: str, count: int, *, unfold: bool) -> Iterator[Span]:
     """Yield the mark of a run of *char*: one with the count, or one for each with its code point."""
     if char == " ":
-        yield Span(text=f"‹{count} blanks›", kind="mark", size=count)
+        blanks = "blank" if count == 1 else "blanks"
+        yield Span(text=f"‹{count} {blanks}›", kind="mark", size=count)
         return
     name = mark_name(char)
     if not unfold:

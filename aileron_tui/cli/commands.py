@@ -51,7 +51,7 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-        help="Take in all actions and connectors that lie in the home (said on screen and in the audit).",
+        help="Take in all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
     )(function)
     return click.option(
         "--route",

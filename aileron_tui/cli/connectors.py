@@ -15,6 +15,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.trial import try_op
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.pins import rows as pins
+from aileron_core.pins.removal import note_removed, noted, read_notes
 from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
@@ -29,7 +30,9 @@ def _taken_in(home: Home) -> set[str]:
         return set()  # no console ever ran here, so nothing was taken in
     connection = open_reader(home.database)
     try:
-        return {pin.digest for pin in pins.all_pins(connection) if pin.kind == "connector"}
+        found = [pin for pin in pins.all_pins(connection) if pin.kind == "connector"]
+        gone = noted(found, read_notes(home.path))
+        return {pin.digest for pin in found if pin not in gone}
     finally:
         connection.close()
 
@@ -93,9 +96,9 @@ def remove_connector(context: Context, name: str) -> int:
     fitting = [each.identity for each in store.list() if name in _names(each.identity)]
     if not fitting and name.startswith("sha256:"):
         # One that can no longer be used is not listed, and may go all the same.
-        hashes = [name] if store.remove(name) else []
+        hashes = _removed(home, store, name)
     elif len(fitting) == 1:
-        hashes = [fitting[0].hash] if store.remove(fitting[0].hash) else []
+        hashes = _removed(home, store, fitting[0].hash)
     elif fitting:
         listed = "\n".join(f"    {each.fqn}@{each.version}  {each.hash}" for each in fitting)
         raise Conflict(f"{len(fitting)} connectors are called {name}. Give a hash:\n{listed}")
@@ -115,6 +118,12 @@ def remove_connector(context: Context, name: str) -> int:
     if orphans:
         context.say(f"Actions that cannot be used without it: {escape(', '.join(orphans))}.")
     return EXIT.DONE
+
+
+def _removed(home: Home, store: ConnectorStore, hash_: str) -> list[str]:
+    """Remove a connector, and let it count no more; return its hash, or nothing if it was not there."""
+    note_removed(home.path, "connector", hash_)
+    return [hash_] if store.remove(hash_) else []
 
 
 def _names(identity: ConnectorIdentity) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.clock import SystemClock
+from aileron_core.containment.hard_links import own_folders
 from aileron_core.containment.spec import environment
 from aileron_core.errors import FileProblems
 from aileron_core.launch.agents.known import AGENTS
@@ -15,7 +16,7 @@ from aileron_core.launch.doctor.agents import AgentReport, look_at
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.launch.doctor.machine import look_at_machine, look_at_terminal
 from aileron_core.launch.doctor.neighbours import running_agents, uncontained_sessions
-from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
+from aileron_core.launch.doctor.ownership import look_at_code, look_at_home, look_at_links
 from aileron_core.launch.model_traffic import sentences, traffic_here
 from aileron_core.launch.plan import Agent, ModelTraffic
 from aileron_core.settings import LaunchSettings, load_settings
@@ -64,8 +65,11 @@ def _findings(context: Context, env: dict[str, str]) -> Iterable[Finding]:
     yield from look_at_machine()
     yield from look_at_terminal(env, Path.home())
     yield from uncontained_sessions(home, SystemClock())
-    yield from running_agents({agent.program for agent in AGENTS.values()}, uid=uid)
+    programs = {agent.program for agent in AGENTS.values()}
+    yield from running_agents(programs, uid=uid, home=home.path)
     yield look_at_code(_packages(), uid=uid)
+    if (shared := look_at_links(own_folders())) is not None:
+        yield shared
     yield from look_at_home(home, uid=uid)
 
 

@@ -40,7 +40,7 @@ def action_check(context: Context, files: tuple[str, ...], portable: bool) -> in
 @command_options
 def action_add(context: Context, files: tuple[str, ...]) -> int:
     """Copy action files, or folders of them, into the home. They count once taken in."""
-    from aileron_tui.cli.actions import add_actions
+    from aileron_tui.cli.adding import add_actions
 
     return add_actions(context, files)
 

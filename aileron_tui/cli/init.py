@@ -8,7 +8,7 @@ from typing import Any
 from aileron_core.settings import load_settings
 from aileron_core.storage.home import DEFAULT_HOME, Home
 from aileron_core.text import escape
-from aileron_tui.cli.actions import add_file
+from aileron_tui.cli.adding import add_file
 from aileron_tui.cli.output import EXIT, Context
 from aileron_tui.cli.suite import (
     EXAMPLE_DRAFT,

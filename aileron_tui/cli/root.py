@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from aileron_core import tasks
 from aileron_core.control_plane.console import CoreThread
@@ -19,6 +19,7 @@ from aileron_core.control_plane.port import ApprovalsRead, Fact, LibraryUpdated,
 from aileron_core.gate.ports import Failpoint, no_failpoint
 from aileron_core.launch.private import private_parents, sweep
 from aileron_core.launch.repositories import left_by_killed_launches, tell_later
+from aileron_core.launch.watch import close_left
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.listen import bind_tcp, bind_unix
@@ -90,6 +91,7 @@ async def _served(
         asgi_call(whole, state=state),
         hold_seconds=settings.hold_seconds,
         version=plane.version,
+        is_tool=settings.is_tool,
         # What it brings stays: a walk over it, each other second, would stop agents for 0.1 s.
         imported=gc.freeze,
     )
@@ -135,7 +137,8 @@ def _keep_calls(fact: Fact) -> None:
 class _LaunchSweep:
     """Removes what killed launches left, tokens among it, when a session has ended, and at first.
 
-    What their agents did in git is brought back; what a person has to know of it waits for a launch.
+    What their agents did in git is brought back, and what they left in their projects is moved aside;
+    what a person has to know of it waits for a launch.
     """
 
     def __init__(self, home: Path) -> None:
@@ -144,12 +147,11 @@ class _LaunchSweep:
         self._sweep()
 
     def _sweep(self) -> None:
-        parents = private_parents(self._home, os.environ)
-        tasks.spawn(asyncio.to_thread(sweep, parents), name="sweep launches")
-        tasks.spawn(asyncio.to_thread(self._bring_back), name="bring back from killed launches")
+        tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
 
-    def _bring_back(self) -> None:
-        tell_later(self._home, left_by_killed_launches(self._home))
+    def _clear(self) -> None:
+        sweep(private_parents(self._home, os.environ))
+        tell_later(self._home, [*left_by_killed_launches(self._home), *close_left(self._home)])
 
     def __call__(self, fact: Fact) -> None:
         """Hear of a fact."""
@@ -207,6 +209,10 @@ def _started() -> None:
     gc.enable()
 
 
+_TURN_SECONDS: Final = 0.0005
+"""Of a thread in the interpreter while others want it: screen, server and guests' output share it."""
+
+
 def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
     home = _prepare(context)
@@ -221,6 +227,7 @@ def run_serve(context: Context, routes: Sequence[str], *, accept_installed: bool
         signal.signal(number, stop)
     plane = core.start()
     _log_start(plane, "serve")
+    sys.setswitchinterval(_TURN_SECONDS)
     _started()
     _say_start(context, plane)
     threading.Thread(target=lambda: (core.wait(), ended.set()), daemon=True).start()
@@ -273,7 +280,7 @@ def run_console(
         core.stop()
         raise
     _log_start(core.start(), "console")
-    sys.setswitchinterval(0.0005)  # screen and server share one interpreter (PERFORMANCE 5)
+    sys.setswitchinterval(_TURN_SECONDS)
     try:
         return run()
     finally:

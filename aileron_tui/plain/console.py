@@ -24,8 +24,9 @@ from aileron_tui.plain.showing import NEXT, Showing, looking
 from aileron_tui.plain.state import PlainState
 from aileron_tui.plain.terminal import EndOfInput, LineTerminal, Together
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.chrome import banner_lines
+from aileron_tui.presenters.chrome import standing_warnings
 from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.presenters.lines import line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.pages import Pages
 from aileron_tui.presenters.wording import panels
@@ -35,7 +36,7 @@ __all__ = ["PlainConsole"]
 
 EXIT_CORE_LOST = 70
 _HERE = (
-    "go_on", "approve", "take_in", "hold_back", "end_session", "deny", "whole", "refresh",
+    "go_on", "approve", "take_in", "take_in_rest", "hold_back", "end_session", "deny", "whole", "refresh",
     "look_again", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
@@ -142,15 +143,10 @@ class PlainConsole:
     def _tell_what_stands(self) -> None:
         """Tell the warnings that stand above everything on the screen."""
         start = self._model.snapshot
-        rows = banner_lines(
-            lost=None,
-            storage=None,
-            routes=start.routes,
-            accepted_installed=start.accepted_installed,
-            width=1 << 16,
-        )
-        for row in rows:
-            self._say(row)
+        for row in standing_warnings(
+            routes=start.routes, accepted_installed=start.accepted_installed
+        ):
+            self._say(line(" ", *row))
 
     # One turn: tell, print, rest, ask, answer
 
@@ -259,7 +255,7 @@ class PlainConsole:
         match action:
             case "back" if taken_back:
                 pass
-            case "approve" | "take_in" | "hold_back" | "go_on":
+            case "approve" | "take_in" | "take_in_rest" | "hold_back" | "go_on":
                 self._deciding.decide(action, typed)
             case "deny":
                 self._deciding.deny(rest, typed)
@@ -344,4 +340,5 @@ class PlainConsole:
                 self._say(f" {self._registry.face(action)}: {told.help or told.label}")
         for key, told in words.HELP:
             self._say(f" {key}: {told}")
+        self._tell_what_stands()
         self._say(words.REST)

@@ -41,6 +41,7 @@ _ABOUT = (
     "go_on",
     "approve",
     "take_in",
+    "take_in_rest",
     "hold_back",
     "end_session",
     "deny",

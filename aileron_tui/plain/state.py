@@ -17,7 +17,7 @@ from aileron_core.control_plane.port import (
 from aileron_core.text import escape
 from aileron_tui.notifying import Attention, Notifier
 from aileron_tui.presenters import wording
-from aileron_tui.presenters.item_facts import call_facts, held_facts
+from aileron_tui.presenters.item_facts import item_facts
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.model import Model, Token
 from aileron_tui.presenters.news import take_fact
@@ -177,7 +177,11 @@ class PlainState:
         """Stay where the person is while that waits; else go to the call that waits longest."""
         queue = self.model.queue
         item = queue.current
-        if item is not None and item.waits and (item.held is None or item.key == self.chosen):
+        if (
+            item is not None
+            and item.waits
+            and (item.approval is not None or item.key == self.chosen)
+        ):
             return
         calls = (row for row, each in enumerate(queue.items) if each.waits and each.approval)
         first = next(calls, None)
@@ -227,10 +231,7 @@ class PlainState:
         query = self.model.queue.parsed.query
         if not query:
             return True
-        now = self._clock.now()
-        if item.approval is not None:
-            return query.matches(call_facts(item.approval), now)
-        return item.held is not None and query.matches(held_facts(item.held), now)
+        return query.matches(item_facts(item), self._clock.now())
 
     @property
     def token(self) -> Token:

@@ -89,8 +89,7 @@ def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
         yield _own("folder", outside(folder))
     if process is not None and process.started_at is not None:
         yield _own("started", (Piece(clock_minutes(process.started_at)),))
-    contained = words.CONTAINED if view.contained else words.NOT_CONTAINED
-    yield _own("contained", (Piece(contained),))
+    yield _own("contained", (Piece(words.CONTAINMENT[view.containment]),))
     yield from _asking(view)
     for claim in view.claims:
         yield _claim(claim)

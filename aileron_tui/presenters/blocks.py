@@ -11,15 +11,29 @@ from typing import Literal
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, wrap
 from aileron_tui.presenters.reading import Place
 
-__all__ = ["COMPACT_GUTTER", "GUTTER", "Block", "Layout", "blank", "heading", "lay_out", "value"]
+__all__ = [
+    "COMPACT_GUTTER",
+    "GUTTER",
+    "Block",
+    "Gutter",
+    "Layout",
+    "blank",
+    "heading",
+    "lay_out",
+    "value",
+]
 
 GUTTER = 13
 COMPACT_GUTTER = 11
 WRAP_MARK = "↩"
+LABEL_ROWS = 6
+"""Rows of a label from outside at most; what is longer ends with `…`."""
+_LABEL_GOES_ON = "  "
 VALUE_LIMIT = 100
 """Values stop here however wide the terminal is: longer lines are hard to read."""
 
 Gutter = Literal["fact", "claim", "record"]
+LabelFrom = Literal["ours", "file", "outside"]
 _BARS: dict[Gutter, Piece] = {
     "fact": Piece("┃", "factbar"),
     "claim": Piece("┊", "claimbar"),
@@ -33,8 +47,9 @@ class Block:
 
     kind: Literal["heading", "value", "blank"]
     label: Line = ()
-    label_outside: bool = False
-    """The label comes from outside: when it does not fit, it stands behind the bar."""
+    label_from: LabelFrom = "ours"
+    """Where a label that does not fit its column goes: one of ours on a line of its own, one from an
+    accepted file on in its column, indented; one that nobody accepted stands behind the bar."""
     gutter: Gutter = "fact"
     pieces: Line = ()
     fill: Role | None = None
@@ -98,13 +113,15 @@ def value(
 ) -> Block:
     """Return one labelled line; those of the record need not be seen, nor those that say so.
 
-    A label that is a text is ours; one that is a line was made of text from outside.
+    A label that is a text is ours; one that is a line comes from an accepted file, or
+    (*label_outside*) from an agent or a service.
     """
     named = (Piece(label, "muted"),) if isinstance(label, str) and label else label
+    file: LabelFrom = "outside" if label_outside else "file"
     return Block(
         kind="value",
         label=() if isinstance(named, str) else named,
-        label_outside=label_outside or not isinstance(label, str),
+        label_from="ours" if isinstance(label, str) else file,
         gutter=gutter,
         pieces=pieces,
         fill=fill,
@@ -123,6 +140,9 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
     room = min(VALUE_LIMIT, width - gutter - 4)
     of: list[int] = []
     for index, block in enumerate(blocks):
+        if not drawn.goes_on(block):
+            drawn.end_label()
+            of.extend([index - 1] * (len(drawn.lines) - len(of)))
         if block.kind == "blank":
             drawn.add(())
         elif block.kind == "heading":
@@ -131,6 +151,8 @@ def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
         else:
             _value_lines(block, index, (width, gutter, room), drawn)
         of.extend([index] * (len(drawn.lines) - len(of)))
+    drawn.end_label()
+    of.extend([len(blocks) - 1] * (len(drawn.lines) - len(of)))
     return Layout(
         tuple(drawn.lines),
         tuple(drawn.places),
@@ -147,6 +169,20 @@ class _Drawn:
     lines: list[Line] = field(default_factory=list[Line])
     places: list[Place | None] = field(default_factory=list[Place | None])
     wraps: set[int] = field(default_factory=set[int])
+    label: list[Line] = field(default_factory=list[Line])
+    """The rows of the present field's label that have no line yet."""
+    gutter: Gutter | None = None
+    """The present field's; None between fields."""
+
+    def goes_on(self, block: Block) -> bool:
+        """Tell whether *block* is one more line of the present field."""
+        return block.kind == "value" and not block.label and block.gutter == self.gutter
+
+    def end_label(self) -> None:
+        """Add what is left of a label that has more rows than its field; no bar stands beside it."""
+        for row in self.label:
+            self.add((Piece(" "), *row))
+        self.label, self.gutter = [], None
 
     def add(self, pieces: Line, place: Place | None = None) -> None:
         self.lines.append(pieces)
@@ -170,26 +206,43 @@ def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn:
     """Add the lines of *block*; *columns*: the whole width, the gutter, and a value's width."""
     width, gutter, room = columns
     bar = _BARS[block.gutter]
-    label = block.label
-    if label and cells(label) > gutter - 2:
+    if not drawn.goes_on(block):
+        drawn.label, drawn.gutter = _label_rows(block, gutter - 2), block.gutter
+    if block.label_from != "file" and cells(block.label) > gutter - 2:
         drawn.add(_own_line(block, bar, width, gutter, room))
-        label = ()
     wrapped = wrap(block.pieces, room)
     first = len(drawn.lines)
     drawn.wraps.update(range(first, first + len(wrapped) - 1))
-    for row, each in enumerate(wrapped):
-        named = label if row == 0 else ()
+    for each in wrapped:
         body: Line = (Piece(" "), *each.pieces)
         if block.fill is not None:
             body = (Piece(" ", block.fill), *each.pieces)
             body = (*body, Piece(" " * (room - cells(each.pieces)), block.fill))
+        named = drawn.label.pop(0) if drawn.label else ()
         head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cells(named))))
         place = Place(index, each.start, each.end) if block.must else None
         drawn.add((*head, bar, *body), place)
 
 
+def _label_rows(block: Block, width: int) -> list[Line]:
+    """Return the rows of the label of *block* in its column; none where it has a line of its own.
+
+    All rows but the first are indented: a label from a file must not stand where headings do.
+    """
+    if cells(block.label) <= width:
+        return [block.label] if block.label else []
+    if block.label_from != "file":
+        return []
+    narrow = width - len(_LABEL_GOES_ON)
+    rows = [each.pieces for each in wrap(block.label, narrow)]
+    if len(rows) > LABEL_ROWS:
+        last = (*rows[LABEL_ROWS - 1], Piece(" "), *rows[LABEL_ROWS])
+        rows = [*rows[: LABEL_ROWS - 1], cut(last, narrow)]
+    return [rows[0], *((Piece(_LABEL_GOES_ON), *row) for row in rows[1:])]
+
+
 def _own_line(block: Block, bar: Piece, width: int, gutter: int, room: int) -> Line:
     """Return the line of a label that is longer than its column."""
-    if block.label_outside:
+    if block.label_from == "outside":
         return (Piece(" " * gutter), bar, Piece(" "), *cut(block.label, room))
     return (Piece(" "), *cut(block.label, width - 3))

@@ -19,6 +19,7 @@ __all__ = [
     "empty_lines",
     "footer_line",
     "panel_question",
+    "standing_warnings",
     "top_bar",
     "voice_line",
 ]
@@ -31,6 +32,8 @@ _LAST_ROLES: dict[str, Role] = {
     "unknown": "attn",
 }
 
+BANNER_ROWS = 3
+"""Rows above all, unless what is broken or held needs more."""
 NAMED_AGENTS = 4
 """More agents than these are counted in the top bar."""
 _Agents = Literal["named", "counted", "left out"]
@@ -136,16 +139,16 @@ def banner_lines(
     *,
     lost: str | None,
     storage: str | None,
-    routes: Sequence[str],
-    accepted_installed: bool,
+    standing: Sequence[Line],
     width: int,
+    help_key: str,
     paused: str = "",
     replayed: str = "",
-    lacks_letters: bool = False,
 ) -> tuple[Line, ...]:
-    """Return what stands above all: broken things first, then *paused*, then standing warnings.
+    """Return what stands above all: broken things first, then *paused*, then *standing* warnings.
 
-    *replayed*: that what stands below is a screen of an earlier time.
+    *replayed*: that what stands below is a screen of an earlier time. Of the standing warnings those
+    that have no room are counted, with *help_key*, which shows them all.
     """
     rows: list[Line] = []
     if lost is not None:
@@ -156,16 +159,30 @@ def banner_lines(
         rows.append(line(" ", Piece(f"▲ {paused}", "attn")))
     if replayed:
         rows.append(line(" ", Piece(f"▲ {replayed}", "attn")))
+    most = max(BANNER_ROWS - len(rows), 1)
+    shown = standing if len(standing) <= most else standing[: most - 1]
+    rows += [line(" ", *each) for each in shown]
+    if hidden := len(standing) - len(shown):
+        told = wording.more_warnings(hidden, of_more=bool(shown), key=help_key)
+        rows.append(line(" ", Piece(told, "attn")))
+    return tuple(cut(each, width - 1) for each in rows)
+
+
+def standing_warnings(
+    *, routes: Sequence[str], accepted_installed: bool, lacks_letters: bool = False
+) -> tuple[Line, ...]:
+    """Return what is to be known as long as this console runs, each on one line of any length."""
+    rows: list[Line] = []
+    if accepted_installed:
+        rows.append((Piece(wording.accepted_installed(), "attn"),))
+    if lacks_letters:
+        rows.append((Piece(letters.LACKING, "attn"),))
     for route in routes:
         source, _, target = route.partition(" -> ")
         goes = (Piece(wording.ROUTE_GOES, "attn"), *outside(target, "attn"))
         by = Piece(wording.ROUTE_BY, "attn")
-        rows.append(line(" ", Piece("▲ ", "attn"), *outside(source, "attn"), *goes, by))
-    if accepted_installed:
-        rows.append(line(" ", Piece(wording.accepted_installed(), "attn")))
-    if lacks_letters:
-        rows.append(line(" ", Piece(letters.LACKING, "attn")))
-    return tuple(cut(each, width - 1) for each in rows)
+        rows.append(line(Piece("▲ ", "attn"), *outside(source, "attn"), *goes, by))
+    return tuple(rows)
 
 
 def voice_line(said: Line, words: tuple[str, str, str] | None, width: int) -> Line:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from aileron_core.connectors.posted_reads import AWS
 from aileron_core.control_plane.port import ApprovalView, FieldView, HeldBackView, SessionView
 from aileron_core.errors import Problem
 from aileron_core.text import escape
@@ -13,8 +14,9 @@ from aileron_tui.presenters.drift import drift_blocks
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, Role, line, plain
 from aileron_tui.presenters.outside import block, outside, rendered
-from aileron_tui.presenters.steps import step_blocks
+from aileron_tui.presenters.steps import numbered, step_blocks
 from aileron_tui.presenters.times import age, clock_seconds
+from aileron_tui.presenters.values import field_text, value_lines
 from aileron_tui.presenters.wording import views
 
 __all__ = [
@@ -23,9 +25,11 @@ __all__ = [
     "around_blocks",
     "first_heading",
     "held_blocks",
+    "host_rows",
     "now_blocks",
     "problem_blocks",
     "session_name",
+    "then_line",
     "undrawable_blocks",
 ]
 
@@ -92,6 +96,8 @@ def first_heading(view: ApprovalView, now: float) -> Block:
         return heading(wording.CHANGED, _remark(remark), "attn")
     if preview.status == "fetching":
         text = wording.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
+        if preview.preparing:
+            text = wording.preparing(now - preview.since)
     elif preview.status == "ready":
         text = wording.fetched(escape(preview.host), age(now - preview.since))
     elif preview.status == "unavailable":
@@ -135,10 +141,8 @@ def _has_outcome(view: ApprovalView) -> bool:
 
 def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     """Return the document of a file that is held back."""
-    then = line(Piece(wording.THEN_CONNECTOR, "text"))
-    if held.kind == "action":
-        asks = held.gated
-        then = line(Piece(wording.THEN_GATED) if asks else Piece(wording.THEN_FREE, "attn"))
+    if held.kind == "preview":
+        return tuple(_read_offer(held))
     blocks = [
         heading(wording.FILE_SECTION, _remark(wording.held_why(held.kind, held.why))),
         value("Name", outside(held.name, "strong")),
@@ -147,12 +151,37 @@ def held_blocks(held: HeldBackView) -> tuple[Block, ...]:
     ]
     if held.connector:
         blocks.append(value("Connector", outside(held.connector)))
-    blocks += _host_rows(held.hosts, "strong", "fact")
+    blocks += numbered(held.steps, "strong")
+    blocks += host_rows(held.hosts, "strong", "fact")
     if not held.hosts:
         blocks.append(value("Hosts", line(Piece("none", "muted"))))
     blocks.append(value("Hash", outside(held.digest)))
-    blocks.append(value("Then", then))
+    then = then_line(held.kind, held.name, held.gated)
+    blocks.append(value("Then", outside(held.cannot_run, "attn") if held.cannot_run else then))
     return tuple(blocks)
+
+
+def _read_offer(held: HeldBackView) -> Iterator[Block]:
+    """Yield what a preview tried to read by POST: what accepting it means comes first."""
+    connector, _, read = held.name.partition(" ")
+    yield heading(wording.READ_SECTION, _remark(wording.READ_WHY))
+    yield value("Reads", outside(read, "strong"))
+    yield value("Then", then_line(held.kind, held.name, held.gated))
+    yield value("Connector", outside(connector, "strong"))
+    yield value("Hash", outside(held.digest))
+    yield value("File", outside(held.file))
+    yield from _host_rows(held.hosts, "strong", "fact")
+
+
+def then_line(kind: str, name: str, gated: bool | None) -> Line:
+    """Return what is so once a file, or what previews would read by POST, was taken in."""
+    if kind == "preview":
+        # What is read stands after the connector, which holds no blank.
+        of_aws = name.partition(" ")[2].startswith(AWS)
+        return (Piece(wording.THEN_AWS if of_aws else wording.THEN_GRAPHQL, "attn"),)
+    if kind == "connector":
+        return (Piece(wording.THEN_CONNECTOR),)
+    return (Piece(wording.THEN_GATED) if gated else Piece(wording.THEN_FREE, "attn"),)
 
 
 def problem_blocks(problem: Problem) -> tuple[Block, ...]:
@@ -238,9 +267,9 @@ def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Ite
         if field.missing:
             yield value(label, _remark(wording.MISSING), gutter, label_outside=foreign)
             continue
-        text = rendered(field.value, unfold=unfold)
+        text = field_text(field, unfold=unfold)
         found.add(text)
-        for row, pieces in enumerate(block(text, _value_role(field, gutter))):
+        for row, pieces in enumerate(value_lines(field, text, _value_role(field, gutter))):
             named = label if row == 0 else ()
             yield value(named, pieces, gutter, label_outside=foreign)
     rows = tuple(found.blocks())
@@ -269,9 +298,11 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield from _decision_rows(view)
     yield from _rows("Warnings", (w for w in warnings if plain(w) != above), "record")
     yield value("Action", line(*outside(view.action)), "record")
-    via = line(*outside(view.connector), ".", *outside(view.op))
-    yield value("Runs", via, "record")
-    yield from _host_rows(view.hosts, "text", "record")
+    runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
+    yield from numbered(runs, "text", "record")
+    yield from host_rows(view.hosts, "text", "record")
+    yield from _rows("Went to", (outside(host) for host in view.hosts_asked), "record")
+    yield from _rows("Previews", map(_read_by_post, view.preview.reads), "record")
     yield from _rows("Routed", (outside(route, "attn") for route in view.routed), "record")
     again = f"  {wording.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
     asked = Piece(clock_seconds(view.requested_at))
@@ -282,6 +313,13 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield value("Run", outside(view.run_id), "record")
     if view.digest:
         yield value("Digest", outside(view.digest), "record")
+
+
+def _read_by_post(read: tuple[str, str]) -> Line:
+    """Return one thing that its preview may read by POST, and who accepted that."""
+    what, by = read
+    who = outside(wording.ACTORS.get(by, by), "attn" if by not in wording.ACTORS else "text")
+    return line(Piece("may read by POST: ", "muted"), *outside(what), Piece(", accepted by "), *who)
 
 
 def _decision_rows(view: ApprovalView) -> Iterator[Block]:
@@ -295,7 +333,7 @@ def _decision_rows(view: ApprovalView) -> Iterator[Block]:
             yield value("Reason" if row == 0 else "", pieces, "record")
 
 
-def _host_rows(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
+def host_rows(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
     """Yield the hosts, then both spellings of each that imitates another."""
     yield from _rows("Hosts", (outside(host, role) for host in hosts), gutter)
     found = Findings()

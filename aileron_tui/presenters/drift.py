@@ -104,7 +104,7 @@ def _gone(change: FieldChange, found: Findings, *, unfold: bool) -> Iterator[Blo
 def _lines(text: str | None, found: Findings, *, unfold: bool) -> tuple[Line, ...]:
     if text is None:
         return ((Piece(wording.MISSING),),)
-    result = rendered(text, unfold=unfold)
+    result = rendered(text, unfold=unfold, end=True)
     found.add(result)
     return block(result)
 

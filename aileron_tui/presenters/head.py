@@ -8,10 +8,13 @@ from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.findings import Findings
 from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread, wrap
-from aileron_tui.presenters.outside import brief, outside
+from aileron_tui.presenters.outside import brief, host_names, outside
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
+from aileron_tui.presenters.steps import steps_to_run
+from aileron_tui.presenters.suite_page import suite_head
 from aileron_tui.presenters.times import age, deadline
+from aileron_tui.presenters.wording import fields, steps
 
 __all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
 
@@ -37,15 +40,15 @@ def approval_head(
         lines.append(cut(line(*who, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
-        if not view.contained:
+        if view.containment != "seen":
             # Before the words of the session: those are cut where the line ends.
-            about.append(Piece(f" · {wording.NOT_CONTAINED}", "muted"))
+            about.append(Piece(f" · {wording.CONTAINMENT[view.containment]}", "muted"))
         if view.session_label:
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:
             about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
         lines.append(cut(line(*who, *about), width - 1))
-        via = line(" ", Piece("via ", "muted"), *outside(f"{view.connector}.{view.op}"))
+        via = line(" ", Piece("via ", "muted"), *_via(view))
         lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
     lines.extend(_warning_lines(warned, width, compact=compact))
     return tuple(lines)
@@ -61,6 +64,8 @@ def item_head(
         return approval_head(item.approval, warned, now, width, compact=compact)
     if item.held is not None:
         return held_head(item.held, width, compact=compact)
+    if item.suite is not None:
+        return suite_head(item.suite, width)
     return problem_head(item.problem, width) if item.problem is not None else ()
 
 
@@ -70,7 +75,7 @@ def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, .
         " ",
         Piece(f" {wording.FILE_EFFECT} ", "chip"),
         "  ",
-        Piece(f"Take in this {held.kind}?", "strong"),
+        Piece(_question(held), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(held.file))
     third = line(" ", Piece(wording.held_why(held.kind, held.why), "muted"))
@@ -82,6 +87,10 @@ def held_head(held: HeldBackView, width: int, *, compact: bool) -> tuple[Line, .
         lines.append(cut(third, width - 1))
     lines.extend(_warning_lines(warned, width, compact=compact))
     return tuple(lines)
+
+
+def _question(held: HeldBackView) -> str:
+    return wording.TAKE_IN_READ if held.kind == "preview" else f"Take in this {held.kind}?"
 
 
 def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
@@ -105,7 +114,14 @@ def warnings(view: ApprovalView, findings: Findings, *, file_moved: bool) -> lis
     if view.drift is not None:
         found.append((Piece(wording.WARN_CHANGED, "attn"),))
     found.extend(_routed(route) for route in view.routed)
+    found.extend(
+        line(*outside(field.label, "attn"), Piece(fields.several(field.count), "attn"))
+        for field in view.preview.fields
+        if field.count > 1
+    )
     found.extend((Piece(text, "attn"),) for text in findings.warnings())
+    if any(by == "--accept-installed" for _, by in view.preview.reads):
+        found.append((Piece(wording.WARN_READS_UNSEEN, "attn"),))
     if view.preview.status == "unavailable":
         found.append((Piece(wording.WARN_NO_PREVIEW, "attn"),))
     if view.state == "awaiting_vault":
@@ -124,12 +140,23 @@ def _routed(route: str) -> Line:
 
 
 def _hosts(view: ApprovalView) -> Line:
-    """Return the first host, and how many more the record lists."""
-    if not view.hosts:
+    """Return the hosts that were asked; before that the one that its op can reach, or how many."""
+    if view.hosts_asked and view.ended_at is not None:
+        return host_names(view.hosts_asked)
+    hosts = view.op_hosts or view.hosts
+    if not hosts:
         return (Piece("no host", "muted"),)
-    more = len(view.hosts) - 1
-    rest = Piece(f" and {more} more, see the record" if more else "", "attn")
-    return line(*outside(view.hosts[0].removesuffix(":443"), "strong"), rest)
+    told = host_names(hosts) if len(hosts) == 1 else (Piece(wording.one_of(len(hosts)), "attn"),)
+    more = len(view.hosts) - len(hosts)
+    rest = f", later {more} more" if more else ""
+    return line(*told, Piece(f"{rest}, see the record" if rest or len(hosts) > 1 else "", "attn"))
+
+
+def _via(view: ApprovalView) -> Line:
+    """Return the first operation that a yes runs, and how many more steps it has."""
+    more = len(steps_to_run(view)) - 1
+    rest = Piece(steps.more_steps(more) if more > 0 else "", "attn")
+    return line(*outside(f"{view.connector}.{view.op}"), rest)
 
 
 def _ended(view: ApprovalView) -> Line:

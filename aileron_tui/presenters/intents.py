@@ -9,9 +9,11 @@ from aileron_core.control_plane.port import (
     Pause,
     StopEverything,
     TakeIn,
+    TakeInSuite,
 )
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.standing import equal_calls
+from aileron_tui.presenters.suite import SuiteFiles
 
 __all__ = ["intent_of", "intents_of"]
 
@@ -36,6 +38,10 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
             return StopEverything()
         case "end_enter":
             return _end_session(model)
+        case "take_in" | "take_in_rest" if (suite := _suite(model)) is not None:
+            files = suite.files if action == "take_in" else suite.rest
+            shown = tuple((each.file, each.digest) for each in files)
+            return TakeInSuite(suite_id=suite.suite.suite_id, files=shown)
         case "take_in" | "hold_back":
             return _about_a_file(model, action)
         case _:
@@ -45,6 +51,11 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
 def _end_session(model: Model) -> Intent | None:
     asked = model.panel_key if model.panel == "end" else None
     return EndSession(session_id=asked) if asked and asked == model.people.key else None
+
+
+def _suite(model: Model) -> SuiteFiles | None:
+    item = model.queue.current if model.view == "waiting" else None
+    return item.suite if item is not None else None
 
 
 def _about_a_file(model: Model, action: str) -> Intent | None:

@@ -5,17 +5,19 @@ from math import inf
 
 from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
 from aileron_core.errors import Problem
+from aileron_tui.presenters.suite import SuiteFiles
 
 __all__ = ["Item"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One row: an approval, a held-back file or a problem. `key` stays the same for its life."""
+    """One row: an approval, a held-back file, some that were added together, or a problem. `key` stays the same for its life."""
 
     key: str
     approval: ApprovalView | None = None
     held: HeldBackView | None = None
+    suite: SuiteFiles | None = None
     problem: Problem | None = None
     leaves_at: float | None = None
     """When the row goes; None while it stays."""
@@ -23,9 +25,9 @@ class Item:
     @property
     def waits(self) -> bool:
         """A person's answer is still out."""
-        return self.held is not None or (
-            self.approval is not None and self.approval.state in Waiting
-        )
+        if self.approval is not None:
+            return self.approval.state in Waiting
+        return self.held is not None or self.suite is not None
 
     @property
     def ends_at(self) -> float:
@@ -39,4 +41,6 @@ class Item:
         if self.approval is not None:
             view = self.approval
             return (self.key, str(view.version), view.preview.status, view.digest)
+        if self.suite is not None:
+            return (self.key, self.suite.digest)
         return (self.key, self.held.digest if self.held is not None else "")

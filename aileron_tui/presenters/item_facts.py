@@ -4,13 +4,26 @@ from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
 from aileron_core.errors import Problem
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.filtering import Facts
+from aileron_tui.presenters.item import Item
+from aileron_tui.presenters.suite_page import suite_facts
 
-__all__ = ["ITEM_FIELDS", "call_facts", "held_facts", "problem_facts"]
+__all__ = ["ITEM_FIELDS", "call_facts", "held_facts", "item_facts", "problem_facts"]
 
 ITEM_FIELDS = ("agent", "action", "state", "effect", "host")
 """What the filter of the waiting list knows, besides words and `age:`."""
 ARGUMENT_CHARACTERS = 200
 """Of each argument this much is looked through: 10,000 calls are narrowed at each key."""
+
+
+def item_facts(item: Item) -> Facts:
+    """Return what a row offers, whatever it is."""
+    if item.approval is not None:
+        return call_facts(item.approval)
+    if item.held is not None:
+        return held_facts(item.held)
+    if item.suite is not None:
+        return suite_facts(item.suite)
+    return problem_facts(item.problem) if item.problem is not None else Facts(text="")
 
 
 def call_facts(view: ApprovalView) -> Facts:
@@ -32,7 +45,9 @@ def call_facts(view: ApprovalView) -> Facts:
         "host": hosts,
     }
     told = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {view.action}"
-    text = f"{told} {view.effect} {view.connector}.{view.op} {hosts} {sent} {state}"
+    ops = " ".join(f"{step.connector}.{step.op}" for step in view.steps)
+    ops = ops or f"{view.connector}.{view.op}"
+    text = f"{told} {view.effect} {ops} {hosts} {sent} {state}"
     return Facts(text=text, fields=named, at=view.requested_at)
 
 
@@ -40,7 +55,8 @@ def held_facts(held: HeldBackView) -> Facts:
     """Return what a held-back file offers; it has no age, so an age leaves it out."""
     state = f"held back {held.why}"
     named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
-    text = f"{held.kind} {held.name} {held.file} {held.connector} {named['host']} {state}"
+    runs = " ".join(held.steps)
+    text = f"{held.kind} {held.name} {held.file} {held.connector} {runs} {named['host']} {state}"
     return Facts(text=text, fields=named, at=None)
 
 

@@ -9,17 +9,24 @@ from aileron_tui.actions import Registry
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.blocks import Block, blank, heading, value
 from aileron_tui.presenters.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.presenters.document import then_line
 from aileron_tui.presenters.filtering import Facts
 from aileron_tui.presenters.lines import Line, Piece, Role, cut, line, wrap
-from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.outside import block, host_names, outside, rendered
 from aileron_tui.presenters.rows import EFFECTS
+from aileron_tui.presenters.steps import numbered
 from aileron_tui.presenters.table import KeyedTable
 from aileron_tui.presenters.times import clock_seconds, day
 from aileron_tui.presenters.wording import views
 
 __all__ = ["LibraryTable", "library_key"]
 
-_ROLES: Mapping[str, Role] = {"ready": "ok", "held_back": "attn", "error": "danger"}
+_ROLES: Mapping[str, Role] = {
+    "ready": "ok",
+    "cannot_run": "danger",
+    "held_back": "attn",
+    "error": "danger",
+}
 _COLUMNS = (
     Column(name="state", size=13),
     Column(name="kind", size=11),
@@ -70,7 +77,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             "kind": item.kind,
             "effect": item.effect,
         }
-        text = f"{item.name} {item.file} {item.why} {item.connector} {item.op} {hosts} {state}"
+        text = f"{item.name} {item.file} {item.why} {item.connector} {' '.join(item.steps)} {hosts} {state}"
         return Facts(text=text, fields=named, at=item.taken_in_at)
 
     @property
@@ -195,9 +202,9 @@ def _asks(item: LibraryItemView) -> Line:
 def _hosts(item: LibraryItemView) -> Line:
     if not item.hosts:
         return (Piece(views.NO_HOST, "muted"),)
-    more = len(item.hosts) - 1
-    first = outside(item.hosts[0].removesuffix(":443"))
-    return line(*first, Piece(f" and {more} more" if more else "", "muted"))
+    if len(item.hosts) > 1:
+        return (Piece(wording.one_of(len(item.hosts)), "muted"),)
+    return host_names(item.hosts, "text")
 
 
 def _since(item: LibraryItemView) -> Line:
@@ -209,11 +216,11 @@ def _since(item: LibraryItemView) -> Line:
 
 
 def _then(item: LibraryItemView) -> Line:
-    if item.kind == "connector":
-        return (Piece(wording.THEN_CONNECTOR),)
-    if item.gated is None:
+    if item.kind == "action" and item.gated is None:
         return (Piece(views.NOT_KNOWN, "muted"),)
-    return (Piece(wording.THEN_GATED) if item.gated else Piece(wording.THEN_FREE, "attn"),)
+    if item.state == "cannot_run":
+        return outside(item.why, "attn")
+    return then_line(item.kind, item.name, item.gated)
 
 
 def _none() -> Line:
@@ -221,12 +228,11 @@ def _none() -> Line:
 
 
 def _action_blocks(item: LibraryItemView) -> list[Block]:
-    runs = f"{item.connector}.{item.op}" if item.op else item.connector
     gated = views.NOT_KNOWN if item.gated is None else (views.YES if item.gated else views.NO)
     return [
         value("Gated", (Piece(gated, "text" if item.gated is not False else "attn"),)),
         value("Effect", (Piece(_effect(item) or wording.NONE, "strong"),)),
-        value("Runs", outside(runs, "strong") if runs else _none()),
+        *(numbered(item.steps, "strong") if item.steps else [value("Runs", _none())]),
         value("Preview", outside(item.preview) if item.preview else _none()),
     ]
 

@@ -6,13 +6,14 @@ from aileron_core.control_plane.port import (
     EverythingStopped,
     HoldBack,
     TakeIn,
+    TakeInSuite,
 )
 from aileron_core.text import escape
 from aileron_tui.presenters import wording
 from aileron_tui.presenters.document import agent_name
 from aileron_tui.presenters.lines import Line, Piece, line
 from aileron_tui.presenters.outside import outside
-from aileron_tui.presenters.wording import panels, views
+from aileron_tui.presenters.wording import panels, suites, views
 
 __all__ = [
     "audit_exported",
@@ -60,10 +61,14 @@ def outcome_of_mine(view: ApprovalView) -> Line | None:
     return None
 
 
-def file_changed(intent: TakeIn | HoldBack) -> Line:
-    """Return the report of a file that counts now, or does not any more."""
+def file_changed(intent: TakeIn | TakeInSuite | HoldBack) -> Line:
+    """Return the report of a file that counts now, or does not any more; or of several."""
+    if isinstance(intent, TakeInSuite):
+        return (Piece(suites.taken_in(len(intent.files)), "ok"),)
     name = escape(intent.name)
-    told = wording.taken_in(name) if isinstance(intent, TakeIn) else views.held_back(name)
+    told = (
+        wording.taken_in(name) if isinstance(intent, TakeIn) else views.held_back(intent.kind, name)
+    )
     return (Piece(told, "ok"),)
 
 

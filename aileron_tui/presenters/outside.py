@@ -1,11 +1,13 @@
 """Text from outside as pieces: the one door between hostile text and a line on screen."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
+from aileron_core.connectors.hosts import short_host
 from aileron_core.text import Rendered, Span, inline, render
 from aileron_tui.presenters.lines import Line, Piece, Role
 
-__all__ = ["block", "brief", "outside", "rendered"]
+__all__ = ["block", "brief", "host_names", "outside", "rendered"]
 
 BRIEF = 400
 """Characters that are read for a line that is cut: more than any terminal has columns."""
@@ -30,12 +32,21 @@ def brief(text: str, role: Role = "text") -> Line:
     return outside(text, role) if len(text) <= BRIEF else (*outside(text[:BRIEF], role), _CUT)
 
 
-def rendered(text: str, *, unfold: bool = False) -> Rendered:
+def host_names(hosts: Sequence[str], role: Role = "strong") -> Line:
+    """Return `host:port` entries in a sentence; the port that HTTPS has anyway is left out."""
+    told: list[Piece] = []
+    for index, host in enumerate(hosts):
+        told += [Piece(" and ", "muted")] if index else []
+        told += outside(short_host(host), role)
+    return tuple(told)
+
+
+def rendered(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
     """Return what the renderer makes of *text*: its lines and what it found.
 
-    *unfold*: every mark with its code point, and no run folded.
+    *unfold*: every mark with its code point, and no run folded. *end*: blanks at its end are marked.
     """
-    return render(text, unfold=unfold)
+    return render(text, unfold=unfold, end=end)
 
 
 def block(found: Rendered, role: Role = "text") -> tuple[Line, ...]:

@@ -19,6 +19,7 @@ from aileron_tui.presenters.head import warnings
 from aileron_tui.presenters.large import LARGE, Same, start_blocks, weight
 from aileron_tui.presenters.lines import Line
 from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.suite_page import suite_blocks
 
 __all__ = ["Form", "Pages"]
 
@@ -214,4 +215,6 @@ class Pages:
             )
         if item.problem is not None:
             return problem_blocks(item.problem)
+        if item.suite is not None:
+            return suite_blocks(item.suite)
         return held_blocks(item.held) if item.held is not None else ()

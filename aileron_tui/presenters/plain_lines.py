@@ -14,6 +14,7 @@ from aileron_tui.presenters.outside import brief
 from aileron_tui.presenters.pages import Form, Pages
 from aileron_tui.presenters.queue import Item
 from aileron_tui.presenters.rows import effect_word
+from aileron_tui.presenters.suite_page import suite_name
 from aileron_tui.presenters.table import Table
 from aileron_tui.presenters.times import age
 from aileron_tui.presenters.wording import plain as words
@@ -155,6 +156,8 @@ def _named(item: Item, now: float) -> Line:
         view = item.approval
         about = f"{effect_word(view.effect)}, {agent_name(view)}, {age(now - view.requested_at)}: "
         return line(about, *brief(view.title))
+    if item.suite is not None:
+        return line(f"{wording.FILE_EFFECT}: ", *suite_name(item.suite, "text"))
     name = item.held.name if item.held is not None else ""
     return line(f"{wording.FILE_EFFECT}: ", *brief(name))
 

@@ -8,9 +8,11 @@ from typing import overload
 from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
 from aileron_core.errors import Problem
 from aileron_tui.presenters.arrivals import Arrivals
-from aileron_tui.presenters.filtering import Facts, Parsed, Query
+from aileron_tui.presenters.filtering import Parsed, Query
 from aileron_tui.presenters.item import Item
-from aileron_tui.presenters.item_facts import call_facts, held_facts, problem_facts
+from aileron_tui.presenters.item_facts import item_facts
+from aileron_tui.presenters.sending import file_key, suite_key
+from aileron_tui.presenters.suite import apart
 
 __all__ = ["ELSEWHERE_SECONDS", "MINE_SECONDS", "Item", "Queue", "Rows"]
 
@@ -76,7 +78,9 @@ class Queue:
         self._files: tuple[Item, ...] = ()
         """Those that the filter lets through, and the selected one."""
         self._file_row: dict[str, int] = {}
-        self._held = 0
+        self._held: frozenset[str] = frozenset()
+        """Keys of every held-back file, whether it stands alone or not."""
+        self._problems = 0
         self._decided: list[ApprovalView] = []
         self._mine: set[str] = set()
         self._deadlines: list[tuple[float, str]] = []
@@ -156,12 +160,12 @@ class Queue:
     @property
     def held(self) -> int:
         """How many files are held back."""
-        return self._held
+        return len(self._held)
 
     @property
     def problems(self) -> int:
         """How many problems the files in the home have."""
-        return len(self._all_files) - self._held
+        return self._problems
 
     def nearest_deadline(self) -> float | None:
         """Return when the first of those that wait ends; None where none of them does."""
@@ -177,7 +181,7 @@ class Queue:
     def file_moved(self, item: Item | None) -> bool:
         """Return whether the action file that *item* was asked for is held back in another form."""
         view = item.approval if item is not None else None
-        return view is not None and f"held:action:{view.action}" in self._all_files
+        return view is not None and file_key("action", view.action) in self._held
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
@@ -242,7 +246,7 @@ class Queue:
     def _lets(self, item: Item) -> bool:
         """Return whether the filter lets *item* through."""
         query: Query = self.parsed.query
-        return not query or query.matches(_facts(item), self._now)
+        return not query or query.matches(item_facts(item), self._now)
 
     def _let(self, number: int, item: Item) -> None:
         """Put *item* among the rows that are shown, while there is a filter."""
@@ -305,19 +309,28 @@ class Queue:
     def set_files(self, held: Iterable[HeldBackView], problems: Iterable[Problem]) -> None:
         """Take the held-back files and the problems, whole.
 
-        A connector stands before the actions that use it. A row under the cursor that is gone
-        passes the cursor on.
+        Connectors stand before the actions that use them, those that came together first. A row
+        under the cursor that is gone passes the cursor on.
         """
-        ordered = sorted(held, key=lambda each: each.kind != "connector")
-        lies = {f"held:{each.kind}:{each.name}": each for each in ordered}
-        broken = {f"problem:{each}": each for each in problems}
-        if self.selected in self._all_files and self.selected not in lies.keys() | broken.keys():
-            self.advance()
-        self._held = len(lies)
-        self._all_files = {
-            **{key: Item(key=key, held=each) for key, each in lies.items()},
-            **{key: Item(key=key, problem=each) for key, each in broken.items()},
-        }
+        held = tuple(held)
+        connectors, suites, alone = apart(held)
+        rows = [
+            *(Item(key=file_key(each.kind, each.name), held=each) for each in connectors),
+            *(Item(key=suite_key(each.suite.suite_id), suite=each) for each in suites),
+            *(Item(key=file_key(each.kind, each.name), held=each) for each in alone),
+            *(Item(key=f"problem:{each}", problem=each) for each in problems),
+        ]
+        files = {item.key: item for item in rows}
+        gone = self._all_files.get(self.selected or "")
+        if gone is not None and gone.key not in files:
+            left = gone.suite.files if gone.suite is not None else ()
+            keys = (file_key(each.kind, each.name) for each in left)
+            self.selected = next((key for key in keys if key in files), self.selected)
+            if self.selected == gone.key:
+                self.advance()
+        self._held = frozenset(file_key(each.kind, each.name) for each in held)
+        self._problems = sum(item.problem is not None for item in files.values())
+        self._all_files = files
         self._narrow_files()
         self._select_something()
 
@@ -423,11 +436,3 @@ class Queue:
                 return
         self._decided.append(view)
         del self._decided[:-KEPT]
-
-
-def _facts(item: Item) -> Facts:
-    if item.approval is not None:
-        return call_facts(item.approval)
-    if item.held is not None:
-        return held_facts(item.held)
-    return problem_facts(item.problem) if item.problem is not None else Facts(text="")

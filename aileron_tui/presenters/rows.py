@@ -9,6 +9,7 @@ from aileron_tui.presenters import wording
 from aileron_tui.presenters.lines import Line, Piece, Role, cells, cut, line, spread
 from aileron_tui.presenters.outside import brief
 from aileron_tui.presenters.queue import Item
+from aileron_tui.presenters.suite_page import suite_name, suite_remark
 from aileron_tui.presenters.times import age, clock_minutes, left, left_role
 from aileron_tui.presenters.wording import ordering
 
@@ -67,10 +68,19 @@ def row_lines(
     first = _first(item, selected=selected)
     if item.held is not None:
         held = item.held
-        why = Piece(f"{held.kind}, {held.why}", "muted")
+        why: Line = (Piece(f"{held.kind}, {held.why}", "muted"),)
+        if held.kind == "preview":
+            read = held.name.partition(" ")[2]
+            why = line(Piece(wording.READ_ROW, "muted"), *brief(read, "muted"))
         if compact:
-            return (spread(first, line(why, " "), width),)
-        second = line(_edge(selected), " " * 9, why)
+            return (spread(first, line(*why, " "), width),)
+        second = line(_edge(selected), " " * 9, *why)
+        return (cut(first, width - 1), spread(cut(second, width - 1), (), width))
+    if item.suite is not None:
+        told = suite_remark(item.suite)
+        if compact:
+            return (spread(first, line(*told, " "), width),)
+        second = line(_edge(selected), " " * 9, *told)
         return (cut(first, width - 1), spread(second, (), width))
     if item.problem is not None:
         told = brief(item.problem.message, "muted")
@@ -117,10 +127,12 @@ def _first(item: Item, *, selected: bool) -> Line:
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
     if view is None:
-        name = brief(item.held.name, "gist" if selected else "text") if item.held else ()
+        role: Role = "gist" if selected else "text"
+        name = brief(item.held.name, role) if item.held else ()
+        name = suite_name(item.suite, role) if item.suite else name
         effect = Piece(f"{wording.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
-    role: Role = "gist" if selected else "text"
+    role = "gist" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
     if not item.waits:
         # It was answered: it stays for a moment, dimmed, so that nothing moves under the eye.

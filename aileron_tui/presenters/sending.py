@@ -12,14 +12,24 @@ from aileron_core.control_plane.port import (
     LibraryUpdated,
     SessionView,
     TakeIn,
+    TakeInSuite,
 )
 
-__all__ = ["Sending", "file_key"]
+__all__ = ["Sending", "file_key", "suite_key"]
+
+
+_COUNTS = ("ready", "cannot_run")
+"""States of a file that was taken in."""
 
 
 def file_key(kind: str, name: str) -> str:
     """Return the key of a file that is or may be held back, the same in every list."""
     return f"held:{kind}:{name}"
+
+
+def suite_key(suite_id: str) -> str:
+    """Return the key of the files that one `action add` brought."""
+    return f"suite:{suite_id}"
 
 
 def _key(intent: Intent) -> str | None:
@@ -28,6 +38,8 @@ def _key(intent: Intent) -> str | None:
             return intent.approval_id
         case TakeIn() | HoldBack():
             return file_key(intent.kind, intent.name)
+        case TakeInSuite():
+            return suite_key(intent.suite_id)
         case EndSession():
             return intent.session_id
         case _:
@@ -59,8 +71,9 @@ class Sending:
         if not (view.state == "checking" and isinstance(sent[0], Deny)):
             del self._sent[view.approval_id]
 
-    def library(self, fact: LibraryUpdated) -> Iterator[TakeIn | HoldBack]:
+    def library(self, fact: LibraryUpdated) -> Iterator[TakeIn | TakeInSuite | HoldBack]:
         """Yield what was asked of files and has happened, as *fact* tells."""
+        yield from self._suites(fact)
         held = {file_key(each.kind, each.name): each.digest for each in fact.held_back}
         items = {file_key(each.kind, each.name): each for each in fact.library}
         for key, (intent, _) in list(self._sent.items()):
@@ -68,15 +81,23 @@ class Sending:
                 continue
             item = items.get(key)
             if isinstance(intent, TakeIn):
-                done = key not in held and (item is None or item.state == "ready")
+                done = key not in held and (item is None or item.state in _COUNTS)
                 over = held.get(key) != intent.digest
             else:
                 done = item is not None and item.state == "held_back"
-                over = item is None or item.state != "ready"
+                over = item is None or item.state not in _COUNTS
             if done:
                 yield intent
             if done or over:
                 del self._sent[key]
+
+    def _suites(self, fact: LibraryUpdated) -> Iterator[TakeInSuite]:
+        """Yield what was asked of suites, once none of their files waits in the form that was shown."""
+        held = {(each.file, each.digest) for each in fact.held_back}
+        for key, (intent, _) in list(self._sent.items()):
+            if isinstance(intent, TakeInSuite) and held.isdisjoint(intent.files):
+                del self._sent[key]
+                yield intent
 
     def sessions(self, open_: tuple[SessionView, ...]) -> Iterator[str]:
         """Yield the sessions that were to end and are not among the open ones any more."""

@@ -1,5 +1,6 @@
 """View 5: who is at work: what the kernel saw of each session, and beside it what the agent claims."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ __all__ = ["SessionsTable"]
 _COLUMNS = (
     Column(name="agent", size=16),
     Column(name="link", size=17),
-    Column(name="contained", size=11),
+    Column(name="contained", size=12),
     Column(name="waiting", size=9),
     Column(name="running", size=9, wide_from=100),
     Column(name="model", size=14, wide_from=120),
@@ -57,7 +58,7 @@ class SessionsTable(KeyedTable[SessionView]):
     def facts_of(self, item: SessionView) -> Facts:
         """Return what a row offers to a filter."""
         link = views.CONNECTED if item.connected else views.NOT_CONNECTED
-        held = views.CONTAINED if item.contained else wording.NOT_CONTAINED
+        held = wording.CONTAINMENT[item.containment]
         named = {"agent": item.agent, "state": f"{link} {held}", "folder": _folder(item)}
         text = f"{item.agent} {item.label} {item.session_id} {_folder(item)} {link} {held}"
         return Facts(text=text, fields=named, at=item.opened_at)
@@ -66,17 +67,19 @@ class SessionsTable(KeyedTable[SessionView]):
     def version(self) -> tuple[object, ...]:
         """What a person must look at anew when it differs: whose session it is, not what it does."""
         item = self.current
-        return (item.session_id, item.contained) if item is not None else ()
+        return (item.session_id, item.containment) if item is not None else ()
 
     # Drawing
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return how many are connected and how many nothing contains, and the columns."""
         connected = sum(each.connected for each in self._items)
-        loose = sum(not each.contained for each in self._items)
+        ways = Counter(each.containment for each in self._items)
         told = [Piece(f" {views.sessions(len(self._items), connected)}", "muted")]
-        if loose:
+        if loose := ways["none"]:
             told += [Piece(" · ", "muted"), Piece(f"▲ {views.uncontained(loose)}", "attn")]
+        if said := ways["said"]:
+            told.append(Piece(f" · {views.only_said(said)}", "muted"))
         return (tuple(told), column_titles(_COLUMNS, "folder", width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
@@ -122,8 +125,7 @@ class SessionsTable(KeyedTable[SessionView]):
         label = line(Piece(" · session ", "muted"), *outside(item.label, "muted"))
         second = line(" ", Piece("opened ", "muted"), since, *(label if item.label else ()))
         rows = [cut(first, width - 1), cut(second, width - 1)]
-        if not item.contained:
-            rows.append((Piece(f" ▲ {views.LOOSE}", "attn"),))
+        rows += _consequence(item)
         if item.self_opened:
             rows.append((Piece(f" ▲ {wording.WARN_SELF_OPENED}", "attn"),))
         return tuple(rows)
@@ -159,16 +161,26 @@ def _link(item: SessionView) -> Line:
 
 
 def _contained(item: SessionView, *, short: bool = False) -> Line:
-    if item.contained:
-        return (Piece(views.YES if short else views.CONTAINED, "text"),)
-    return (Piece(f"▲ {views.NO if short else wording.NOT_CONTAINED}", "attn"),)
+    role: Role = "attn" if item.containment == "none" else "text"
+    if short:
+        return (Piece(views.CONTAINMENT_SHORT[item.containment], role),)
+    mark = "▲ " if item.containment == "none" else ""
+    return (Piece(f"{mark}{wording.CONTAINMENT[item.containment]}", role),)
+
+
+def _consequence(item: SessionView) -> list[Line]:
+    """Return what follows where it was not seen to be contained."""
+    if item.containment == "none":
+        return [(Piece(f" ▲ {views.LOOSE}", "attn"),)]
+    told = {"said": views.ONLY_SAID, "other_user": views.OTHER_USER}.get(item.containment)
+    return [(Piece(f" {told}", "muted"),)] if told else []
 
 
 def _held(item: SessionView) -> Line:
     """Return whether something contains it, in the words of its consequence."""
-    if item.contained:
-        return (Piece(around.CONTAINED, "strong"),)
-    return (Piece(f"▲ {around.NOT_CONTAINED}", "attn"),)
+    if item.containment == "none":
+        return (Piece(f"▲ {around.CONTAINMENT['none']}", "attn"),)
+    return (Piece(around.CONTAINMENT[item.containment], "strong"),)
 
 
 def _count(number: int) -> Line:

@@ -11,6 +11,7 @@ from aileron_core.control_plane.port import (
     SessionView,
 )
 from aileron_tui.actions import DEFAULT, Context, Registry
+from aileron_tui.presenters.suite import SuiteFiles
 
 __all__ = ["Availability", "Block", "Panel", "Situation", "View", "availability"]
 
@@ -42,6 +43,7 @@ class Situation:
     panel: Panel = "none"
     approval: ApprovalView | None = None
     held: HeldBackView | None = None
+    suite: SuiteFiles | None = None
     file_moved: bool = False
     """The action file that the call was asked for lies there in another form, held back."""
     problem: bool = False
@@ -129,7 +131,11 @@ class Situation:
     @property
     def holds_back(self) -> tuple[str, str] | None:
         """Kind and name of the file that could be held back here."""
-        if self.view == "library" and self.item is not None and self.item.state == "ready":
+        if (
+            self.view == "library"
+            and self.item is not None
+            and self.item.state in ("ready", "cannot_run")
+        ):
             return self.item.kind, self.item.name
         return None
 
@@ -186,7 +192,11 @@ def _deciding(action: str, now: Situation) -> Availability | None:
             possible = _has_call(now) and now.paused_at is None
             return _decide(action, now) if possible else _ABSENT
         case "take_in":
-            return _file(action, now) if now.takes_in is not None else _ABSENT
+            possible = now.takes_in is not None or now.suite is not None
+            return _file(action, now) if possible else _ABSENT
+        case "take_in_rest":
+            possible = now.suite is not None and bool(now.suite.first and now.suite.rest)
+            return _file(action, now) if possible else _ABSENT
         case "hold_back":
             return _file(action, now) if now.holds_back is not None else _ABSENT
         case "go_on":

@@ -23,6 +23,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         panel=model.panel,
         approval=item.approval if item is not None else None,
         held=item.held if item is not None else None,
+        suite=item.suite if item is not None else None,
         file_moved=model.queue.file_moved(item),
         problem=item is not None and item.problem is not None,
         ended=model.activity.call if model.view == "activity" else None,

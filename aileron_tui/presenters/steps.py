@@ -1,23 +1,42 @@
-"""The steps of an action of which one depends on another's output: what is known of each now."""
+"""The steps of an action that has several: what is known of each now, and which a yes runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from aileron_core.control_plane.port import ApprovalView, StepView
-from aileron_tui.presenters.blocks import Block, blank, heading, value
-from aileron_tui.presenters.lines import Line, Piece, line
-from aileron_tui.presenters.outside import block, outside, rendered
+from aileron_tui.presenters.blocks import Block, Gutter, blank, heading, value
+from aileron_tui.presenters.lines import Line, Piece, Role, line
+from aileron_tui.presenters.outside import host_names, outside
+from aileron_tui.presenters.values import field_text, value_lines
+from aileron_tui.presenters.wording import one_of
 from aileron_tui.presenters.wording import steps as wording
 
-__all__ = ["asked_step", "step_blocks"]
+__all__ = ["numbered", "step_blocks", "steps_to_run"]
 
 
-def asked_step(view: ApprovalView) -> StepView | None:
-    """Return the later step that *view* is about now; None where it is about the whole."""
-    return next((step for step in view.steps if step.status == "asked"), None)
+def steps_to_run(view: ApprovalView) -> tuple[StepView, ...]:
+    """Return the steps that a yes to *view* runs: the next ones, up to where it would ask again.
+
+    Empty where the action has one step only.
+    """
+    steps: list[StepView] = []
+    for step in view.steps:
+        if step.status == "running" and step.asks_again:
+            break
+        if step.status != "done":
+            steps.append(step)
+    return tuple(steps)
+
+
+def numbered(names: Sequence[str], role: Role, gutter: Gutter = "fact") -> Iterator[Block]:
+    """Yield what runs: one operation on its line, several each as a step with its number."""
+    for number, name in enumerate(names, start=1):
+        label = "Runs" if number == 1 else ""
+        before = (Piece(f"{number}  ", "muted"),) if len(names) > 1 else ()
+        yield value(label, (*before, *outside(name, role)), gutter)
 
 
 def step_blocks(view: ApprovalView, *, unfold: bool = False) -> Iterator[Block]:
-    """Yield the section of the steps, the blank line before it included; nothing where none depends."""
+    """Yield the section of the steps, the blank line before it included; nothing where there is one only."""
     if not view.steps:
         return
     yield blank()
@@ -32,10 +51,10 @@ def step_blocks(view: ApprovalView, *, unfold: bool = False) -> Iterator[Block]:
 
 def _named(step: StepView) -> Line:
     op = outside(f"{step.connector}.{step.op}", "strong")
-    where: list[Piece] = []
-    for index, host in enumerate(step.hosts):
-        where += [Piece(", " if index else "  on ", "muted"), *outside(host.removesuffix(":443"))]
-    return line(*op, *where)
+    if not step.hosts:
+        return op
+    told = host_names(step.hosts, "text") if len(step.hosts) == 1 else (one_of(len(step.hosts)),)
+    return line(*op, Piece("  on ", "muted"), *told)
 
 
 def _status(step: StepView) -> Line:
@@ -54,6 +73,5 @@ def _status(step: StepView) -> Line:
 def _inputs(step: StepView, *, unfold: bool) -> Iterator[Block]:
     for field in step.inputs:
         label = outside(field.label, "muted")
-        lines = block(rendered(field.value, unfold=unfold)) if not field.missing else ((),)
-        for row, pieces in enumerate(lines):
+        for row, pieces in enumerate(value_lines(field, field_text(field, unfold=unfold))):
             yield value(label if row == 0 else (), pieces)

@@ -7,8 +7,9 @@ from aileron_tui.presenters.document import session_name
 from aileron_tui.presenters.lines import Line, Piece, cells, line
 from aileron_tui.presenters.model import Said
 from aileron_tui.presenters.situation import Situation, availability
-from aileron_tui.presenters.steps import asked_step
-from aileron_tui.presenters.wording import panels, views
+from aileron_tui.presenters.steps import steps_to_run
+from aileron_tui.presenters.suite import SuiteFiles
+from aileron_tui.presenters.wording import panels, steps, suites, views
 
 __all__ = ["voice"]
 
@@ -107,12 +108,21 @@ def _decidable(now: Situation) -> Line:
         count = Piece(wording.unseen(now.unseen, now.total), "attn")
         key = now.registry.face("read_on")
         return line(count, " ", wording.reads_on(key) if now.longer else "")
+    if now.suite is not None:
+        return _about_a_suite(now, now.suite)
     if (file := now.takes_in or now.holds_back) is not None:
         return _about_a_file(now, *file)
     if now.session is not None:
         key, agent = now.registry.face("end_session"), session_name(now.session)
         return (Piece(views.ends_session(key, agent), "muted"),)
     return _about_a_call(now, now.approval) if now.approval is not None else (Piece(""),)
+
+
+def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
+    left_out = len(suite.first) if suite.rest else 0
+    every, rest = now.registry.face("take_in"), now.registry.face("take_in_rest")
+    text = suites.take_in(every, rest, len(suite.files), left_out)
+    return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
 def _about_a_file(now: Situation, kind: str, name: str) -> Line:
@@ -129,11 +139,20 @@ def _about_a_call(now: Situation, view: ApprovalView) -> Line:
         return (Piece(panels.paused_first(now.registry.face("go_on"), key), "attn"),)
     if now.file_moved:
         return (Piece(wording.runs_nothing(key), "attn"),)
-    step = asked_step(view)
-    asked = (step.connector, step.op) if step is not None else (view.connector, view.op)
-    verb = wording.runs(escape(".".join(asked)))
+    verb = _what_runs(view)
     if view.preview.status == "unavailable":
         return (Piece(wording.blind(key, verb), "attn"),)
     if view.drift is not None:
         return (Piece(wording.changed(key, verb), "attn"),)
     return line(Piece(wording.ALL_SEEN, "ok"), " ", Piece(wording.ready(key, verb), "strong"))
+
+
+def _what_runs(view: ApprovalView) -> str:
+    """Return the verb phrase of a yes: every step that it runs."""
+    to_run = steps_to_run(view)
+    if len(to_run) > 1:
+        return steps.runs([escape(step.op) for step in to_run])
+    connector, op = view.connector, view.op
+    if to_run:
+        connector, op = to_run[0].connector, to_run[0].op
+    return wording.runs(escape(f"{connector}.{op}"))

@@ -12,7 +12,7 @@ from aileron_core.control_plane.port import Intent, Pause
 from aileron_tui.actions import Context
 from aileron_tui.messages import PieceClicked, Relaid, Wanted
 from aileron_tui.presenters import chrome, wording
-from aileron_tui.presenters.lines import Piece, wrap
+from aileron_tui.presenters.lines import Line, Piece, wrap
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.situation import Situation, availability
 from aileron_tui.presenters.standing import situation_of
@@ -28,7 +28,6 @@ Submit = Callable[[Intent], None]
 SMALL = (60, 16)
 NORMAL_FROM = 110
 WIDE_FROM = 160
-BANNER_ROWS = 3
 
 
 def width_class(width: int, height: int) -> str:
@@ -168,16 +167,25 @@ class ConsoleScreen(Screen[None]):
         rows = chrome.banner_lines(
             lost=model.lost,
             storage=None if model.health.writable else model.health.message,
-            routes=model.snapshot.routes,
-            accepted_installed=model.snapshot.accepted_installed,
+            standing=self.standing,
             width=width,
+            help_key=model.registry.face("help"),
             paused=self._paused(),
             replayed=self._replayed(),
-            lacks_letters=bool(glyphs_of(self).charset),
-        )[:BANNER_ROWS]
+        )
         banner = self.query_one("#banner", Lines)
         banner.set_class(bool(rows), "-shown")
         banner.show(*rows)
+
+    @property
+    def standing(self) -> tuple[Line, ...]:
+        """The warnings that stand above all views as long as this console runs."""
+        start = self.model.snapshot
+        return chrome.standing_warnings(
+            routes=start.routes,
+            accepted_installed=start.accepted_installed,
+            lacks_letters=bool(glyphs_of(self).charset),
+        )
 
     def _paused(self) -> str:
         since = self.model.paused_at

@@ -187,6 +187,10 @@ class DecidingScreen(ConsoleScreen):
         """Take the file in, if this press counts."""
         self._press("take_in")
 
+    def action_take_in_rest(self) -> None:
+        """Take in what was added together but those to look at first, if this press counts."""
+        self._press("take_in_rest")
+
     def action_hold_back(self) -> None:
         """Hold the file back, if this press counts."""
         self._press("hold_back")

@@ -37,7 +37,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
         pid=48112,
         executable="/usr/bin/codex",
         self_opened=False,
-        contained=True,
+        containment="seen",
         opened_at=now - 1800,
         connected=True,
         process=process(now),
@@ -53,7 +53,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     )  # fmt: skip
     claude = replace(
         codex, session_id="ses-00000000000000000000000002", agent="claude", label="",
-        cwd="/home/ana/work/aileron", contained=False, opened_at=now - 900, waiting=2, running=1,
+        cwd="/home/ana/work/aileron", containment="none", opened_at=now - 900, waiting=2, running=1,
         process=ProcessView(
             pid=51220, executable="/usr/local/bin/claude", cwd="/home/ana/work/aileron",
             parents=((51190, "fish"), (2201, "tmux: server")), started_at=now - 905,
@@ -66,7 +66,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     )  # fmt: skip
     relay = replace(
         codex, session_id="ses-00000000000000000000000003", agent="WILL HAPPEN\u200b",
-        label="opened by a relay", cwd="/tmp", self_opened=True, contained=False,  # noqa: S108
+        label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",  # noqa: S108
         opened_at=now - 120, connected=False, waiting=0, process=None, pid=None, executable="",
         claims=(), traffic=None,
     )  # fmt: skip
@@ -83,6 +83,7 @@ def held_back() -> HeldBackView:
         why="new",
         gated=True,
         connector="billing",
+        steps=("billing.post_invoice",),
         hosts=("api.billing.example:443",),
     )
 
@@ -113,29 +114,29 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
         preview="gmail.get_draft",
         effect="SEND",
         connector="gmail",
-        op="send_draft",
+        steps=("gmail.send_draft",),
         hosts=("gmail.googleapis.com:443",),
         taken_in_at=now - 86_400,
         taken_in_by="person",
     )
     free = replace(
         send, name="list-drafts", file="actions/list-drafts.md", gated=False, preview="",
-        effect="READ", op="list_drafts", digest="11aa" * 16,
+        effect="READ", steps=("gmail.list_drafts",), digest="11aa" * 16,
     )  # fmt: skip
     held = replace(
         send, name="post-invoice", file="actions/post-invoice.md", digest="5b0e" * 16,
         state="held_back", why="Nobody took it in.", version="0.1.0", effect="CREATE",
-        connector="billing", op="post_invoice", preview="billing.get_invoice",
+        connector="billing", steps=("billing.post_invoice",), preview="billing.get_invoice",
         hosts=("api.billing.example:443",), taken_in_at=None, taken_in_by="",
     )  # fmt: skip
     broken = replace(
-        held, name="pay", file="actions/pay.md", state="error", gated=None, effect="", op="",
+        held, name="pay", file="actions/pay.md", state="error", gated=None, effect="", steps=(),
         why="The connector billing has no op pay.", preview="", hosts=(), digest="77fe" * 16,
         version="",
     )  # fmt: skip
     gmail = replace(
         send, kind="connector", name="gmail 1.2.0", file="store/connectors/sha256/9f3c", gated=None,
-        preview="", effect="", connector="", op="", digest="9f3c" * 16,
+        preview="", effect="", connector="", steps=(), digest="9f3c" * 16,
     )  # fmt: skip
     return free, broken, held, send, gmail
 

@@ -40,6 +40,7 @@ from aileron_core.control_plane.port import (
     Snapshot,
     StopEverything,
     TakeIn,
+    TakeInSuite,
     VerifyAudit,
     Waiting,
 )
@@ -78,6 +79,8 @@ class FixtureCore:
                 return self._decide(intent)
             case TakeIn() | HoldBack():
                 return self._move_file(intent)
+            case TakeInSuite():
+                return self._take_in_suite(intent)
             case ReadApprovals():
                 return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
@@ -151,6 +154,21 @@ class FixtureCore:
             library=self._library,
         )
         return [told, self._record(f"library.{event}", f"{verb} the {intent.kind} {intent.name}")]
+
+    def _take_in_suite(self, intent: TakeInSuite) -> list[Fact]:
+        self._held = tuple(
+            replace(held, suite=None) if held.suite is not None else held
+            for held in self._held
+            if (held.file, held.digest) not in intent.files
+        )
+        told = LibraryUpdated(
+            held_back=self._held,
+            problems=self._problems,
+            actions_ready=len(intent.files),
+            library=self._library,
+        )
+        names = (self._record("library.taken_in", f"Took in {file}") for file, _ in intent.files)
+        return [told, *names]
 
     def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit) -> Fact:
         total = len(self._records)

@@ -72,7 +72,7 @@ def approval(number: int, now: float, **changes: object) -> ApprovalView:
         session_label="q3-report",
         cwd="~/work/q3",
         self_opened=False,
-        contained=True,
+        containment="seen",
         requester_gone=False,
         times_asked=1,
         action="send-draft",
@@ -219,7 +219,7 @@ def fixtures(now: float) -> tuple[ApprovalView, ...]:
         ),
         approval(
             5, now, agent="goose", preview=invoice, requested_at=now - 33, expires_at=now + 267,
-            words=("mango", "cobalt", "spruce"), contained=False, requester_gone=True,
+            words=("mango", "cobalt", "spruce"), containment="none", requester_gone=True,
             sent=(FieldView(label="draft_id", value="r-7719003417"),),
         ),
         approval(

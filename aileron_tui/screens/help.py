@@ -3,7 +3,7 @@
 `python -m aileron_tui.screens.help` shows it on fixtures.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from textual import events
 from textual.app import ComposeResult
@@ -28,13 +28,21 @@ EDGES = 4
 
 
 def help_lines(
-    registry: Registry, context: Context, width: int, rest: float = 0.4
+    registry: Registry,
+    context: Context,
+    width: int,
+    rest: float = 0.4,
+    standing: Sequence[Line] = (),
 ) -> tuple[Line, ...]:
-    """Return every key of *context* that has a text, then the signs, in *width* cells.
+    """Return *standing* warnings whole, every key of *context* that has a text, then the signs.
 
-    *rest*: the seconds that item and hand rest before a key decides.
+    *width*: in cells. *rest*: the seconds that item and hand rest before a key decides.
     """
-    rows: list[Line] = [(Piece(keys.HELP, "fact"),)]
+    rows: list[Line] = [(Piece(keys.HELP_STANDING, "attn"),)] if standing else []
+    for warning in standing:
+        rows += _row("", warning, width, indent=0)
+    rows += [()] if standing else []
+    rows.append((Piece(keys.HELP, "fact"),))
     for face, told in _keys(registry, context):
         rows += _row(face, told, width)
     rows.append(())
@@ -69,12 +77,15 @@ class HelpScreen(ModalScreen[None]):
     AUTO_FOCUS = "#helptext"
     COMPONENT_CLASSES = ROLE_CLASSES
 
-    def __init__(self, registry: Registry, context: Context, rest: float) -> None:
+    def __init__(
+        self, registry: Registry, context: Context, rest: float, standing: Sequence[Line] = ()
+    ) -> None:
         super().__init__()
         self._bindings = registry.bindings_for("help")
         self._keys = registry
         self._page: Context = context
         self._rest = rest
+        self._standing = standing
         self._lines: tuple[Line, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -95,7 +106,9 @@ class HelpScreen(ModalScreen[None]):
         text = self.query_one("#helptext", Document)
         if not text.size.width:
             return  # its size comes with the next event
-        self._lines = help_lines(self._keys, self._page, text.size.width, self._rest)
+        self._lines = help_lines(
+            self._keys, self._page, text.size.width, self._rest, self._standing
+        )
         text.show(Layout(self._lines, (None,) * len(self._lines)), frozenset())
         parts: list[Piece] = [Piece(" ")]
         if len(self._lines) > text.size.height:

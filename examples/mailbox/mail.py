@@ -45,9 +45,10 @@ def minimal(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(mail: EmailMessage) -> dict[str, str]:
-    """Return what the mailbox's own state shows of a message."""
+    """Return what the mailbox's own state shows of a message: every header of a name, as a mailer reads it."""
     names = ("To", "Cc", "Bcc", "Subject")
-    return {name.lower(): str(mail.get(name, "")) for name in names} | {"body": _plain_text(mail)}
+    headers = {name.lower(): ", ".join(map(str, mail.get_all(name, []))) for name in names}
+    return headers | {"body": _plain_text(mail)}
 
 
 def _plain_text(mail: EmailMessage) -> str:

@@ -23,13 +23,16 @@ for folder in (
         sys.path.insert(0, str(folder))
 
 from core_harness import DRAFT, furnish  # noqa: E402
-from harness import CLI, Attended  # noqa: E402
+from harness import CLI as AS_TESTS  # noqa: E402
+from harness import Attended  # noqa: E402
 from llm import CallTool, Conversation, Say, ScriptedLlm  # noqa: E402
 from passing import caller, gateway_hashes, nothing_of_ours, on_record  # noqa: E402
 
 from examples.mailbox.server import Mailbox  # noqa: E402
+from tests.support.ordinary import AS_ORDINARY, OWNS  # noqa: E402
 
 __all__ = [
+    "AS_TESTS",
     "CLI",
     "DRAFT",
     "Bench",
@@ -40,6 +43,8 @@ __all__ = [
     "workbench",
 ]
 
+CLI = (*AS_ORDINARY, *AS_TESTS)
+"""Console, launches and agents are an ordinary user's, whoever runs the tests: root's nobody contains."""
 NPM = (Path(__file__).parent / "npm", Path(__file__).parent / "npm-all")
 KEYS = {
     "OPENAI_API_KEY": "sk-openai-for-the-scripted-model",
@@ -208,7 +213,8 @@ class Bench:
         bins += [str(bin_) for bin_ in NPM[1].glob("node_modules/node-*/bin")]
         path = os.pathsep.join([*bins, os.environ["PATH"]])
         kept = {name: os.environ[name] for name in ("LANG", "TERM") if name in os.environ}
-        return {**kept, **KEYS, "HOME": str(self.home), "PATH": path, **more}
+        owned = {OWNS: str(self.folder)} if AS_ORDINARY else {}
+        return {**kept, **KEYS, **owned, "HOME": str(self.home), "PATH": path, **more}
 
 
 class Running:
@@ -293,7 +299,9 @@ def workbench(
         if hold_seconds is not None:
             settings += ["[mcp]", f"hold_seconds = {hold_seconds}"]
         (aileron_home / "config.toml").write_text("\n".join(settings) + "\n")
-        console = Attended(aileron_home, mailbox, first=("--mcp",))
+        console = Attended(
+            aileron_home, mailbox, first=("--mcp",), under=AS_ORDINARY, env={OWNS: str(folder)}
+        )
         try:
             yield Bench(folder=folder, console=console, mailbox=mailbox, llm=llm, callers=callers)
         finally:

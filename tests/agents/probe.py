@@ -7,6 +7,7 @@ Runs as the agent itself: `codex` on the PATH of the test is this file. Standard
 import ctypes
 import fcntl
 import json
+import mmap
 import os
 import re
 import socket
@@ -131,6 +132,61 @@ tried("environment")(
 tried("keyring")(
     lambda: ctypes.CDLL(None).syscall(250, 10, b"user", GIVEN["key"].encode(), None, 0) > 0
 )
+REFUSED = {
+    "x86_64": (246, 248, 249, 250, 298, 320, 321, 323, 425, 426, 427),
+    "aarch64": (104, 217, 218, 219, 241, 280, 282, 294, 425, 426, 427),
+}
+"""kexec, keys, perf_event_open, bpf, userfaultfd, io_uring; no argument of theirs is valid."""
+
+
+def call(number):
+    libc = ctypes.CDLL(None, use_errno=True)
+    return libc.syscall(number, -1, -1, -1, -1, -1), ctypes.get_errno()
+
+
+tried("refused calls")(lambda: sorted({call(each)[1] for each in REFUSED[os.uname().machine]}))
+tried("lists of keys")(lambda: open("/proc/keys").read())
+tried("lists of keys' users")(lambda: open("/proc/key-users").read())
+
+
+@tried("a call of 32-bit code")
+def _():
+    child = os.fork()
+    if child == 0:
+        code = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20 (i386's getpid); int 0x80; ret
+        page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        page.write(code)
+        ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@tried("write a setting of the kernel")
+def _():
+    path = "/proc/sys/kernel/core_pattern"
+    value = open(path).read()
+    with open(path, "w") as file:
+        file.write(value)
+    return "written"
+
+
+@tried("open what is the whole machine's")
+def _():
+    opened = []
+    for name in ("/proc/sys", "/proc/irq", "/proc/bus", "/sys"):
+        for folder, _folders, names in os.walk(name):
+            for path in (os.path.join(folder, each) for each in names):
+                try:
+                    os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                except OSError:
+                    continue
+                opened.append(path)
+    if os.access("/proc/sysrq-trigger", os.W_OK):
+        opened.append("/proc/sysrq-trigger")
+    return opened
+
+
+tried("/sys")(lambda: os.path.exists("/sys"))
 tried("new user namespace")(
     lambda: subprocess.run(["unshare", "-U", "true"], capture_output=True).returncode
 )

@@ -1,6 +1,7 @@
 """The sandbox as a hostile agent finds it: one promise a test (THREATS E2, E3, section 5)."""
 
 import ctypes
+import errno
 import json
 import os
 import secrets
@@ -128,6 +129,12 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         ("docker", False),
         ("environment", []),
         ("keyring", False),
+        ("refused calls", [errno.ENOSYS]),
+        ("lists of keys", "PermissionError 13"),
+        ("lists of keys' users", "PermissionError 13"),
+        ("write a setting of the kernel", "OSError 30"),
+        ("open what is the whole machine's", []),
+        ("/sys", False),
         ("capabilities", "0000000000000000"),
         ("no new privileges", "1"),
         ("write .git/config", "written"),  # a folder of its own: see what changed, below

@@ -1,13 +1,18 @@
 """The sandbox's walls as an ordinary user meets them: started as root, the probe runs as nobody (DESIGN 11).
 
+And as root meets them, whom no launch contains: what is covered is covered, whoever asks.
 The same command line and the same preparation as a launch, around the system's own Python: the
 interpreter of these tests may lie where nobody else can read it.
 """
 
+import contextlib
+import errno
 import json
 import os
+import platform
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -16,9 +21,12 @@ from typing import Any
 
 import pytest
 
+from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
-from aileron_core.containment.support import SandboxSupport
+from aileron_core.containment.support import SandboxSupport, this_filter
+from aileron_core.launch.project import Doors
+from tests.support.ordinary import as_ordinary, ordinary_folder
 
 PROBE = Path(__file__).parent / "probe.py"
 PYTHON = Path("/usr/bin/python3")
@@ -26,33 +34,49 @@ NOBODY = 65534
 ORDINARY = NOBODY if os.getuid() == 0 else os.getuid()
 
 
-def _owned(path: Path) -> Path:
+def _owned(path: Path, user: int) -> Path:
     path.mkdir(parents=True)
     if os.getuid() == 0:
-        os.chown(path, ORDINARY, ORDINARY)
+        os.chown(path, user, user)
     return path
 
 
-def _project(folder: Path) -> Path:
-    project = _owned(folder / "project")
+def _project(folder: Path, user: int) -> Path:
+    project = _owned(folder / "project", user)
     for name in (".git", ".git/hooks"):
-        _owned(project / name)
+        _owned(project / name, user)
     (project / ".git" / "config").write_text("[core]\n")
     if os.getuid() == 0:
-        os.chown(project / ".git" / "config", ORDINARY, ORDINARY)
+        os.chown(project / ".git" / "config", user, user)
     return project
 
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[dict[str, Any]]:
-    """What the probe could do as an ordinary user, beside a process, sockets and files of that user."""
+    """What the probe could do as an ordinary user."""
+    with probed_as(ORDINARY) as probed:
+        yield probed
+
+
+@pytest.fixture(scope="module")
+def found_by_root() -> Iterator[dict[str, Any]]:
+    """What it could do as root, past the refusal to launch."""
+    if os.getuid() != 0:
+        pytest.skip("only root can try as root")
+    with probed_as(0) as probed:
+        yield probed
+
+
+@contextlib.contextmanager
+def probed_as(user: int) -> Iterator[dict[str, Any]]:
+    """Run the probe as *user*, beside a process, sockets and files of that user."""
     bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
     if bwrap is None or not PYTHON.exists():
         pytest.skip("needs bubblewrap and a system Python")
     folder = Path(tempfile.mkdtemp(prefix="ail-"))
     folder.chmod(0o755)
     abstract = f"aileron-test-{secrets.token_hex(8)}"
-    as_user: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
+    as_user: dict[str, Any] = {"user": user, "group": user, "extra_groups": []}
     if os.getuid() != 0:
         as_user = {}
     listener = (
@@ -61,7 +85,7 @@ def found() -> Iterator[dict[str, Any]]:
         "b = socket.socket(socket.AF_UNIX); b.bind(sys.argv[1]); b.listen()\n"
         "print('up', flush=True); sys.stdin.read()\n"
     )
-    there = _owned(folder / "person" / ".aileron")
+    there = _owned(folder / "person" / ".aileron", user)
     path = there / "agent.sock"
     neighbour = subprocess.Popen(
         [str(PYTHON), "-I", "-c", listener, str(path)],
@@ -75,15 +99,17 @@ def found() -> Iterator[dict[str, Any]]:
     }  # fmt: skip
     spec = SandboxSpec(
         bwrap=bwrap,
-        project=_project(folder),
+        project=_project(folder, user),
         home=folder / "person",
-        own_home=_owned(folder / "own"),
-        private=_owned(folder / "private"),
+        own_home=_owned(folder / "own", user),
+        private=_owned(folder / "private", user),
         socket=None,
     )
     (spec.own_home / ".codex").mkdir()
     (spec.own_home / ".codex").chmod(0o777)
-    support = SandboxSupport(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI)
+    calls = this_filter()
+    assert calls is not None
+    support = SandboxSupport(bwrap=bwrap, scopes=landlock_abi() >= SCOPE_ABI, calls=calls)
     done = subprocess.run(
         bwrap_argv(spec, [str(PYTHON), "-I", "-c", PROBE.read_text()]),
         env={"HOME": str(spec.home), "PATH": "/usr/bin", "CODEX_API_KEY": json.dumps(given)},
@@ -101,6 +127,17 @@ def found() -> Iterator[dict[str, Any]]:
     probed["owner of its work"] = (spec.project / "work.txt").stat().st_uid
     yield probed
     shutil.rmtree(folder, ignore_errors=True)
+
+
+KERNEL = (
+    ("refused calls", [errno.ENOSYS]),
+    ("lists of keys", "PermissionError 13"),
+    ("lists of keys' users", "PermissionError 13"),
+    ("write a setting of the kernel", "OSError 30"),
+    ("open what is the whole machine's", []),
+    ("/sys", False),
+)
+"""What no mode of a file and no user's number keeps, but a cover or the filter of calls."""
 
 
 @pytest.mark.parametrize(
@@ -123,6 +160,7 @@ def found() -> Iterator[dict[str, Any]]:
         ("write in the project", 4),
         ("pathname sockets", []),
         ("owner of its work", ORDINARY),
+        *KERNEL,
     ],
 )
 def test_the_walls_hold_for_an_ordinary_user(
@@ -130,6 +168,20 @@ def test_the_walls_hold_for_an_ordinary_user(
 ) -> None:
     """THREATS 5: what root's sandbox keeps, an ordinary user's keeps."""
     assert found[attempt] == outcome
+
+
+@pytest.mark.parametrize(("attempt", "outcome"), KERNEL)
+def test_the_kernels_own_is_covered_for_root_too(
+    found_by_root: dict[str, Any], attempt: str, outcome: object
+) -> None:
+    """Root outside is root to these files, however few capabilities it has inside."""
+    assert found_by_root[attempt] == outcome
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="no other has 32-bit code of i386")
+def test_a_process_that_makes_a_call_of_32_bit_code_is_killed(found: dict[str, Any]) -> None:
+    """Its numbers are not the filter's: 288 would be keyctl."""
+    assert found["a call of 32-bit code"] == -signal.SIGSYS
 
 
 @pytest.mark.skipif(landlock_abi() < SCOPE_ABI, reason="this kernel has no Landlock scopes")
@@ -144,3 +196,50 @@ def test_an_ordinary_user_gets_no_namespace_and_no_mount(
 ) -> None:
     """`--disable-userns`: no sandbox of its own to hide in."""
     assert found[attempt] != 0
+
+
+SPOILS = """
+cd "$1"
+for name in .mcp.json .envrc .Rprofile; do echo evil > $name; done
+mkdir .vscode .zed
+echo evil > .vscode/tasks.json
+chmod 555 .vscode
+chmod 0 .zed
+mkdir -p "$HOME/.codex/deep/deeper"
+echo '{"token": "secret"}' > "$HOME/.codex/deep/deeper/auth.json"
+chmod 0 "$HOME/.codex/deep/deeper" "$HOME/.codex/deep" "$HOME/.codex" "$HOME" .
+"""
+
+
+def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
+    """H4, H5: out of the real sandbox: what its person's tools would obey, and its private home."""
+    bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
+    if bwrap is None:
+        pytest.skip("needs bubblewrap")
+
+    def session() -> None:
+        for name in ("project", "own", "private", "person"):
+            (folder / name).mkdir()
+        spec = SandboxSpec(
+            bwrap=bwrap,
+            project=folder / "project",
+            home=folder / "person",
+            own_home=folder / "own",
+            private=folder / "private",
+            socket=None,
+        )
+        doors = Doors.of(spec.project)
+        done = subprocess.run(
+            bwrap_argv(spec, ["/bin/sh", "-euc", SPOILS, "sh", str(spec.project)]),
+            env={"HOME": str(spec.home), "PATH": "/usr/bin:/bin"},
+            cwd="/", capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        closed = doors.close(folder / "aside")
+        assert len(closed.told) == 5
+        assert closed.left == ()
+        assert list(spec.project.iterdir()) == []
+        assert remove_tree(spec.own_home)
+
+    with ordinary_folder() as folder:
+        as_ordinary(session)

@@ -98,6 +98,19 @@ def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(terminal: Terminal
     assert terminal.unread() == b""
 
 
+def test_an_answer_that_comes_late_does_not_land_in_the_shell(terminal: Terminal) -> None:
+    """Over a slow line: the launcher asks something itself, last, and waits for that answer."""
+    terminal.until("size 24x80")
+    terminal.type("ask\r")
+    question = terminal.until(r"\x1b\[\?\d+\$p\x1b\[5n")  # asked once the agent has ended
+    number = re.search(r"\d+", question)
+    assert number
+    terminal.type("\x1b[24;80R")
+    terminal.type(f"\x1b[?{number[0]};0$y\x1b[0n")
+    assert terminal.end() == 3
+    assert terminal.unread() == b""
+
+
 def test_an_agent_that_dies_of_a_signal_says_so(terminal: Terminal) -> None:
     """D1: its exit code is passed: 128 and the signal's number."""
     terminal.until("size 24x80")

@@ -93,6 +93,25 @@ def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(ben
     }
 
 
+ARMS = "#!/bin/sh\necho evil > .envrc\nmkdir .vscode\nchmod 0 .vscode\necho up > mark\nexec sleep 600\n"
+
+
+def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
+    bench: Bench,
+) -> None:
+    """H4: nobody is left to do it at the session's end; the person's next `cd` runs nothing."""
+    with bench.launched("codex", env=program(bench, "codex", ARMS)) as running:
+        until((bench.project / "mark").exists)
+        running.process.kill()
+        running.process.communicate(timeout=20)
+    until(lambda: {each.name for each in bench.project.iterdir()} == {"mark"})
+    aside = bench.console.home / "aside"
+    until(lambda: not list((aside / "watched").iterdir()))
+    assert {each.name for each in aside.glob("ses-*/*")} == {".envrc", ".vscode"}
+    log = "".join(path.read_text() for path in (bench.console.home / "log").iterdir())
+    assert ".envrc is new and was moved to" in log
+
+
 def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> None:
     """H5: the agent's own folder is a copy; the login alone comes back."""
     env = program(bench, "codex", LOOKS)

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from agents_bench import CLI, Bench, Say, ScriptedLlm, workbench
 
+from tests.support.ordinary import AS_ORDINARY
+
 AGENT = """\
 #!/usr/bin/env python3
 import json, os, subprocess, sys
@@ -89,7 +91,7 @@ def script(folder: Path) -> Path:
 def test_a_worktree_with_blanks_and_a_home_that_is_a_link(bench: Bench) -> None:
     """The agent works there and commits; where config and hooks lie is not its to move."""
     main, tree = bench.folder / "main repo", bench.home / "wörk tree"
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b")
+    git = ("git", "-c", "safe.directory=*", "-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run([*git, "init", "-q", str(main)], check=True)
     subprocess.run(
         [*git, "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True
@@ -139,7 +141,7 @@ def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) ->
     packages = next(venv.glob("lib/python*/site-packages"))
     root = Path(__file__).resolve().parents[2]
     (packages / "here.pth").write_text(f"{sysconfig.get_path('purelib')}\n{root}\n")
-    command = (str(python), "-I", "-m", "aileron_tui.cli")
+    command = (*AS_ORDINARY, str(python), "-I", "-m", "aileron_tui.cli")
     tried = f"{packages}:{venv / 'bin'}"
     found = run(bench, bench.project, script(bench.folder / "bin"), tried, command=command)
     assert found["aileron"] == [30, 30]

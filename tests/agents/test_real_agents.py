@@ -37,6 +37,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
         with bench.launched(agent, *bench.prompt(agent), options=options) as running:
             approval = bench.asked()
             tokens = bench.tokens()
+            seen = bench.console.views[approval]["containment"]
             bench.console.approve(approval)
             ended = running.end()
         assert ended.code == 0, ended.output
@@ -49,6 +50,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
         if not options:
             assert after == before
         assert bool(tokens) == bool(options)
+        assert seen == ("none" if options else "seen")
         assert not [line for line in ended.command_lines for token in tokens if token in line]
         assert bench.shows_gateway(ended) == (agent == "codex")
         bench.all_passed()

@@ -17,7 +17,8 @@ def furnished() -> Iterator[Path]:
     """A home with the example actions and connector in it, nothing taken in yet; to be copied."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
         home = Path(folder) / "home"
-        aileron("action", "add", str(ROOT / "examples" / "actions"), home=home)
+        for file in sorted((ROOT / "examples" / "actions").glob("*.md")):
+            aileron("action", "add", str(file), home=home)  # one by one: each is its own item
         aileron("connector", "install", str(ROOT / "examples" / "connector"), home=home)
         yield home
 

@@ -47,6 +47,7 @@ def show(view: ApprovalView) -> None:
             "note": view.note,
             "outcome": view.outcome,
             "requester_gone": view.requester_gone,
+            "containment": view.containment,
             "times_asked": view.times_asked,
             "steps": {step.step_id: step.status for step in view.steps},
         }

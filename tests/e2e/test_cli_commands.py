@@ -134,6 +134,7 @@ def test_adding_listing_and_removing_actions(tmp_path: Path) -> None:
     for item in items:
         assert set(item) == {
             "name", "tool", "version", "gated", "preview", "connector", "state", "problems",
+            "offered", "tool_bytes",
         }  # fmt: skip
         assert item["state"] == "held_back"
     assert [(item["gated"], item["preview"]) for item in items] == [(False, False)] * 2 + [(True, True)]  # fmt: skip
@@ -199,7 +200,7 @@ def test_an_ungated_run_prints_its_output(console: Console) -> None:
     done = aileron("action", "run", "get-draft", "--arg", f"id={DRAFT}", home=console.home)
     assert json.loads(done.stdout)["id"] == DRAFT
     body = aileron_json("action", "run", "list-drafts", "--arg", "max_results=2", home=console.home)
-    assert set(body) == {"status", "audit_id", "output", "steps"}
+    assert set(body) == {"status", "audit_id", "output"}
     assert len(body["output"]["drafts"]) == 2
 
 

@@ -30,7 +30,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def in_tmux(folder: Path) -> Tmux:
-    command = shell(*CLI, "launch", "codex", "--console", "--home", str(folder / "home"))
+    # Panes are what is tried here, and root may try it too.
+    launch = ("launch", "codex", "--console", "--no-sandbox", "--home", str(folder / "home"))
+    command = shell(*CLI, *launch)
     return Tmux(folder / "tmux", command, environment(folder), folder / "project")
 
 

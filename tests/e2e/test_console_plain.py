@@ -95,10 +95,13 @@ def test_a_call_is_read_whole_and_approved_with_a_line(console: Plain, mailbox: 
 
 
 def test_the_standing_warnings_are_told_at_the_start(console: Plain, mailbox: Mailbox) -> None:
-    """DESIGN 3: what was taken in unseen, and which hosts go elsewhere, as above every screen."""
-    told = console.asked()
-    assert f"▲ gmail.googleapis.com:443 goes to 127.0.0.1:{mailbox.port} (--route)" in told
-    assert "were taken in unseen (--accept-installed)" in told
+    """What was taken in unseen, and which hosts go elsewhere, as above every screen; `?` tells it again."""
+    route = f"▲ gmail.googleapis.com:443 goes to 127.0.0.1:{mailbox.port} (--route)"
+    first = console.asked()
+    console.answer("?")
+    for told in (first, console.asked()):
+        assert route in told
+        assert "were taken in unseen (--accept-installed)" in told
 
 
 def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:

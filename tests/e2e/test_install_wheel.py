@@ -88,7 +88,9 @@ def sources() -> set[str]:
 def test_the_wheel_holds_the_three_packages_with_their_data_and_nothing_else(wheel: Path) -> None:
     """Words, styles, types, settings and the example; no tests, no compiled leftovers."""
     inside = {name for name in files(wheel) if not re.match(r"aileron-[^/]*\.dist-info/", name)}
-    assert inside == sources()
+    scripts = {name for name in inside if re.match(r"aileron-[^/]*\.data/scripts/", name)}
+    assert {name.rpartition("/")[2] for name in scripts} == {"aileron", "aileron-mcp"}
+    assert inside - scripts == sources()
     for needed in (
         "aileron_core/words.txt", "aileron_tui/styles/app.tcss", "aileron_core/py.typed",
         "aileron_mcp/py.typed", "aileron_tui/py.typed", "aileron_tui/suite/config.toml",
@@ -103,11 +105,8 @@ def test_the_wheel_names_its_programs_licence_and_python(wheel: Path) -> None:
     """What an installer reads."""
     with zipfile.ZipFile(wheel) as opened:
         (folder,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
-        programs = opened.read(f"{folder}/entry_points.txt").decode()
         facts = opened.read(f"{folder}/METADATA").decode()
         assert f"{folder}/licenses/LICENSE" in opened.namelist()
-    assert "aileron = aileron_tui.cli:main" in programs
-    assert "aileron-mcp = aileron_mcp.relay:main" in programs
     assert "Requires-Python: >=3.11" in facts
     assert wheel.name.endswith("-py3-none-any.whl")
 
@@ -148,21 +147,71 @@ def test_the_programs_run_from_the_wheel_and_not_from_the_checkout(
     assert found.count(str(installed.packages)) == 3
 
 
-def test_nothing_in_the_environment_or_the_folder_adds_code(
-    installed: Installed, home: Path
+PROGRAMS = [("aileron", "version"), ("aileron-mcp", "--version")]
+
+
+def planted(folder: Path) -> dict[str, str]:
+    """Return an environment that has Python run code before any program; its mark is `ran`."""
+    folder.mkdir()
+    code = f"open({str(folder / 'ran')!r}, 'w').close(); raise SystemExit('planted')\n"
+    for name in (
+        "click",
+        "json",
+        "http",
+        "sitecustomize",
+        "usercustomize",
+        "aileron_core",
+        "start",
+    ):
+        (folder / f"{name}.py").write_text(code)
+    return {
+        "PYTHONPATH": str(folder), "PYTHONSTARTUP": str(folder / "start.py"), "PYTHONINSPECT": "1",
+        "PYTHONHOME": str(folder), "PYTHONUSERBASE": str(folder), "PYTHONWARNINGS": "error::click.X",
+        "PYTHONBREAKPOINT": "start.x",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda words: words[0])
+@pytest.mark.parametrize("here", [False, True], ids=["elsewhere", "in the folder"])
+def test_nothing_in_the_environment_or_the_folder_runs(
+    installed: Installed, home: Path, program: tuple[str, str], here: bool
 ) -> None:
-    """DESIGN 10: the command started without -I runs itself again with it, before it imports anything."""
-    planted = home.parent / "planted"
-    planted.mkdir()
-    for name in ("click", "json", "select", "http", "usercustomize", "aileron_core"):
-        (planted / f"{name}.py").write_text(f"raise SystemExit('planted {name}')\n")
-    for folder in (home.parent, planted):
-        done = subprocess.run(
-            [str(installed.bin / "aileron"), "version"], cwd=folder, capture_output=True, text=True,
-            env=installed.environment(home, PYTHONPATH=str(planted)), check=False,
-        )  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("aileron ")
+    """DESIGN 10: not even before the program could start itself again: its Python starts with -I."""
+    environment = planted(home.parent / "planted")
+    done = subprocess.run(
+        [str(installed.bin / program[0]), program[1]],
+        cwd=home.parent / "planted" if here else home.parent, capture_output=True, text=True,
+        env=installed.environment(home, **environment), stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{program[0]} ")
+    assert not (home.parent / "planted" / "ran").exists()
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda words: words[0])
+def test_the_programs_are_found_through_links_and_blanks(
+    installed: Installed, wheel: Path, home: Path, program: tuple[str, str]
+) -> None:
+    """As pipx and uv link them into ~/.local/bin; a link of a link, relative too; one without a Python."""
+    name, word = program
+    bin_ = home.parent / "a blank" / "bin"
+    bin_.mkdir(parents=True)
+    (bin_ / name).symlink_to(installed.bin / name)
+    (bin_ / "again").symlink_to(Path("..", "bin", name))
+    environment = installed.environment(home)
+    environment["PATH"] = f"{bin_}:{environment['PATH']}"
+    for command in (str(bin_ / "again"), name, "./again"):
+        said = subprocess.run(
+            [command, word], cwd=bin_, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (said.returncode, said.stderr) == (0, ""), command
+    (bin_ / "alone").write_bytes((installed.bin / name).read_bytes())
+    (bin_ / "alone").chmod(0o755)
+    said = subprocess.run([str(bin_ / "alone")], capture_output=True, text=True, check=False)
+    assert said.returncode == 127
+    assert "there is no Python beside" in said.stderr
+    spaced = Installed(home.parent / "in a blank", wheel)
+    assert call(spaced, home, name, word).stdout.startswith(f"{name} ")
 
 
 def test_the_relay_runs_isolated_too(installed: Installed, home: Path) -> None:

@@ -5,7 +5,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from aileron_core.clock import SystemClock
@@ -22,8 +22,9 @@ CLASSES = {
     *("connector_runtime_error", "external_api_error", "network_error", "binding_failed"),
     "resource_limit_exceeded",
 }
+LONG = st.text(min_size=64, max_size=200)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | LONG,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
@@ -45,6 +46,7 @@ def invocation() -> Invocation:
     clock = SystemClock()
     return Invocation(
         manifest=Manifest(name="local://a/b", version="1.0.0"),
+        hosts=(),
         limits=Limits(),
         read_only=False,
         on_request=None,
@@ -82,6 +84,10 @@ def test_integers_come_out_as_they_were_printed(number: int) -> None:
     assert conclude(RunEnd(how="returned"), run).output == [number]
 
 
+def at_once() -> None:
+    """Nobody else wants the interpreter."""
+
+
 ENVELOPES = st.dictionaries(
     st.sampled_from(["method", "url", "headers", "body", "credential", "x"]), JSON
 )
@@ -94,7 +100,7 @@ ENVELOPES = st.dictionaries(
 def test_any_bytes_are_a_request_or_a_value_error(data: bytes) -> None:
     """The message names the part and never quotes it."""
     try:
-        envelope = read_envelope(data)
+        envelope = read_envelope(data, at_once)
     except ValueError as error:
         words = str(error)
     else:
@@ -107,12 +113,21 @@ def test_any_bytes_are_a_request_or_a_value_error(data: bytes) -> None:
 SPACE = st.text(" \t\r\n", max_size=3)
 
 
+def finite(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
 KEYS = st.text(max_size=5) | st.sampled_from(["method", "url", "headers", "body"])
 
 
 @given(st.lists(st.tuples(KEYS, JSON | st.text()), max_size=6), st.lists(SPACE, min_size=28, max_size=28))  # fmt: skip
 def test_a_request_is_read_as_any_reader_of_json_reads_it(members: Any, spaces: Any) -> None:
-    """Ours reads member by member, with space anywhere and the last of equal keys counting."""
+    """With space anywhere and the last of equal keys counting; `NaN` and its like are no JSON."""
+    assume(all(finite(value) for _, value in members))
     space = iter(spaces)
     texts = [
         f"{next(space)}{json.dumps(key)}{next(space)}:{next(space)}{json.dumps(value)}{next(space)}"
@@ -121,7 +136,7 @@ def test_a_request_is_read_as_any_reader_of_json_reads_it(members: Any, spaces: 
     text = f"{{{','.join(texts)}}}"
     same = json.loads(text)
     try:
-        envelope = read_envelope(text.encode())
+        envelope = read_envelope(text.encode(), at_once)
     except ValueError as error:
         refusal = str(error)
     else:
@@ -133,6 +148,10 @@ def test_a_request_is_read_as_any_reader_of_json_reads_it(members: Any, spaces: 
     assert any(refusal.startswith(f"the request's {key}") for key in same)
 
 
+def refuse(name: str) -> None:
+    raise ValueError(name)
+
+
 @given(ENVELOPES.map(json.dumps), st.data())
 def test_a_damaged_request_is_refused_wherever_json_is(text: str, data: Any) -> None:
     """One character out, in, or other: if it is no JSON any more, it is no request."""
@@ -140,10 +159,10 @@ def test_a_damaged_request_is_refused_wherever_json_is(text: str, data: Any) -> 
     kept = data.draw(st.sampled_from([0, 1]))
     damaged = text[:at] + data.draw(st.sampled_from(["", "}", "{", ",", '"', " ", "1", ":"])) + text[at + kept :]  # fmt: skip
     try:
-        json.loads(damaged)
+        json.loads(damaged, parse_constant=refuse)
     except ValueError:
         try:
-            read_envelope(damaged.encode())
+            read_envelope(damaged.encode(), at_once)
         except ValueError:
             return
         raise AssertionError(damaged) from None
@@ -164,8 +183,8 @@ def test_a_damaged_request_is_refused_wherever_json_is(text: str, data: Any) -> 
 def test_a_request_is_large_only_by_its_texts(data: bytes, words: str) -> None:
     """Half a gigabyte of empty objects is never built."""
     with pytest.raises(ValueError, match=words):
-        read_envelope(data)
-    large = read_envelope(b'{"url": "x", "body": "' + b"{}," * 1_000_000 + b'"}')
+        read_envelope(data, at_once)
+    large = read_envelope(b'{"url": "x", "body": "' + b"{}," * 1_000_000 + b'"}', at_once)
     assert large.body == b"{}," * 1_000_000
 
 

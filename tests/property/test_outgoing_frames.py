@@ -89,7 +89,7 @@ def ask(
 ) -> OutgoingResponse | str:
     """Return the answer, or the words of the failure, which quote nothing of the request."""
     clock = SystemClock()
-    exchange = Exchange(clock, clock.monotonic() + seconds, lambda _method: None)
+    exchange = Exchange(clock, clock.monotonic() + seconds, lambda _method, _place: None)
     request = OutgoingRequest(method=method, url="https://api.example/s3cret")
     try:
         answer = client.send(request, exchange, allowed=["api.example:443"], max_body=MAX_BODY)

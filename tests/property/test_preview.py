@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.actions.model import Preview
-from aileron_core.actions.paths import lookup
+from aileron_core.actions.paths import find, lookup
 from aileron_core.canonical import canonical, exact
 from aileron_core.preview.resolve import differences, gist, resolve
 
-KEY = st.sampled_from(["a", "b", "name", "value", "To", "0", ""])
+KEY = st.sampled_from(["a", "A", "b", "name", "value", "To", "TO", "0", ""])
 VALUE = st.recursive(
     st.one_of(
         st.none(),
@@ -42,9 +42,15 @@ def test_any_answer_gives_every_field_once(output: Any, render: dict[str, str]) 
     fields = resolve(preview(render), output)
     assert [field.label for field in fields] == list(render)
     for field in fields:
-        assert field.missing is (lookup(output, field.path) is None)
+        assert field.missing is (find(output, field.path) is None)
         assert not (field.missing and field.value)
     assert isinstance(gist(preview(render), fields), str)
+
+
+def _at(output: Any, place: tuple[str | int, ...]) -> Any:
+    for step in place:
+        output = output[step]
+    return output
 
 
 @given(OUTPUT, PATH)
@@ -52,10 +58,19 @@ def test_a_found_value_stands_at_its_place(output: Any, path: str) -> None:
     """The place, key by key and index by index, leads to the same value."""
     located = lookup(output, path)
     if located is not None:
-        value: Any = output
-        for step in located.place:
-            value = value[step]
-        assert value is located.value
+        assert _at(output, located.place) is located.value
+
+
+@given(OUTPUT, PATH)
+def test_what_a_person_is_shown_holds_what_a_step_would_be_given(output: Any, path: str) -> None:
+    """Each value at a place of its own; the one that goes on to a service is among them."""
+    found, located = find(output, path), lookup(output, path)
+    places = found.places if found is not None else ()
+    assert len(set(places)) == len(places)
+    if found is not None:
+        assert [_at(output, place) for place in places] == list(found.values)
+    if located is not None:
+        assert located.place in places
 
 
 @given(OUTPUT, OUTPUT, RENDER)

@@ -190,13 +190,12 @@ class Core:
         settings: Settings | None = None,
         failpoint: Failpoint = no_failpoint,
         accept: bool = True,
+        routes: tuple[Route, ...] = (),
     ) -> AsyncGenerator["Core", None]:
-        """Open *home* (see `furnish`) with requests to Gmail routed to *mailbox*."""
-        routes = (
-            (Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port),)
-            if mailbox
-            else ()
-        )
+        """Open *home* (see `furnish`) with requests to Gmail routed to *mailbox*, others by *routes*."""
+        if mailbox:
+            gmail = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
+            routes = (gmail, *routes)
         options = PlaneOptions(
             routes=routes,
             accept_installed=accept,

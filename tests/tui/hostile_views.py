@@ -87,7 +87,7 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
     gone = next(view for view in state.approvals if view.preview.status == "unavailable")
     items = [
         approval(1, now, agent="codex", reason="", note="x", outcome="x", decided_by="x"),
-        approval(2, now, drift=drifted(now), self_opened=True, contained=False),
+        approval(2, now, drift=drifted(now), self_opened=True, containment="none"),
         approval(3, now, process=process, claims=claims, steps=(step,), times_asked=3),
         dataclasses.replace(gone, drift=drifted(now)),
         approval(5, now, state="awaiting_vault", digest="", words=None, requester_gone=True),
@@ -108,7 +108,7 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
         preview="x",
         effect="SEND",
         connector="x",
-        op="x",
+        steps=("x",),
         hosts=("x",),
         taken_in_at=now,
         taken_in_by="x",

@@ -206,6 +206,20 @@ def test_approve_without_a_preview_wants_the_key_twice() -> None:
     drive(scenario, start(short(preview=gone)))
 
 
+def test_while_a_connector_is_prepared_the_service_is_not_said_to_be_asked() -> None:
+    """Compiling takes longer than a preview may; it has no limit on the screen."""
+    preparing = PreviewView(
+        status="fetching", host="api.github.com", since=NOW - 12, limit_seconds=5, preparing=True
+    )
+
+    async def scenario(shown: Console) -> None:
+        await shown.shows("preparing the connector … 12 s")
+        assert "of at most" not in shown.text
+        assert "approve" not in shown.keys
+
+    drive(scenario, start(short(preview=preparing)))
+
+
 def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
     """Nobody approves before the first answer."""
     looking = PreviewView(status="fetching", host="api.github.com", since=NOW - 1)

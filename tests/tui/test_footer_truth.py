@@ -69,7 +69,7 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
         assert sorted(keys) == sorted([*set(keys), *(["P"] if "P" in keys else [])]), context
     deciding = [key for each in ACTIONS if each.decides for key in each.keys]
     # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.
-    assert sorted(set(deciding)) == ["P", "a", "ctrl+s", "enter", "t", "x"]
+    assert sorted(set(deciding)) == ["P", "T", "a", "ctrl+s", "enter", "t", "x"]
 
 
 def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:

@@ -185,7 +185,7 @@ def test_not_contained_is_read_at_110_columns_beside_a_long_folder() -> None:
     async def scenario(shown: Console) -> None:
         await shown.shows("12 s ago · not contained · session")
 
-    view = short(1, contained=False, session_label="s" * 60, cwd="/" + "deep/" * 40)
+    view = short(1, containment="none", session_label="s" * 60, cwd="/" + "deep/" * 40)
     drive(scenario, start(view), size=(110, 30))
 
 

@@ -133,7 +133,7 @@ def test_a_session_that_opened_itself_is_not_called_by_its_name(
 ) -> None:
     """Its name is its own word: no line of ours repeats it, nothing contains it."""
     view = short(
-        1, self_opened=True, contained=False, agent="claude", session_label="opened by a relay"
+        1, self_opened=True, containment="none", agent="claude", session_label="opened by a relay"
     )
     assert taken(snap_compare, look, read, start(view))
 

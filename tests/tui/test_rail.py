@@ -57,7 +57,7 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
     """Process, parents, program, folder; then the agent's own words, each behind the dotted bar."""
     view = mail(
         process=PROCESS,
-        contained=False,
+        containment="none",
         times_asked=3,
         stopped_waiting_at=NOW - 60,
         claims=(FieldView(label="client", value="codex-mcp-client 0.61"),),
@@ -75,6 +75,16 @@ def test_what_the_kernel_saw_stands_first_and_what_the_agent_says_last() -> None
         "waits     stopped waiting at 14:01",
         "┊ client  codex-mcp-client 0.61",
     ]
+
+
+def test_how_its_agent_is_contained_stands_there_as_far_as_it_was_seen() -> None:
+    """What a launcher said is no more than that."""
+    for containment, words in (
+        ("seen", "yes"),
+        ("said", "said to be contained"),
+        ("other_user", "as another user"),
+    ):
+        assert f"contained {words}" in told(who_asks(mail(containment=containment)))
 
 
 def test_where_the_kernel_saw_nothing_nobody_says_that_it_did() -> None:

@@ -108,7 +108,7 @@ def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
         pid=1,
         executable=text,
         self_opened=True,
-        contained=False,
+        containment="none",
         opened_at=NOW,
         connected=True,
     )

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
 from driving import NOW, Console, drive, mail, start
 
-from aileron_core.control_plane.port import EndSession, SessionsUpdated
+from aileron_core.control_plane.port import Containment, EndSession, SessionsUpdated
 from aileron_tui.screens.fixture_home import sessions
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
@@ -24,6 +25,31 @@ def test_each_session_says_whether_it_is_there_and_whether_something_contains_it
         assert any("┊ WILL HAPPEN" in line and "○" in line for line in shown.lines)
 
     drive(scenario, STATE)
+
+
+@pytest.mark.parametrize(
+    ("containment", "short", "whole", "follows"),
+    [
+        ("said", "said to be", "said to be contained", "has not seen every process of it"),
+        ("other_user", "other user", "as another user", "it can do what that account can"),
+    ],
+)
+def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
+    containment: Containment, short: str, whole: str, follows: str
+) -> None:
+    """In the row, in the opened session, and what it means; in the header where nobody saw it."""
+
+    async def scenario(shown: Console) -> None:
+        count = "1 said to be contained" if containment == "said" else "2 not contained"
+        await shown.go("5", count)
+        assert short in shown.row
+        await shown.go("enter", follows)
+        above, below = "\n".join(shown.lines).split("SEEN")
+        assert whole in above
+        assert whole in below
+
+    sessions_now = (replace(CODEX, containment=containment), CLAUDE, RELAY)
+    drive(scenario, start(mail(), sessions=sessions_now))
 
 
 def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_their_bar() -> None:

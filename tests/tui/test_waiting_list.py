@@ -6,6 +6,8 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 
 from aileron_core.control_plane.port import ApprovalUpdated, Recorded, RecordView, Refresh
+from aileron_tui.presenters.chrome import banner_lines, standing_warnings
+from aileron_tui.presenters.lines import plain
 from aileron_tui.presenters.model import Model
 from aileron_tui.presenters.queue import ELSEWHERE_SECONDS, Queue
 
@@ -150,6 +152,42 @@ def test_standing_warnings_are_on_screen_all_the_time() -> None:
 
     routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
     drive(scenario, start(short(1), routes=routes, accepted_installed=True), size=(80, 24))
+
+
+ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all(
+    size: tuple[int, int],
+) -> None:
+    """Six routes hide neither each other nor the warning of `--accept-installed`."""
+
+    async def scenario(shown: Console) -> None:
+        await shown.rest()
+        banner = shown.lines[1:4]
+        assert "(--accept-installed)" in banner[0]
+        assert "host-0.example:443 goes to 127.0.0.1:9000 (--route)" in banner[1]
+        assert "▲ and 5 more warnings: ? shows every one" in banner[2]
+        await shown.go("question_mark", "STANDING WARNINGS")
+        text = " ".join(shown.text.split())
+        assert all(f"host-{n}.example:443 goes to" in text for n in range(6))
+
+    drive(scenario, start(short(1), routes=ROUTES, accepted_installed=True), size=size)
+
+
+def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
+    """Pause and a storage that fails come first; no warning is dropped for them."""
+    standing = standing_warnings(routes=ROUTES, accepted_installed=True)
+    rows = banner_lines(
+        lost=None, storage="disk full", standing=standing, width=100, help_key="?", paused="Held."
+    )
+    assert plain(rows[-1]) == " ▲ 7 standing warnings: ? shows every one"
+    rows = banner_lines(
+        lost="x", storage="y", standing=standing[:1], width=100, help_key="?", paused="Held."
+    )
+    assert "(--accept-installed)" in plain(rows[-1])
+    assert len(rows) == 4
 
 
 def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -> None:

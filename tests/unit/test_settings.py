@@ -80,6 +80,8 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
         ('[console.keys]\napprove = ""', "console.keys.approve", "the name of one key"),
         ('[server]\nlisten = "0.0.0.0:1"', "server.listen", "127.0.0.1:PORT"),
         ("[mcp]\nhold_seconds = 601", "mcp.hold_seconds", "from 0 to 600"),
+        ('[mcp]\ntools = "issue-*"', "mcp.tools", "list of names of actions"),
+        ("[mcp]\ntools = [1]", "mcp.tools", "list of names of actions"),
     ],
 )
 def test_what_the_file_may_not_say_is_refused_with_its_key(
@@ -87,6 +89,28 @@ def test_what_the_file_may_not_say_is_refused_with_its_key(
 ) -> None:
     """A rest under 250 ms would let a key decide that no person meant (CONSOLE 10)."""
     assert says in refused(tmp_path, text)[key]
+
+
+@pytest.mark.parametrize(
+    ("tools", "named"),
+    [
+        (None, {"issue-create", "issue-get", "Issues"}),
+        ('["*"]', {"issue-create", "issue-get", "Issues"}),
+        ('["issue-*"]', {"issue-create", "issue-get"}),
+        ('["issue_get", "Iss?es"]', {"issue-get", "Issues"}),
+        ('["issues"]', {"Issues"}),
+        ("[]", set[str]()),
+    ],
+)
+def test_agents_get_the_tools_that_are_named(
+    tmp_path: Path, tools: str | None, named: set[str]
+) -> None:
+    """By the action's name or its tool's, in that spelling, with globs; all without the setting."""
+    file = tmp_path / "config.toml"
+    file.write_text(f"[mcp]\ntools = {tools}\n" if tools else "")
+    settings = load_settings(file)
+    actions = {"issue-create": "issue_create", "issue-get": "issue_get", "Issues": "issues"}
+    assert {name for name, tool in actions.items() if settings.is_tool(name, tool)} == named
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:

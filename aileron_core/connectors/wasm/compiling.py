@@ -1,29 +1,125 @@
-"""Whether a module compiles within bounds, tried in a process of its own.
+"""Compiling a module in a process of its own, within bounds and behind everything else.
 
 A compiler's time and memory are not bounded by the size of what it compiles: 250 kB of loops over
-50,000 locals take it minutes and gigabytes. So a module is compiled once in a child that may take
-so much and no more, before the home holds it; the console then compiles it in its own memory,
-because machine code is taken from no other process.
+50,000 locals take it minutes and gigabytes. And a module of 7 MB keeps every core busy for seconds,
+which the console has to draw and answer in. So a child compiles it, at a lower priority, and hands
+the machine code back over a pipe that nobody else holds. It is our own program on our own input,
+and the code is never in a file.
 """
 
 import os
-import resource
 import subprocess
 import sys
+import threading
+from contextlib import suppress
+from io import BytesIO
 from typing import Final
 
-from aileron_core.connectors.outgoing import OutgoingClient
 from aileron_core.connectors.protocol import MIB
-from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.errors import ConnectorRuntimeError
+from aileron_core.errors import ConnectorRuntimeError, Unavailable
 
-__all__ = ["compile_problem"]
+__all__ = ["CLOSING", "REFUSED", "Compiler", "compile_problem"]
 
+REFUSED: Final = 3
+"""The child's exit code where it has said what is wrong."""
+CLOSING: Final = "the connector host is closing; try again later"
 _SECONDS: Final = 120
 _MEMORY_MIB: Final = 3072
 _THREADS: Final = "2"
-_REFUSED: Final = 3
-"""The child's exit code where it has said what is wrong."""
+_CHILD: Final = "aileron_core.connectors.wasm.compiler_child"
+_SPLIT: Final = "to be compiled; split its largest functions"
+
+
+class Compiler:
+    """Compiles modules in children, each held to so much time and memory.
+
+    Args:
+        seconds: how long one may take.
+        memory_mib: what the compiler may take with all that it needs itself, in MiB; systems other
+            than Linux do not hold it to that.
+    """
+
+    def __init__(self, *, seconds: float = _SECONDS, memory_mib: int = _MEMORY_MIB) -> None:
+        self._seconds = seconds
+        self._memory_mib = memory_mib
+        self._lock = threading.Lock()
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+
+    def compile(self, module: bytes, *, niceness: int = 0, optimize: bool = True) -> bytes:
+        """Return the machine code of *module*; blocks until it is there.
+
+        Args:
+            module: its bytes.
+            niceness: by how much its process gives way to others (`nice`).
+            optimize: False compiles faster, to code that is slower.
+
+        Raises:
+            ConnectorRuntimeError: it cannot be compiled for this host; the message says why.
+            Unavailable: closed.
+        """
+        child = self._start(niceness, optimize=optimize)
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(self._seconds, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            answer = _exchange(child, module)
+        finally:
+            timer.cancel()
+            child.kill()
+            child.wait()
+            with self._lock:
+                self._children.discard(child)
+        return self._judged(child.returncode, answer, late=late.is_set())
+
+    def close(self) -> None:
+        """End every child; whoever waits for one gets an error."""
+        with self._lock:
+            self._closed = True
+            children = tuple(self._children)
+        for child in children:
+            child.kill()
+
+    def _start(self, niceness: int, *, optimize: bool) -> subprocess.Popen[bytes]:
+        settings = [str(self._memory_mib), str(niceness), "speed" if optimize else "none"]
+        with self._lock:
+            if self._closed:
+                raise Unavailable(CLOSING)
+            try:
+                child = subprocess.Popen(
+                    [sys.executable, "-I", "-m", _CHILD, *settings],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, "RAYON_NUM_THREADS": _THREADS},
+                )
+            except OSError as error:
+                raise ConnectorRuntimeError(
+                    f"the connector's compiler could not be started: {error.strerror}"
+                ) from error
+            self._children.add(child)
+        return child
+
+    def _judged(self, status: int, answer: bytes, *, late: bool) -> bytes:
+        if status == 0:
+            return answer
+        if status == REFUSED:
+            raise ConnectorRuntimeError(answer.decode("utf-8", "replace"))
+        if late:
+            raise ConnectorRuntimeError(
+                f"the connector takes longer than {self._seconds:g} s {_SPLIT}"
+            )
+        if self._closed:
+            raise Unavailable(CLOSING)
+        raise ConnectorRuntimeError(
+            f"the connector needs more than {self._memory_mib} MiB of memory {_SPLIT}"
+        )
 
 
 def compile_problem(
@@ -31,48 +127,27 @@ def compile_problem(
 ) -> str:
     """Return why *module* cannot be compiled for this host, or nothing; blocks until that is known.
 
-    Args:
-        module: its bytes.
-        seconds: how long it may take.
-        memory_mib: what the compiler may take with all that it needs itself, in MiB; systems other
-            than Linux do not hold it to that.
+    It is compiled without optimization: that is what most of a compiler's time goes into where
+    functions are large, and whether there is code for it is known without. See `Compiler` for the
+    arguments.
     """
     try:
-        child = subprocess.run(
-            [sys.executable, "-I", "-m", "aileron_core.connectors.wasm.compiling", str(memory_mib)],
-            input=module,
-            capture_output=True,
-            check=False,
-            timeout=seconds,
-            env={**os.environ, "RAYON_NUM_THREADS": _THREADS},
-        )
-    except subprocess.TimeoutExpired:
-        return f"takes longer than {seconds:g} s to be compiled; split its largest functions"
-    if child.returncode == _REFUSED:
-        return child.stdout.decode("utf-8", "replace")
-    if child.returncode != 0:
-        return f"needs more than {memory_mib} MiB of memory to be compiled; split its largest functions"
+        Compiler(seconds=seconds, memory_mib=memory_mib).compile(module, optimize=False)
+    except ConnectorRuntimeError as error:
+        return error.message.removeprefix("the connector ")
     return ""
 
 
-def _compile(memory_mib: int) -> int:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = memory_mib * MIB
-    limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
-    outgoing = OutgoingClient()
-    engine = WasmEngine(outgoing)
-    try:
-        engine.prepare("sha256:trial", sys.stdin.buffer.read)
-    except ConnectorRuntimeError as error:
-        sys.stdout.write(error.message)
-        return _REFUSED
-    finally:
-        engine.close()
-        outgoing.close()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(_compile(int(sys.argv[1])))
+def _exchange(child: subprocess.Popen[bytes], module: bytes) -> bytes:
+    """Give *child* the module and return what it says; it reads all before it says anything."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child.stdin, suppress(BrokenPipeError):
+        child.stdin.write(module)
+        child.stdin.close()
+    said = BytesIO()  # grows in place: joined, 30 MB would be one long step of the interpreter
+    with child.stdout:
+        while part := os.read(child.stdout.fileno(), MIB):
+            said.write(part)
+    child.wait()
+    return said.getvalue()

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
@@ -10,10 +10,11 @@ from typing import TypeVar
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
+from aileron_core.connectors.regions import hosts_for
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
-from aileron_core.connectors.wasm.outcome import conclude
+from aileron_core.connectors.wasm.outcome import conclude, result_of
 from aileron_core.errors import AileronError, HashMismatch, NotFound
 
 __all__ = ["WasmConnector"]
@@ -47,6 +48,10 @@ class WasmConnector:
         """Return the `host:port` entries that its manifest lists, sorted."""
         return self._manifest.hosts
 
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        """Return those of `hosts` that a call with *args* can reach."""
+        return hosts_for(self._manifest, args)
+
     @property
     def manifest(self) -> Manifest:
         """Return what it says of itself."""
@@ -59,6 +64,7 @@ class WasmConnector:
         *,
         limits: Limits,
         read_only: bool = False,
+        accepted_reads: Collection[str] = (),
         on_request: Callable[[], None] | None = None,
     ) -> OpResult:
         """Run *op* once; see `protocol.Connector.call`.
@@ -66,20 +72,27 @@ class WasmConnector:
         The wall limit begins with the call; compiling a module that was not used before does not count.
         """
         clock = self._engine.clock
+        began = clock.monotonic()
         invocation = Invocation(
             manifest=self._manifest,
+            hosts=self.hosts_for(args),
             limits=limits,
             read_only=read_only,
+            accepted_reads=accepted_reads,
             on_request=on_request,
             clock=clock,
             slots=self._engine.slots,
             ticker=self._engine.ticker,
-            deadline=clock.monotonic() + limits.wall_seconds,
+            deadline=began + limits.wall_seconds,
             secrets=lambda: _texts(args),
             stops_before=self._engine.stops,
         )
         try:
+            await self._compiled()
+            invocation.deadline += clock.monotonic() - began
             future = self._engine.submit(lambda: self._run(invocation, op, args))
+        except HashMismatch:
+            raise
         except AileronError as error:
             return OpResult(failure=error.to_failure())
         stop = partial(invocation.stop, "cancelled")
@@ -89,19 +102,32 @@ class WasmConnector:
             invocation.stop("wall")
             return conclude(RunEnd(how="not_started"), invocation)
 
-    async def warm(self) -> None:
-        """Check and compile it now, so that no call has to wait for that.
+    @property
+    def prepared(self) -> bool:
+        """Tell whether it is compiled."""
+        return self._engine.is_ready(self._identity.hash)
+
+    async def prepare(self, *, background: bool = False) -> None:
+        """Check and compile it now; see `protocol.Connector.prepare`.
 
         Raises:
             HashMismatch: its bytes are not those of its identity any more.
             ConnectorRuntimeError: it is no module that can run here.
         """
+        await self._compiled(background=background)
 
-        def prepare() -> None:
-            self._check()
-            self._engine.prepare(self._identity.hash, self._module)
+    async def _compiled(self, *, background: bool = False) -> None:
+        if self.prepared:
+            return
+        # Not in a thread of the pool: calls of other connectors need those.
+        waiting = self._engine.prepare(
+            self._identity.hash, self._checked_module, background=background
+        )
+        await asyncio.wrap_future(waiting)
 
-        await _joined(self._engine.submit(prepare), lambda: None)
+    def _checked_module(self) -> bytes:
+        self._check()
+        return self._module()
 
     def _module(self) -> bytes:
         return self._store.read(self._identity.hash)[0]
@@ -124,19 +150,13 @@ class WasmConnector:
     def _run(self, invocation: Invocation, op: str, args: JsonObject) -> OpResult:
         # Checked before every run, although what runs is in memory: a change on disk must not go unseen.
         self._check()
-        began = invocation.clock.monotonic()
         try:
-            pre = self._engine.prepare(self._identity.hash, self._module)
-            invocation.deadline += invocation.clock.monotonic() - began
-            end = self._engine.run(pre, invocation, _stdin(op, args))
+            pre = self._engine.prepare(self._identity.hash, self._module).result()
+            with self._engine.turn(invocation):
+                end = self._engine.run(pre, invocation, _stdin(op, args))
+                return conclude(end, invocation)
         except AileronError as error:
-            return OpResult(
-                failure=error.to_failure(),
-                requests_sent=invocation.requests_sent,
-                writes_sent=invocation.writes_sent,
-                writes_lost=invocation.writes_sent - invocation.writes_answered,
-            )
-        return conclude(end, invocation)
+            return result_of(invocation, failure=error.to_failure())
 
 
 class _NeverBegun(Exception):

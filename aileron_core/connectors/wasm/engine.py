@@ -19,9 +19,10 @@ import wasmtime
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.wasm.compiling import CLOSING, Compiler
 from aileron_core.connectors.wasm.guest import EpochCallback, first_line, open_store, run_command
 from aileron_core.connectors.wasm.host import define_host
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd, RunStopped
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
@@ -30,7 +31,10 @@ from aileron_core.errors import ConnectorRuntimeError, Unavailable
 __all__ = ["WasmEngine"]
 
 _THREADS = 32
-_SLICE_SECONDS = 0.05
+_NICENESS = 5
+"""Of the compiler of a module that somebody waits for: the screen and other calls go first."""
+_BACKGROUND_NICENESS = 10
+_CANNOT_RUN = "the connector is not a module that can run here"
 _CONTINUE = 0  # WASMTIME_UPDATE_DEADLINE_CONTINUE
 
 _T = TypeVar("_T")
@@ -44,6 +48,8 @@ class WasmEngine:
         compiled: the folder for compiled forms, under the home; None keeps them in memory only.
         key: seals compiled forms; random, and so good for this process, if None.
         guests: how many run at once; as many as there are cores if None.
+        apart: whether large modules are compiled in a process of their own, behind everything else.
+        optimize: False compiles faster, to code that is slower: for a trial.
     """
 
     def __init__(
@@ -53,8 +59,11 @@ class WasmEngine:
         compiled: Path | None = None,
         key: bytes | None = None,
         guests: int | None = None,
+        apart: bool = False,
+        optimize: bool = True,
     ) -> None:
         config = wasmtime.Config()
+        config.cranelift_opt_level = "speed" if optimize else "none"
         config.epoch_interruption = True
         # One memory of 32 bits that no other thread shares: what the limits are about.
         config.wasm_threads = False
@@ -68,7 +77,10 @@ class WasmEngine:
         self._local = threading.local()
         define_host(self._linker, self._current, outgoing)
         self._outgoing = outgoing
-        self._modules = CompiledModules(self._engine, compiled, key or secrets.token_bytes(32))
+        self._compiler = Compiler() if apart else None
+        self._modules = CompiledModules(
+            self._engine, compiled, key or secrets.token_bytes(32), self._compiler
+        )
         self._ready: dict[str, Future[wasmtime.InstancePre]] = {}
         self._lock = threading.Lock()
         self._running: set[Invocation] = set()
@@ -93,45 +105,74 @@ class WasmEngine:
         try:
             return self._pool.submit(work)
         except RuntimeError as error:
-            raise Unavailable("the connector host is closing; try again later") from error
+            raise Unavailable(CLOSING) from error
 
-    def prepare(self, hash_: str, module: Callable[[], bytes]) -> wasmtime.InstancePre:
-        """Return the module, compiled once per *hash_*; blocks while it is compiled.
+    def is_ready(self, hash_: str) -> bool:
+        """Tell whether the module *hash_* is compiled."""
+        known = self._ready.get(hash_)
+        return known is not None and known.done()
+
+    def prepare(
+        self, hash_: str, module: Callable[[], bytes], *, background: bool = False
+    ) -> Future[wasmtime.InstancePre]:
+        """Return the module, to be there once it is compiled: once per *hash_*.
+
+        It is compiled in a thread of its own, so that no call waits for the module of another.
 
         Args:
             hash_: its identity.
             module: gives its bytes, checked; asked only if it is not compiled yet.
+            background: nobody waits for it yet, so it gives way to everything else.
+
+        The future raises:
+            Unavailable: the engine is closed.
+            ConnectorRuntimeError: it is no valid module, or imports what the host does not offer.
+        """
+        with self._lock:
+            if (known := self._ready.get(hash_)) is not None:
+                return known
+            mine: Future[wasmtime.InstancePre] = Future()
+            mine.set_running_or_notify_cancel()  # whoever waits may give up; the compiling goes on
+            if self._closed:
+                mine.set_exception(Unavailable(CLOSING))
+                return mine
+            self._ready[hash_] = mine
+        niceness = _BACKGROUND_NICENESS if background else _NICENESS
+
+        def compile_() -> None:
+            try:
+                with _wasmtime_errors(_CANNOT_RUN):
+                    loaded = self._modules.load(module(), niceness=niceness)
+                    mine.set_result(self._linker.instantiate_pre(loaded))
+            except BaseException as error:  # noqa: BLE001 - it is for whoever waits
+                with self._lock:
+                    self._ready.pop(hash_, None)
+                mine.set_exception(error)
+
+        threading.Thread(target=compile_, name="aileron-compile", daemon=True).start()
+        return mine
+
+    def machine_code(self, module: bytes) -> bytes:
+        """Return the compiled form of *module*, once it is known that it fits this host.
 
         Raises:
             ConnectorRuntimeError: it is no valid module, or imports what the host does not offer.
         """
-        with self._lock:
-            known = self._ready.get(hash_)
-            mine: Future[wasmtime.InstancePre] = Future()
-            if known is None:
-                self._ready[hash_] = mine
-        if known is not None:
-            return known.result()
-        try:
-            with _wasmtime_errors("the connector is not a module that can run here"):
-                mine.set_result(self._linker.instantiate_pre(self._modules.load(module())))
-        except BaseException as error:
-            with self._lock:
-                del self._ready[hash_]
-            mine.set_exception(error)
-            raise
-        return mine.result()
+        with _wasmtime_errors(_CANNOT_RUN):
+            loaded = self._modules.load(module)
+            self._linker.instantiate_pre(loaded)
+            return bytes(loaded.serialize())
 
     def forget(self, hash_: str) -> None:
         """Let go of a compiled module that is no longer installed."""
         with self._lock:
             self._ready.pop(hash_, None)
 
-    def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
-        """Run a guest to its end, on the calling thread.
+    @contextmanager
+    def turn(self, invocation: Invocation) -> Generator[None]:
+        """Take a turn on the processor, for a guest and for reading what it printed.
 
-        Raises:
-            ConnectorRuntimeError: its surroundings could not be set up.
+        Until it is given up a stop of everything reaches the run.
         """
         with self._lock:
             if self._closed:
@@ -142,9 +183,7 @@ class WasmEngine:
         self._local.invocation = invocation
         invocation.enter_guest()
         try:
-            if invocation.must_stop():
-                return RunEnd(how="not_started")
-            return self._run(pre, invocation, stdin)
+            yield
         finally:
             invocation.leave_guest()
             self._local.invocation = None
@@ -171,13 +210,26 @@ class WasmEngine:
             running = tuple(self._running)
         for invocation in running:
             invocation.stop("closing")
+        if self._compiler is not None:
+            self._compiler.close()
+        with self._lock:
+            compiling = tuple(self._ready.values())
+        for each in compiling:
+            each.exception()  # waits: what it compiles with is about to go
         self._pool.shutdown(wait=True, cancel_futures=True)
         self.ticker.close()
         self._ready.clear()
         self._linker.close()
         self._engine.close()
 
-    def _run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
+    def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
+        """Run a guest to its end, on the calling thread, which has to have its `turn`.
+
+        Raises:
+            ConnectorRuntimeError: its surroundings could not be set up.
+        """
+        if invocation.must_stop():
+            return RunEnd(how="not_started")
         with _wasmtime_errors("the connector could not be set up"):
             store = open_store(self._engine, invocation, stdin, self._on_epoch)
         try:
@@ -193,15 +245,13 @@ class WasmEngine:
         """Let the guest of this thread go on until the next tick, or end it with an error."""
         try:
             invocation = self._current()
-            if not invocation.must_stop():
-                now = invocation.clock.monotonic()
-                if now >= invocation.slice_end:
-                    invocation.share()
-                    invocation.slice_end = invocation.clock.monotonic() + _SLICE_SECONDS
+            invocation.give_way()
             if not invocation.must_stop():
                 delta[0] = 1
                 kind[0] = _CONTINUE
                 return 0
+        except RunStopped:
+            pass
         except BaseException:  # noqa: BLE001 - ctypes would print it and let the guest run on
             self._current().stop("fault")
         stop = wasmtime.WasmtimeError("stopped")

@@ -1,22 +1,29 @@
 """The request envelope that a guest hands to the host (FACTS C.2).
 
-It may be as large as a body, so it is not parsed as a whole: 32 MiB of `{}` would cost half a
-gigabyte and stop every other thread for seconds. A text may be large, anything else may not.
+Its body may be large and is read in slices; everything else of it together may not.
 """
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
-__all__ = ["Envelope", "read_envelope"]
+from aileron_core.connectors.protocol import MIB
+from aileron_core.connectors.wasm.slices import (
+    STRUCTURE_BYTES,
+    BadText,
+    GiveWay,
+    LongText,
+    TooMuchStructure,
+    load_json,
+)
 
-_MAX_MEMBERS = 64
-_MAX_PART = 256 * 1024
-"""Characters of a member that is no text: the headers, mostly."""
-_SPACE = re.compile(r"[ \t\n\r]*")
-_decode = json.JSONDecoder().raw_decode
+__all__ = ["MAX_ENVELOPE", "Envelope", "read_envelope"]
+
+_MAX_BODY: Final = 16 * MIB
+_MAX_REST: Final = STRUCTURE_BYTES
+MAX_ENVELOPE: Final = _MAX_BODY + _MAX_REST
+"""Bytes of an envelope; a body counts as it is spelled, escapes and all."""
+_MAX_MEMBERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,103 +37,90 @@ class Envelope:
     credential: str | None
 
 
-def read_envelope(data: bytes) -> Envelope:
+def read_envelope(data: bytes, give_way: GiveWay) -> Envelope:
     """Read an envelope; keys that are not known are ignored.
 
+    Args:
+        data: its bytes; what is not UTF-8 in them becomes U+FFFD.
+        give_way: called between the slices of a large one; what it raises passes.
+
     Raises:
-        ValueError: it is malformed; the message names the part, never its value.
+        ValueError: it is malformed or too large; the message names the part, never its value.
     """
-    try:
-        fields = _members(data.decode("utf-8", "replace"))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError("the request is not a JSON object") from error
-    url = _text(fields, "url")
+    fields = _members(data, give_way)
+    url = _text(fields, "url", give_way)
     if not url:
         raise ValueError("the request names no url")
-    headers = fields.get("headers")
-    entries = cast("dict[str, Any]", {} if headers is None else headers)
-    if not isinstance(headers, dict | None) or not all(
-        isinstance(v, str) for v in entries.values()
-    ):
-        raise ValueError("the request's headers are not an object of strings")
-    body = _text(fields, "body")
     return Envelope(
-        method=(_text(fields, "method") or "GET").upper(),
+        method=(_text(fields, "method", give_way) or "GET").upper(),
         url=url,
-        headers=entries,
-        body=None if body is None else _utf8(body),
-        credential=_text(fields, "credential") or None,
+        headers=_headers(fields.get("headers"), give_way),
+        body=_body(fields, give_way),
+        credential=_text(fields, "credential", give_way) or None,
     )
 
 
-def _members(text: str) -> dict[str, Any]:
-    """Return the members of the one JSON object that *text* is; of equal keys the last counts.
-
-    Raises:
-        json.JSONDecodeError, RecursionError: it is none.
-        ValueError: it has too many members, or too large ones.
-    """
-    found: dict[str, Any] = {}
-    at = _after(text, "{", 0)
-    if text.startswith("}", at):
-        return _whole(text, at, found)
-    for _ in range(_MAX_MEMBERS):
-        if not text.startswith('"', at):
-            raise json.JSONDecodeError("no key", "", 0)
-        key, at = _decode(text, at)
-        found[key], at = _value(text, _after(text, ":", at))
-        at = _skip(text, at)
-        if text.startswith("}", at):
-            return _whole(text, at, found)
-        at = _after(text, ",", at)
-    raise ValueError(f"the request has more than {_MAX_MEMBERS} members")
-
-
-def _whole(text: str, at: int, found: dict[str, Any]) -> dict[str, Any]:
-    """Return *found* if the object that ends at *at* is all there is."""
-    if _after(text, "}", at) != len(text):
-        raise json.JSONDecodeError("more than one object", "", 0)
-    return found
-
-
-def _value(text: str, at: int) -> tuple[Any, int]:
-    """Return the value at *at*, and where it ends."""
-    if text.startswith('"', at):
-        return _decode(text, at)
-    part = text[at : at + _MAX_PART]
+def _members(data: bytes, give_way: GiveWay) -> dict[str, Any]:
+    """Return the members of the one JSON object that *data* is; of equal keys the last counts."""
+    too_large = f"everything of the request but its body is larger than {_MAX_REST} bytes"
     try:
-        value, size = _decode(part)
-    except json.JSONDecodeError as error:
-        if len(part) < _MAX_PART:
-            raise
-        raise ValueError(f"a part of the request is larger than {_MAX_PART} bytes") from error
-    return value, at + size
+        parsed: object = load_json(data, give_way, long_text=lambda text: text, errors="replace")
+    except TooMuchStructure as error:
+        raise ValueError(too_large) from error
+    except BadText as error:
+        raise ValueError(f"the request cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError("the request is not a JSON object") from error
+    if not isinstance(parsed, dict):
+        raise ValueError("the request is not a JSON object")
+    fields = cast("dict[str, Any]", parsed)
+    if len(fields) > _MAX_MEMBERS:
+        raise ValueError(f"the request has more than {_MAX_MEMBERS} members")
+    body = fields.get("body")
+    size = len(body) if isinstance(body, LongText) else 0
+    if size > _MAX_BODY:
+        raise ValueError(f"the request's body is larger than {_MAX_BODY} bytes")
+    if len(data) - size > _MAX_REST:
+        raise ValueError(too_large)
+    return fields
 
 
-def _after(text: str, mark: str, at: int) -> int:
-    """Return where the next thing begins after *mark*, which has to come next."""
-    at = _skip(text, at)
-    if not text.startswith(mark, at):
-        raise json.JSONDecodeError(f"no {mark}", "", 0)
-    return _skip(text, at + 1)
+def _headers(headers: Any, give_way: GiveWay) -> dict[str, str]:
+    entries = cast("dict[str, Any]", {} if headers is None else headers)
+    if not isinstance(headers, dict | None) or not all(
+        isinstance(value, str | LongText) for value in entries.values()
+    ):
+        raise ValueError("the request's headers are not an object of strings")
+    return {key: _decoded("headers", value, give_way) for key, value in entries.items()}
 
 
-def _skip(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return at if space is None else space.end()
+def _body(fields: Mapping[str, Any], give_way: GiveWay) -> bytes | None:
+    body = fields.get("body")
+    if not isinstance(body, LongText):
+        text = _text(fields, "body", give_way)
+        return None if text is None else text.encode()
+    try:
+        return body.utf8(give_way, "replace")
+    except ValueError as error:
+        raise ValueError(f"the request's body cannot be read: {_why(error)}") from error
 
 
-def _text(fields: Mapping[str, Any], key: str) -> str | None:
+def _text(fields: Mapping[str, Any], key: str, give_way: GiveWay) -> str | None:
     value = fields.get(key)
-    if value is not None and not isinstance(value, str):
+    if value is not None and not isinstance(value, str | LongText):
         raise ValueError(f"the request's {key} is not a string")
-    return value
+    return None if value is None else _decoded(key, value, give_way)
 
 
-def _utf8(text: str) -> bytes:
-    """Encode *text*; a lone surrogate, which JSON can spell, becomes U+FFFD as in Go."""
+def _decoded(key: str, value: str | LongText, give_way: GiveWay) -> str:
+    if isinstance(value, str):
+        return value
     try:
-        return text.encode()
-    except UnicodeEncodeError:
-        pass
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        return value.text(give_way, "replace")
+    except ValueError as error:
+        raise ValueError(f"the request's {key} cannot be read: {_why(error)}") from error
+
+
+def _why(error: ValueError) -> str:
+    """Return what is wrong with a text, without a word of it."""
+    return str(error) if isinstance(error, BadText) else "it holds a control character"

@@ -12,10 +12,16 @@ import wasmtime
 
 from aileron_core.connectors.module_shape import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
-from aileron_core.connectors.permission import check_credential, check_method, check_target
+from aileron_core.connectors.permission import (
+    READING,
+    check_credential,
+    check_method,
+    check_target,
+)
+from aileron_core.connectors.posted_reads import OFFER
 from aileron_core.connectors.target import parse_target
-from aileron_core.connectors.wasm.envelope import Envelope, read_envelope
-from aileron_core.connectors.wasm.invocation import Invocation
+from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
+from aileron_core.connectors.wasm.invocation import Invocation, RunStopped
 from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
 from aileron_core.connectors.wasm.wasi import (
     EVENT_BYTES,
@@ -38,7 +44,6 @@ _guest_log = logging.getLogger("aileron.connector")
 
 _I32 = wasmtime.ValType.i32()
 _OK, _FAILED, _MALFORMED = 0, -1, -2
-_MAX_ENVELOPE = 32 * 1024 * 1024
 _MAX_LOG_LINES = 200
 _MAX_LOG_LINE = 500
 _LEVELS = {
@@ -116,7 +121,7 @@ class _HostFunctions:
         try:
             if invocation.response is None:
                 return _FAILED
-            part = invocation.response[: unsigned(length)]
+            part = memoryview(invocation.response)[: unsigned(length)]
             return len(part) if GuestMemory(caller).write(pointer, part) else _FAILED
         except BaseException as error:  # noqa: BLE001 - see the module: nothing may pass
             _fault(invocation, error)
@@ -167,11 +172,12 @@ class _HostFunctions:
         invocation.response_status = -1
         if not invocation.count_request():
             return _FAILED
-        data = GuestMemory(caller).read(pointer, length, _MAX_ENVELOPE)
         try:
+            give_way = invocation.give_way
+            data = GuestMemory(caller).read(pointer, length, MAX_ENVELOPE, give_way)
             if data is None or len(data) != unsigned(length):
                 raise ValueError("the request lies outside the connector's memory or is too large")
-            envelope = read_envelope(data)
+            envelope = read_envelope(data, give_way)
             self._check(invocation, envelope)
             self._send(invocation, envelope)
         except ValueError as error:
@@ -179,8 +185,12 @@ class _HostFunctions:
                 f"the connector made a request that cannot be sent: {error}"
             )
             return _MALFORMED
+        except RunStopped:
+            return _FAILED  # why it has to end is kept on the invocation
         except OpFailed as error:
             invocation.host_error = error
+            if read := error.details.get(OFFER):
+                invocation.refused_reads[str(read)] = None
             invocation.must_stop()
             return _FAILED
         invocation.host_error = None
@@ -190,8 +200,10 @@ class _HostFunctions:
         """Hold the request against what the connector was given: host, kind of request, credential."""
         target = parse_target(envelope.url)
         manifest = invocation.manifest
-        check_target(manifest, target)
-        check_method(envelope.method, target, read_only=invocation.read_only)
+        check_target(manifest, target, invocation.hosts)
+        check_method(
+            envelope.method, envelope.headers, envelope.body, target, reads=invocation.reads
+        )
         routed = self._outgoing.is_routed(target.host_port)
         check_credential(manifest, target, envelope.credential, routed=routed)
 
@@ -207,8 +219,8 @@ class _HostFunctions:
                     body=envelope.body,
                 ),
                 exchange,
-                allowed=invocation.manifest.hosts,
-                max_redirects=invocation.limits.redirects,
+                allowed=invocation.hosts,
+                max_redirects=_redirects(invocation, envelope),
                 max_body=invocation.limits.response_bytes,
             )
         finally:
@@ -217,6 +229,12 @@ class _HostFunctions:
         invocation.response = answer.body
         invocation.response_status = answer.status
         invocation.last_status = answer.status
+
+
+def _redirects(invocation: Invocation, envelope: Envelope) -> int:
+    """Return how many redirects are followed: none of a POST that was looked through for one place."""
+    looked_through = invocation.read_only and envelope.method not in READING
+    return 0 if looked_through else invocation.limits.redirects
 
 
 def _fault(invocation: Invocation, error: BaseException) -> None:

@@ -1,7 +1,8 @@
 """One run of a guest: what it was given, what it said, what stops it."""
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -14,13 +15,22 @@ from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import OpFailed
 
-__all__ = ["UNKNOWN_CODE", "Ending", "Invocation", "RunEnd", "StopReason"]
+__all__ = ["UNKNOWN_CODE", "Ending", "Invocation", "RunEnd", "RunStopped", "StopReason"]
 
 StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "person", "fault"]
 Ending: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
+SLICE_SECONDS: Final = 0.05
+"""How long a run keeps its turn on the processor while others want one."""
+_HOLD_SECONDS: Final = 0.0003
+_LET_GO_SECONDS: Final = 0.00005
+
 UNKNOWN_CODE: Final = -1
 """An exit code above 125: wasmtime tells that it was one, and not which."""
+
+
+class RunStopped(Exception):
+    """The run has to end while the host works on what the guest wrote; `stop_reason` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +49,10 @@ class Invocation:
 
     Args:
         manifest: what the connector may do.
+        hosts: those of its hosts that this run may reach.
         limits: bounds of the run.
-        read_only: only GET and HEAD may leave.
+        read_only: it is a preview: only GET and HEAD may leave, and the accepted *reads* by POST.
+        accepted_reads: what a person accepted to be read by POST (`posted_reads`).
         on_request: called before the first byte of each request may leave.
         clock: monotonic time.
         slots: the turns that guests take.
@@ -54,6 +66,7 @@ class Invocation:
         self,
         *,
         manifest: Manifest,
+        hosts: tuple[str, ...],
         limits: Limits,
         read_only: bool,
         on_request: Callable[[], None] | None,
@@ -61,12 +74,15 @@ class Invocation:
         slots: GuestSlots,
         ticker: EpochTicker,
         deadline: float,
+        accepted_reads: Collection[str] = (),
         secrets: Callable[[], frozenset[str]] = frozenset,
         stops_before: int = 0,
     ) -> None:
         self.manifest = manifest
+        self.hosts = hosts
         self.limits = limits
         self.read_only = read_only
+        self.reads = frozenset(accepted_reads) if read_only else None
         self.clock = clock
         self.deadline = deadline
         self.stops_before = stops_before
@@ -82,6 +98,7 @@ class Invocation:
         self._stop = threading.Event()
         self._exchange: Exchange | None = None
         self.slice_end = 0.0
+        self._lets_go_at = 0.0
         self.clock_base = clock.monotonic()
         self.stdout = bytearray()
         self.stdout_overflow = False
@@ -90,6 +107,10 @@ class Invocation:
         self.response: bytes | None = None
         self.response_status = -1
         self.last_status: int | None = None
+        self.answered_by = ""
+        self.unanswered_by = ""
+        self.hosts_asked: dict[str, None] = {}
+        self.refused_reads: dict[str, None] = {}
         self.requests_asked = 0
         self.requests_sent = 0
         self.writes_sent = 0
@@ -147,6 +168,30 @@ class Invocation:
             self.leave_guest()
             self.enter_guest()
 
+    def give_way(self) -> None:
+        """Let others have a turn between two slices of the host's own work for the guest.
+
+        Raises:
+            RunStopped: the run has to end; this work is counted against it.
+        """
+        if self.must_stop():
+            raise RunStopped
+        self.let_go()
+        now = self.clock.monotonic()
+        if now >= self.slice_end:
+            self.share()
+            self.slice_end = self.clock.monotonic() + SLICE_SECONDS
+
+    def let_go(self) -> None:
+        """Let go of the interpreter for a moment, after it was held for a while.
+
+        Whoever waits for it asks for it only after a while, and a call of somebody else takes it a
+        dozen times: so this lets go without being asked.
+        """
+        if self.clock.monotonic() >= self._lets_go_at:
+            time.sleep(_LET_GO_SECONDS)
+            self._lets_go_at = self.clock.monotonic() + _HOLD_SECONDS
+
     def open_exchange(self) -> Exchange:
         """Return the exchange for one host request, bounded by its own time and the run's."""
         now = self.clock.monotonic()
@@ -161,6 +206,8 @@ class Invocation:
     def close_exchange(self) -> None:
         """Forget the exchange: it is over."""
         with self._lock:
+            if self._exchange is not None:
+                self.unanswered_by = self._exchange.waits_for
             self._exchange = None
 
     def count_request(self) -> bool:
@@ -189,12 +236,14 @@ class Invocation:
             text = text.replace(secret, "[argument]")
         return text
 
-    def _answered(self, method: str) -> None:
+    def _answered(self, method: str, place: str) -> None:
         self.writes_answered += method not in READING
+        self.answered_by = place
 
-    def _sending(self, method: str) -> None:
+    def _sending(self, method: str, place: str) -> None:
         # Counted first: whatever the listener does, the request counts as possibly sent.
         self.requests_sent += 1
         self.writes_sent += method not in READING
+        self.hosts_asked[place] = None
         if self._on_request is not None:
             self._on_request()

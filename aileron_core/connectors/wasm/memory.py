@@ -1,8 +1,17 @@
-"""A guest's memory as the host sees it: every range it names is held against what there is."""
+"""A guest's memory as the host sees it: every range it names is held against what there is.
+
+Copied in parts: one copy of 16 MiB holds the interpreter for 10 ms and more.
+"""
+
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from typing import Final
 
 import wasmtime
 
 __all__ = ["GuestMemory", "unsigned"]
+
+_PART_BYTES: Final = 256 * 1024
 
 
 def unsigned(value: int) -> int:
@@ -19,18 +28,40 @@ class GuestMemory:
         self._memory = memory if isinstance(memory, wasmtime.Memory) else None
         self._size = 0 if self._memory is None else self._memory.data_len(caller)
 
-    def read(self, pointer: int, length: int, limit: int) -> bytes | None:
-        """Return up to *limit* bytes of the guest's range; None if the range leaves its memory."""
+    def read(
+        self, pointer: int, length: int, limit: int, give_way: Callable[[], None] | None = None
+    ) -> bytes | None:
+        """Return up to *limit* bytes of the guest's range; None if the range leaves its memory.
+
+        *give_way* is called between two parts of a large one.
+        """
+        parts = self.parts(pointer, length, limit)
+        if parts is None:
+            return None
+        kept = BytesIO()
+        for part in parts:
+            kept.write(part)
+            if give_way is not None:
+                give_way()
+        return kept.getvalue()
+
+    def parts(self, pointer: int, length: int, limit: int) -> Iterator[bytearray] | None:
+        """Return what `read` does, part by part."""
         start, size = unsigned(pointer), unsigned(length)
         if self._memory is None or start + size > self._size:
             return None
-        return bytes(self._memory.read(self._caller, start, start + min(size, limit)))
+        return self._parts(self._memory, start, start + min(size, limit))
 
-    def write(self, pointer: int, data: bytes) -> bool:
+    def _parts(self, memory: wasmtime.Memory, start: int, end: int) -> Iterator[bytearray]:
+        for at in range(start, end, _PART_BYTES):
+            yield memory.read(self._caller, at, min(at + _PART_BYTES, end))
+
+    def write(self, pointer: int, data: bytes | memoryview) -> bool:
         """Copy *data* into the guest's memory; False if it does not fit there."""
         start = unsigned(pointer)
         if self._memory is None or start + len(data) > self._size:
             return False
-        if data:
-            self._memory.write(self._caller, data, start)
+        view = memoryview(data)
+        for at in range(0, len(data), _PART_BYTES):
+            self._memory.write(self._caller, bytearray(view[at : at + _PART_BYTES]), start + at)
         return True

@@ -1,11 +1,13 @@
 """Compiled modules: machine code, so trusted only with our own seal (DESIGN 9, THREATS H6).
 
-Compiling takes up to seconds, loading a compiled form milliseconds. The compiled form lies under
-the home, is read once into memory, its HMAC is checked over exactly those bytes, and they are what
-is loaded. No file is mapped, and wasmtime's own cache is off.
+Compiling takes up to seconds, loading a compiled form milliseconds. A kept form lies under the
+home, is read once into memory, its HMAC is checked over exactly those bytes, and they are what is
+loaded. No file is mapped, and wasmtime's own cache is off. A large module is compiled by a child of
+ours, whose pipe is the only other place that machine code is taken from.
 """
 
 import contextlib
+import ctypes
 import hashlib
 import hmac
 import logging
@@ -14,13 +16,20 @@ import platform
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, Final
 
 import wasmtime
+from wasmtime import _bindings as bindings
+
+from aileron_core.connectors.wasm.compiling import Compiler
 
 __all__ = ["CompiledModules"]
 
 _log = logging.getLogger(__name__)
 _MAC_BYTES = 32
+_SMALL: Final = 128 * 1024
+"""Below this many bytes a module is compiled here: a child takes longer to start than its code to make."""
+_raw: Any = bindings
 _LABEL = b"aileron compiled module v1\0"
 
 
@@ -31,29 +40,46 @@ class CompiledModules:
         engine: the engine that will run them.
         folder: where compiled forms lie; None keeps none.
         key: the secret that seals them: from the vault, or random for the life of the process.
+        compiler: compiles large modules in a process of their own; None compiles all of them here.
     """
 
-    def __init__(self, engine: wasmtime.Engine, folder: Path | None, key: bytes) -> None:
+    def __init__(
+        self,
+        engine: wasmtime.Engine,
+        folder: Path | None,
+        key: bytes,
+        compiler: Compiler | None = None,
+    ) -> None:
         self._engine = engine
+        self._compiler = compiler
         self._folder = folder
         self._key = key
         self._kind = f"{version('wasmtime')} {platform.machine()} {platform.system()}".encode()
 
-    def load(self, module: bytes) -> wasmtime.Module:
+    def load(self, module: bytes, *, niceness: int = 0) -> wasmtime.Module:
         """Return the compiled form of *module*.
+
+        Args:
+            module: its bytes.
+            niceness: by how much its compiler gives way to others.
 
         Raises:
             wasmtime.WasmtimeError: it is no valid module.
+            ConnectorRuntimeError: its compiler said why it cannot be compiled.
         """
         digest = hashlib.sha256(module).digest()
         if (known := self._sealed(digest)) is not None:
             try:
-                return wasmtime.Module.deserialize(self._engine, known)
+                return _deserialized(self._engine, known)
             except wasmtime.WasmtimeError:
                 _log.info(
                     "a compiled module was made for another machine or version; compiling again"
                 )
-        compiled = wasmtime.Module(self._engine, module)
+        if self._compiler is None or len(module) < _SMALL:
+            compiled = wasmtime.Module(self._engine, module)
+        else:
+            code = self._compiler.compile(module, niceness=niceness)
+            compiled = _deserialized(self._engine, code)
         self._keep(digest, compiled)
         return compiled
 
@@ -96,3 +122,13 @@ class CompiledModules:
         except OSError as error:
             # Only speed is lost.
             _log.info("a compiled module could not be kept: %s", error.strerror)
+
+
+def _deserialized(engine: wasmtime.Engine, code: bytes) -> wasmtime.Module:
+    """Return the module in *code*, as `wasmtime.Module.deserialize` does, without its copy of 30 MB."""
+    made = ctypes.POINTER(bindings.wasmtime_module_t)()
+    data = ctypes.cast(ctypes.c_char_p(code), ctypes.POINTER(ctypes.c_uint8))
+    error = _raw.wasmtime_module_deserialize(engine.ptr(), data, len(code), ctypes.byref(made))
+    if error:
+        raise wasmtime.WasmtimeError._from_ptr(error)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return wasmtime.Module._from_ptr(made)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

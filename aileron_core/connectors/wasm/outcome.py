@@ -1,31 +1,35 @@
 """From the end of a guest to the result of its op (FACTS C.6, C.7)."""
 
-import json
 import math
 import re
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from aileron_core.canonical import Json
 from aileron_core.connectors.depth import MAX_DEPTH, deeper_than
 from aileron_core.connectors.protocol import MIB, OpResult
-from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, Invocation, RunEnd
+from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, Invocation, RunEnd, RunStopped
+from aileron_core.connectors.wasm.slices import (
+    SLICE_BYTES,
+    STRUCTURE_BYTES,
+    LongText,
+    TooMuchStructure,
+    load_json,
+)
 from aileron_core.errors import (
     AileronError,
     BindingFailed,
     ConnectorRuntimeError,
     ExternalApiError,
+    Failure,
     NetworkError,
     ResourceLimitExceeded,
     Unavailable,
 )
 
-__all__ = ["conclude"]
+__all__ = ["conclude", "result_of"]
 
 _MAX_MESSAGE = 2000
 _STDERR_PART = 256
-_MAX_TOKENS = 1_000_000
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{,:]', re.DOTALL)
-"""A text, closed or not, or what stands before a value."""
 _OUT_OF_MEMORY = re.compile(
     rb"out of memory|OutOfMemory|bad_alloc|memory allocation of \d+ bytes failed", re.IGNORECASE
 )
@@ -49,18 +53,37 @@ def conclude(end: RunEnd, invocation: Invocation) -> OpResult:
             output = _read_stdout(end, invocation)
         except _Told as told:
             failure, own_word = told.failure, True
+        except RunStopped:
+            failure = _host_failure(end, invocation)
         except AileronError as error:
             failure = error
     else:
         failure = _host_failure(end, invocation) or _trap_failure(end, invocation)
+    if failure is not None:
+        return result_of(invocation, failure=failure.to_failure(), own_word=own_word)
+    return result_of(invocation, output=output)
+
+
+def result_of(
+    invocation: Invocation,
+    *,
+    output: Json = None,
+    failure: Failure | None = None,
+    own_word: bool = False,
+) -> OpResult:
+    """Return the end of *invocation* with what the host saw of its requests."""
     return OpResult(
-        output=output if failure is None else None,
-        failure=None if failure is None else failure.to_failure(),
+        output=output,
+        failure=failure,
         requests_sent=invocation.requests_sent,
         writes_sent=invocation.writes_sent,
         writes_lost=invocation.writes_sent - invocation.writes_answered,
         own_word=own_word,
         last_status=invocation.last_status,
+        hosts_asked=tuple(invocation.hosts_asked),
+        answered_by=invocation.answered_by,
+        refused_reads=tuple(invocation.refused_reads),
+        unanswered_by=invocation.unanswered_by,
     )
 
 
@@ -138,13 +161,21 @@ def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
 
     stdout comes first, also after a non-zero exit: some connectors exit 1 with a typed error.
     """
-    text = bytes(invocation.stdout).strip()
+    text = invocation.stdout
+    if len(text) <= SLICE_BYTES:  # a large one is not copied; it is no blank one
+        text = text.strip()
     failed = end.how == "exited" and end.code != 0
     if not text and not failed:
         return {}
-    _check_number_of_values(text)
     try:
-        parsed = _parse(text)
+        parsed = _parse(text, invocation)
+    except TooMuchStructure as error:
+        configured = f"{STRUCTURE_BYTES} bytes"
+        raise ResourceLimitExceeded(
+            f"the connector printed more than {configured}, its long texts not counted; print fewer "
+            "fields, or ask for less at once",
+            details={"limit": "output_values", "configured": configured},
+        ) from error
     except ValueError as error:
         if failed:
             raise _exit_failure(end, invocation) from error
@@ -156,23 +187,6 @@ def _read_stdout(end: RunEnd, invocation: Invocation) -> Json:
     if failed:
         raise _exit_failure(end, invocation)
     return cast("Json", parsed.get("output", {}))
-
-
-def _check_number_of_values(text: bytes) -> None:
-    """Refuse what would keep every other thread waiting while it is parsed: a million small values.
-
-    Raises:
-        ResourceLimitExceeded: it has more than can be a value's.
-    """
-    if len(text) < _MAX_TOKENS:
-        return
-    for number, _ in enumerate(_TOKEN.finditer(text)):
-        if number >= _MAX_TOKENS:
-            configured = f"{_MAX_TOKENS} texts and separators"
-            raise ResourceLimitExceeded(
-                f"the connector printed more than {configured}",
-                details={"limit": "output_values", "configured": configured},
-            )
 
 
 def _exit_failure(end: RunEnd, invocation: Invocation) -> AileronError:
@@ -207,14 +221,21 @@ def _said(invocation: Invocation) -> str:
     return f"; it said: {text.decode('utf-8', 'replace')}" if text else ""
 
 
-def _parse(text: bytes) -> dict[str, Any]:
+def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
     """Return the one JSON object in *text*, integers exact.
 
     Raises:
         ValueError: it is none, or holds what has no JSON form again: infinities, lone surrogates.
+        RunStopped: the run was over before it was read.
     """
+
+    def decoded(long: LongText) -> str:
+        return long.text(invocation.give_way)
+
     try:
-        parsed: object = json.loads(text.decode(), parse_constant=_not_json, parse_float=_finite)
+        parsed: object = load_json(
+            text, invocation.give_way, long_text=decoded, parse_float=_finite
+        )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(parsed, dict):
@@ -222,13 +243,7 @@ def _parse(text: bytes) -> dict[str, Any]:
     # Counted from the output, so one level more for the object around it.
     if deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
-    if rb"\ud" in text.lower():
-        json.dumps(parsed, ensure_ascii=False).encode()
     return cast("dict[str, Any]", parsed)
-
-
-def _not_json(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(digits: str) -> float:

@@ -90,11 +90,13 @@ def write_output(
         if descriptor == _STDOUT and size > room:
             invocation.stdout_overflow = True
             return _NOSPC, taken
-        part = memory.read(pointer, size, room)
-        if part is None:
+        parts = memory.parts(pointer, size, room)
+        if parts is None:
             return FAULT, taken
         kept = invocation.stdout if descriptor == _STDOUT else invocation.stderr
-        kept += part
+        for part in parts:
+            kept += part
+            invocation.let_go()
         taken += size
     return SUCCESS, taken
 

@@ -32,7 +32,7 @@ def look_at_machine() -> Iterator[Finding]:
     except AileronError as error:
         yield Finding(level="broken", topic="sandbox", text=error.message)
     else:
-        text = f"{support.bwrap} makes sandboxes here (user namespaces work)."
+        text = f"{support.bwrap} makes sandboxes here (user namespaces work), with a filter of system calls."
         yield Finding(level="ok", topic="sandbox", text=text)
     yield _landlock()
 

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from aileron_core.clock import Clock
+from aileron_core.containment.peer import exists_in_root
 from aileron_core.errors import AileronError
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.sessions import rows
@@ -21,33 +22,41 @@ _WORDS = 3
 
 
 def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
-    """Name the open sessions that no sandbox holds; nothing where no console runs."""
+    """Name the open sessions that no sandbox holds, as said or as seen; nothing where no console runs."""
     if locked_by(home) is None:
         return
     try:
         with closing(open_reader(home.database)) as connection:
             found = rows.living(connection, clock.now())
+            outside = rows.seen_outside(connection, found)
     except (AileronError, sqlite3.Error):
         yield Finding(level="note", topic="sessions", text="The open sessions cannot be read.")
         return
-    for session in found:
-        if not session.contained:
-            how = "opened by itself" if session.self_opened else "launched with --no-sandbox"
-            text = f"Session {session.session_id} ({session.agent}, {how}) is not contained."
-            yield Finding(level="warning", topic="sessions", text=text)
-    if all(session.contained for session in found):
-        text = f"{len(found)} sessions are open, and contained." if found else "No session is open."
+    loose = [each for each in found if not each.contained or each.session_id in outside]
+    for session in loose:
+        how = "opened by itself" if session.self_opened else "launched with --no-sandbox"
+        if session.contained:
+            how = "said to be contained, and seen outside any sandbox"
+        text = f"Session {session.session_id} ({session.agent}, {how}) is not contained."
+        yield Finding(level="warning", topic="sessions", text=text)
+    if not loose:
+        text = "No session is open."
+        if found:
+            text = f"{len(found)} open, each said to be contained; the console shows what it saw of that."
         yield Finding(level="ok", topic="sessions", text=text)
 
 
 def running_agents(
-    names: Collection[str], *, uid: int, proc: Path = Path("/proc")
+    names: Collection[str], *, uid: int, home: Path, proc: Path = Path("/proc")
 ) -> Iterator[Finding]:
-    """Name the processes of *uid* that are one of the agents *names* and share our user namespace.
+    """Name the processes of *uid* that are one of the agents *names* and that no sandbox holds.
+
+    They share our user namespace, or have another one and Aileron's home all the same.
 
     Args:
         names: the agents' programs.
         uid: whose processes.
+        home: Aileron's home.
         proc: the kernel's process table (Linux; elsewhere nothing is known, and nothing is said).
     """
     ours = _namespace(proc / "self")
@@ -57,7 +66,9 @@ def running_agents(
         if not folder.name.isdigit():
             continue
         name = _agent_of(folder, names)
-        if name is None or not _is_of(folder, uid) or _namespace(folder) != ours:
+        if name is None or not _is_of(folder, uid):
+            continue
+        if _namespace(folder) != ours and not _finds(folder, home.resolve()):
             continue
         text = f"{name} runs outside any sandbox (pid {folder.name}): it can do whatever you can."
         yield Finding(level="warning", topic="agents", text=text)
@@ -79,6 +90,19 @@ def _is_of(folder: Path, uid: int) -> bool:
         return folder.stat().st_uid == uid
     except OSError:
         return False
+
+
+def _finds(folder: Path, home: Path) -> bool:
+    try:
+        handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False  # it has ended
+    try:
+        return exists_in_root(handle, home)
+    except OSError:
+        return False  # not for us to look at
+    finally:
+        os.close(handle)
 
 
 def _namespace(folder: Path) -> str | None:

@@ -5,12 +5,13 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from aileron_core.containment.hard_links import how_to_mend, shared_files
 from aileron_core.errors import FileProblems
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.settings import load_settings
 from aileron_core.storage.home import Home
 
-__all__ = ["look_at_code", "look_at_home"]
+__all__ = ["look_at_code", "look_at_home", "look_at_links"]
 
 
 def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:
@@ -35,6 +36,23 @@ def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:
         f"files and folders, {first} for one). An install that belongs to root would prevent that."
     )
     return Finding(level="note", topic="code", text=text)
+
+
+def look_at_links(folders: Iterable[Path]) -> Finding | None:
+    """Warn of files of ours that are those of other environments too.
+
+    Args:
+        folders: where our files lie.
+    """
+    shared = shared_files(folders)
+    if not shared:
+        return None
+    text = (
+        f"{len(shared)} of Aileron's files have other names ({shared[0]} for one), as installers make "
+        "them that link from a cache: what writes to the others changes Aileron, an agent in its "
+        f"project's environment too. The next launch makes copies of them. {how_to_mend()}"
+    )
+    return Finding(level="warning", topic="code", text=text)
 
 
 def _all_of(packages: Iterable[Path]) -> Iterator[Path]:

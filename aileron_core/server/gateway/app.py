@@ -11,7 +11,7 @@ from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.control_plane.port import Fact, SessionsUpdated
 from aileron_core.control_plane.traffic import Passing
 from aileron_core.errors import AileronError
-from aileron_core.server.auth import check_address, own_socket_of
+from aileron_core.server.auth import admit, check_address, own_socket_of
 from aileron_core.server.gateway.client import Connection, Pool
 from aileron_core.server.gateway.dial import Dialer
 from aileron_core.server.gateway.exchange import Exchange, request_head
@@ -110,6 +110,7 @@ class Gateway:
         own = own_socket_of(scope)
         if session is None or (own is not None and own != session.session_id):
             raise Fault("unauthorized", "No open session of Aileron's has this gateway address.")
+        admit(scope, session, streams=True)
         if wire.method == b"CONNECT":
             raise Fault("invalid", "CONNECT is not passed.")
         if wire.upgrade and _body_of(wire)[0]:
@@ -157,6 +158,9 @@ class Gateway:
         upstream: Upstream,
         exchange: Exchange,
     ) -> None:
+        if not upstream.keeps_below_base(target.partition(b"?")[0]):
+            message = "A path with `.` or `..` as a segment, in any encoding, is not passed: "
+            raise Fault("invalid", f"{message}it could leave the base path of {upstream.host}.")
         wire.listen(exchange)
         head = request_head(wire, upstream, target)
         has_body, chunked = _body_of(wire)
@@ -252,6 +256,8 @@ def _answer(wire: Wire, provider: Provider, fault: Fault) -> int:
         b"HTTP/1.1 %d %b\r\n" % (status, _REASONS[status]),
         b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body),
     ]
+    if not wire.is_whole:
+        wire.close_after()
     if not wire.keeps_alive:
         lines.append(b"Connection: close\r\n")
     lines.append(b"\r\n")

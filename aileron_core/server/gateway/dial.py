@@ -35,8 +35,6 @@ _NAMED = tuple(
 )  # fmt: skip
 """What an upstream that config.toml names may lead to besides the Internet: this machine, private
 networks, and the range that overlay networks use. Metadata and link-local are not among them."""
-_METADATA = ipaddress.ip_network("fd00:ec2::/32")
-
 
 _P = TypeVar("_P", bound=asyncio.BaseProtocol)
 
@@ -175,8 +173,6 @@ class Dialer:
         if literal:
             # What a person wrote down to the last digit is meant, but for one that is no place.
             return "is no address of one machine" if _nowhere(address) else None
-        if ipaddress.ip_address(address.partition("%")[0]) in _METADATA:
-            return "is cloud metadata"
         return self._named.problem(address)
 
     def _end_problem(

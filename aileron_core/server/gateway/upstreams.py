@@ -1,9 +1,10 @@
 """Where each provider's traffic goes: its own address, or what config.toml names."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from aileron_core.server.gateway.providers import Provider
 from aileron_core.settings import GatewaySettings
@@ -15,6 +16,8 @@ _DEFAULT: Mapping[Provider, str] = {
     "openai": "https://api.openai.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
+_MOST_ENCODED = 8
+"""Times that a path may be percent-encoded; what is encoded more often is refused."""
 _PORTS: Mapping[str, int] = {"http": 80, "https": 443}
 
 
@@ -41,6 +44,32 @@ class Upstream:
     def place(self) -> str:
         """`host:port`, for a sentence."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def keeps_below_base(self, path: bytes) -> bool:
+        """Return whether *path*, behind `base`, surely stays below it, however a server reads it.
+
+        Args:
+            path: of the request, as sent, without its query.
+        """
+        return not self.base or not _has_dot_segment(path)
+
+
+def _has_dot_segment(path: bytes) -> bool:
+    """Return whether a server might see `.` or `..` as a segment, or what it might make one of."""
+    for _ in range(_MOST_ENCODED):
+        decoded = unquote_to_bytes(path)
+        if decoded == path:
+            break
+        path = decoded
+    else:
+        return True
+    try:
+        text = path.decode("utf-8")  # an overlong encoding of a dot is no UTF-8
+    except UnicodeDecodeError:
+        return True
+    # Some servers take a backslash for a slash, and what follows `;` for a parameter of the segment.
+    segments = (re.split(r"[;?#]", each)[0] for each in re.split(r"[/\\]", text))
+    return any(each.strip("\0\t\n\r ") in (".", "..") for each in segments)
 
 
 def upstreams(settings: GatewaySettings) -> Mapping[Provider, Upstream]:

@@ -67,6 +67,11 @@ class ClientSide(Protocol):
         """Whether it takes no more for now."""
         ...
 
+    @property
+    def client_said_all(self) -> bool:
+        """Whether the request that came last is whole."""
+        ...
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of what is kept for the connection."""
         ...
@@ -107,6 +112,11 @@ class Wire:
     def keeps_alive(self) -> bool:
         """Whether the connection stays for another request."""
         return self._own.keep_alive
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the request's body has come."""
+        return self._side.client_said_all
 
     @property
     def gone(self) -> bool:
@@ -157,7 +167,8 @@ class Wire:
         self._side.listener = None
         cycle.response_complete = True
         cycle.message_event.set()
-        if not cycle.keep_alive:
+        # Before the request is whole it is the server that ends the connection, behind the answer.
+        if not cycle.keep_alive and self.is_whole:
             self._side.client_transport.close()
         cycle.on_response()
 

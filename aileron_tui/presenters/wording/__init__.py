@@ -4,7 +4,11 @@ Functions take text that was rendered before (`aileron_core.text.escape`) where 
 outside, and return plain strings; the caller chooses the role.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from aileron_core.control_plane.port import Containment
 
 NAME: Final = "aileron"
 VIEWS: Final = {
@@ -99,7 +103,14 @@ WARN_GONE: Final = "the requester is gone"
 WARN_VAULT: Final = "waits for the vault"
 WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
 WARN_FILE_MOVED: Final = "its action file changed; approving will not run it"
-NOT_CONTAINED: Final = "not contained"
+CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
+    {
+        "seen": "contained",
+        "other_user": "as another user",
+        "said": "said to be contained",
+        "none": "not contained",
+    }
+)
 
 # Banner
 BANNER_STORAGE: Final = "✗ NOTHING CAN RUN: the audit cannot be written."
@@ -108,7 +119,12 @@ ROUTE_GOES: Final = " goes to "
 ROUTE_BY: Final = " (--route)"
 
 # Voice
-VERBS: Final = {"approve": "approve", "take_in": "take it in", "hold_back": "hold it back"}
+VERBS: Final = {
+    "approve": "approve",
+    "take_in": "take it in",
+    "take_in_rest": "take in the rest",
+    "hold_back": "hold it back",
+}
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Looking once more before it runs …"
 LOOKING: Final = "Still looking. Approve is possible once the answer is here, or has failed."
@@ -138,9 +154,9 @@ def too_small(waiting: int) -> str:
 
 def fetched(host: str, age: str) -> str:
     """Return where and when a ready preview was read."""
-    return (
-        f"fetched by Aileron from {host}, {age} ago" if host else f"fetched by Aileron, {age} ago"
-    )
+    if not host:
+        return f"from the connector itself, which asked no host, {age} ago"
+    return f"fetched by Aileron from {host}, {age} ago"
 
 
 def unknown_outcome(key: str) -> str:
@@ -156,7 +172,12 @@ def shown_at(at: str) -> str:
 
 def asking(host: str, seconds: float, limit: float) -> str:
     """Return how long Aileron has been asking already."""
-    return f"asking {host or 'the service'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
+    return f"asking {host or 'the connector'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
+
+
+def preparing(seconds: float) -> str:
+    """Return that the service was not asked yet, and for how long that has been so."""
+    return f"preparing the connector … {max(0.0, seconds):.0f} s"
 
 
 def unavailable(reason: str) -> str:
@@ -279,8 +300,15 @@ def quit_asks(waiting: int, key: str) -> str:
     return f"{waiting} {verb} waiting and {tail} on time. {key} again quits."
 
 
+def one_of(count: int) -> str:
+    """Return where an op goes that may reach *count* hosts, and nobody can say which."""
+    return f"one of {count} hosts"
+
+
 def take_in(key: str, kind: str, name: str) -> str:
     """Return what the take-in key would do."""
+    if kind == "preview":
+        return f"{key} lets previews read by POST: {name}."
     return f"{key} takes in the {kind} {name}, exactly as it is."
 
 
@@ -292,6 +320,13 @@ def deny_question(title: str, agent: str) -> str:
 def accepted_installed() -> str:
     """Return the standing line of `--accept-installed`."""
     return "▲ files that lay there at start were taken in unseen (--accept-installed)"
+
+
+def more_warnings(count: int, *, of_more: bool, key: str) -> str:
+    """Return how many standing warnings have no row; *of_more*: besides some that have one."""
+    noun = "warning" if count == 1 else "warnings"
+    told = f"and {count} more {noun}" if of_more else f"{count} standing {noun}"
+    return f"▲ {told}: {key} shows every one"
 
 
 def held_files(count: int, words: int) -> str:
@@ -332,6 +367,8 @@ def ready_actions(count: int) -> str:
 
 def held_why(kind: str, why: str) -> str:
     """Return why a file is held back."""
+    if kind == "preview":
+        return "A preview tried to read this by POST and was refused: nobody accepted it."
     lies = (
         "changed on disk after it was taken in"
         if why == "changed"
@@ -352,6 +389,15 @@ def ask_again_at(at: str, key: str) -> str:
 
 THEN_GATED: Final = "agents can ask for it, and every run waits for you"
 THEN_FREE: Final = "▲ agents can run it at any time; no run of it waits for you"
+READ_SECTION: Final = "THE READ"
+TAKE_IN_READ: Final = "Let this connector read by POST in its previews?"
+READ_WHY: Final = "tried in a preview, and refused"
+READ_ROW: Final = "by POST: "
+THEN_GRAPHQL: Final = (
+    "its previews may send GraphQL there by POST; Aileron reads each and lets one query alone pass"
+)
+THEN_AWS: Final = "its previews may ask AWS for exactly this operation, by POST; that it only reads is for you to know"
+WARN_READS_UNSEEN: Final = "reads by POST in previews, accepted unseen (--accept-installed)"
 THEN_CONNECTOR: Final = "actions of yours can use it, on these hosts only"
 WHOLE_REMARK: Final = "the whole new reading"
 WARN_FREE: Final = "runs without asking you"

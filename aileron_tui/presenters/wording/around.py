@@ -1,6 +1,10 @@
 """The words around a call: who asks, what its session did before, how equal calls were answered."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from aileron_core.control_plane.port import Containment
 
 WHO_ASKS: Final = "WHO ASKS"
 BY_KERNEL: Final = "seen by the kernel"
@@ -12,8 +16,14 @@ NOTHING_BEFORE: Final = "nothing on record of its session"
 EQUAL_CALLS: Final = "EQUAL CALLS"
 NO_EQUAL_CALLS: Final = "none among the last 200 decisions"
 LAST_DECISIONS: Final = "of this action, last 200 decisions"
-NOT_CONTAINED: Final = "no: it can do what your account can"
-CONTAINED: Final = "yes"
+CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
+    {
+        "seen": "yes",
+        "other_user": "as another user",
+        "said": "said to be contained",
+        "none": "no: it can do what your account can",
+    }
+)
 GONE: Final = "the requester is gone"
 
 

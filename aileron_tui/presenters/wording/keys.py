@@ -12,6 +12,7 @@ FOLD: Final = "fold again"
 RECORD: Final = "the record"
 """What the key of `replay` does where the screen stands already."""
 HELP: Final = "KEYS"
+HELP_STANDING: Final = "STANDING WARNINGS"
 HELP_VIEWS: Final = "waiting, activity, audit, actions, sessions"
 HELP_SIGNS: Final = "SIGNS"
 HELP_GLYPHS: Final = (

@@ -1,5 +1,6 @@
 """Sentences on the steps of an action."""
 
+from collections.abc import Sequence
 from typing import Final
 
 STEPS: Final = "STEPS"
@@ -21,3 +22,13 @@ def steps_remark(later: int) -> str:
 def step(number: int) -> str:
     """Return the label of a step."""
     return f"Step {number}"
+
+
+def runs(ops: Sequence[str]) -> str:
+    """Return the verb phrase of an approve key that runs several steps, their number first."""
+    return f"runs {len(ops)} steps: {', '.join(ops)}"
+
+
+def more_steps(count: int) -> str:
+    """Return that there are *count* steps besides the one that was named."""
+    return f" and {count} more {'step' if count == 1 else 'steps'}"

@@ -1,6 +1,10 @@
 """The words of activity, audit, actions and sessions."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from aileron_core.control_plane.port import Containment
 
 # Activity
 GLYPHS: Final = {"changed": "▲", "refused": "✗"}
@@ -33,8 +37,13 @@ AS_STORED: Final = "AS STORED"
 AS_STORED_REMARK: Final = "the text that the hash was made from"
 
 # Actions and connectors
-LIBRARY_STATES: Final = {"ready": "ready", "held_back": "held back", "error": "in error"}
-LIBRARY_GLYPHS: Final = {"ready": "●", "held_back": "▲", "error": "!"}
+LIBRARY_STATES: Final = {
+    "ready": "ready",
+    "cannot_run": "cannot run",
+    "held_back": "held back",
+    "error": "in error",
+}
+LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
 LIBRARY_VOICE: Final = "What lies in the home. Agents see what is ready, nothing else."
 NO_LIBRARY: Final = "No action lies in the home. `aileron action add` adds one."
 FILE_REMARK: Final = "as Aileron read it from this machine"
@@ -50,10 +59,14 @@ TAKE_OPENS: Final = "reads the file first"
 # Sessions
 CONNECTED: Final = "connected"
 NOT_CONNECTED: Final = "not connected"
-CONTAINED: Final = "contained"
 YES: Final = "yes"
 NO: Final = "no"
+CONTAINMENT_SHORT: Final[Mapping[Containment, str]] = MappingProxyType(
+    {"seen": YES, "other_user": "other user", "said": "said to be", "none": f"▲ {NO}"}
+)
 LOOSE: Final = "nothing contains it: it can do what your account can, past Aileron as well"
+ONLY_SAID: Final = "said to be contained; Aileron has not seen every process of it in a sandbox"
+OTHER_USER: Final = "its processes are another user's: it can do what that account can"
 SEEN: Final = "SEEN"
 SEEN_REMARK: Final = "by the kernel, when it was opened"
 SEEN_NOTHING: Final = "nothing: no kernel told who opened it"
@@ -148,6 +161,11 @@ def uncontained(count: int) -> str:
     return f"{count} not contained"
 
 
+def only_said(count: int) -> str:
+    """Return how many sessions are contained by somebody's word alone."""
+    return f"{count} said to be contained"
+
+
 def own_word(self_opened: bool) -> str:
     """Return who says who it is, where no kernel does."""
     return "it opened its session itself" if self_opened else "its launcher says so"
@@ -158,13 +176,17 @@ def session_ended(agent: str) -> str:
     return f"✓ Ended the session of {agent}. What it had asked for stays waiting."
 
 
-def held_back(name: str) -> str:
+def held_back(kind: str, name: str) -> str:
     """Return the report of a file that does not count any more."""
+    if kind == "preview":
+        return f"✓ Held back: {name}. No preview reads it by POST any more."
     return f"✓ Held back: {name}. Agents see it no more."
 
 
 def holds_back(key: str, kind: str, name: str) -> str:
     """Return what the hold-back key would do."""
+    if kind == "preview":
+        return f"{key} ends it: no preview reads by POST any more: {name}."
     return f"{key} holds back the {kind} {name}; agents see it no more."
 
 

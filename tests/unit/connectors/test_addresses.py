@@ -43,6 +43,28 @@ from aileron_core.connectors.addresses import AddressGuard
         "2002:7f00:1::",
         "2002:c0a8:101::1",
         "2001:0:7f00:1::1",
+        "168.63.129.16",
+        "192.0.0.1",
+        "192.0.0.9",
+        "192.0.0.192",
+        "fec0::1",
+        "fd20:ce::254",
+        "5f00::1",
+        "3fff::1",
+        "::ffff:168.63.129.16",
+        "64:ff9b::168.63.129.16",
+        "64:ff9b:1::127.0.0.1",
+        "64:ff9b:1::169.254.169.254",
+        "64:ff9b:1:2:3::10.0.0.1",
+        "64:ff9b:1:7f00:0:100::",
+        "64:ff9b:1:a9fe:a9:fe00::",
+        "64:ff9b:1:a9:fe:a9fe::",
+        "64:ff9b:1:0:a9:fea9:fe00:0",
+        "64:ff9b:1::",
+        "::ffff:0:127.0.0.1",
+        "2606:4700::5efe:7f00:1",
+        "2606:4700::200:5efe:a9fe:a9fe",
+        "2001:0:101:101:0:0:80ff:fffe",
         "not an address",
         "",
     ],
@@ -60,6 +82,11 @@ def test_inner_addresses_are_refused_in_every_spelling(address: str) -> None:
         "2a00:1450:4001:82a::200a",
         "64:ff9b::8efa:4a6a",
         "::ffff:1.1.1.1",
+        "64:ff9b:1::1.1.1.1",
+        "64:ff9b:1:101:1:100::",
+        "2606:4700::5efe:101:101",
+        "168.63.129.17",
+        "192.0.1.1",
     ],
 )
 def test_addresses_of_the_internet_pass(address: str) -> None:
@@ -73,7 +100,10 @@ def test_a_private_address_passes_where_the_manifest_lists_it_itself(address: st
     assert AddressGuard().problem(address, named=True) is None
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "100.64.0.1", "fd00:ec2::254"])
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "169.254.169.254", "100.64.0.1", "fd00:ec2::254", "fd00:42::42", "168.63.129.16"],
+)
 def test_loopback_and_metadata_never_pass(address: str) -> None:
     """Not even where a manifest lists them."""
     assert AddressGuard().problem(address, named=True) is not None

@@ -247,7 +247,7 @@ def test_calls_that_end_while_a_service_hangs_leave_no_connection(
     ]  # fmt: skip
 
     async def scenario() -> list[OpResult]:
-        await asyncio.gather(*(connector.warm() for connector in connectors))
+        await asyncio.gather(*(connector.prepare() for connector in connectors))
         # Each has time to send its request, and a second from there on.
         limits, late = Limits(wall_seconds=20), lambda: leaping.leap(19)
         ended = await asyncio.gather(
@@ -279,7 +279,7 @@ def test_calls_that_end_while_a_service_hangs_leave_no_connection(
 def test_a_spinning_guest_ends_soon_after_its_limit(guest: Guest, call: Call, wat: Wat) -> None:
     """The aim is 20 ms (bench/spinning.py measures it); here with room for a busy machine."""
     connector = guest(wat(SPIN))
-    asyncio.run(connector.warm())
+    asyncio.run(connector.prepare())
     late: list[float] = []
     while len(late) < 20 and not (late and late[-1] < 0.1):
         began = time.monotonic()

@@ -42,7 +42,14 @@ def test_a_request_is_counted_announced_and_answered(
     seen_at: list[int] = []
     connector = guest(requesting(envelope(), times=2), HOSTS, on=routed)
     result = call(connector, on_request=lambda: seen_at.append(len(service.seen)))
-    assert result == OpResult(output={"done": True}, requests_sent=2, last_status=201)
+    place = HOSTS[0]
+    assert result == OpResult(
+        output={"done": True},
+        requests_sent=2,
+        last_status=201,
+        hosts_asked=(place,),
+        answered_by=place,
+    )
     assert seen_at == [0, 1]
 
 

@@ -178,7 +178,7 @@ def test_a_cancelled_call_has_stopped_its_guest(guest: Guest, wat: Wat) -> None:
     done = threading.Event()
 
     async def scenario() -> bool:
-        await connector.warm()
+        await connector.prepare()
         task = asyncio.ensure_future(connector.call("x", {}, limits=Limits(wall_seconds=60)))
         while not connector._engine._running:
             await asyncio.sleep(0)
@@ -228,7 +228,7 @@ def test_a_spinning_guest_shares_the_processor(
     spinner, quick = guest(wat(SPIN), on=engine), guest(printing('{"output": 1}'), on=engine)
 
     async def scenario() -> tuple[OpResult, bool]:
-        await asyncio.gather(spinner.warm(), quick.warm())
+        await asyncio.gather(spinner.prepare(), quick.prepare())
         spinning = asyncio.ensure_future(spinner.call("x", {}, limits=Limits(wall_seconds=20)))
         while not engine._running:
             await asyncio.sleep(0)
@@ -252,7 +252,7 @@ def test_a_call_whose_time_is_over_before_its_turn_does_nothing(
     late = guest(printing('{"output": "too late"}'), on=engine)
 
     async def scenario() -> tuple[OpResult, bool]:
-        await asyncio.gather(sleeper.warm(), late.warm())
+        await asyncio.gather(sleeper.prepare(), late.prepare())
         long = Limits(wall_seconds=100)
         sleeping = [asyncio.ensure_future(sleeper.call("x", {}, limits=long)) for _ in range(32)]
         while len(engine._running) < 32:
@@ -280,7 +280,7 @@ def test_closing_the_engine_stops_guests_and_leaves_no_thread(
     connector = guest(wat(SPIN), on=engine)
 
     async def scenario() -> OpResult:
-        await connector.warm()
+        await connector.prepare()
         task = asyncio.ensure_future(connector.call("x", {}, limits=Limits(wall_seconds=60)))
         while not engine._running:
             await asyncio.sleep(0)

@@ -50,7 +50,7 @@ class Sender:
         clock = self._clock
         clock.level()
 
-        def count(_method: str) -> None:
+        def count(_method: str, _place: str) -> None:
             self.sent += 1
             if seconds_once_sent is not None:
                 clock.leap(seconds - seconds_once_sent)

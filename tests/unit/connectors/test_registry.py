@@ -86,7 +86,7 @@ def test_bytes_are_checked_before_every_run(
 
 
 def test_a_module_that_does_not_compile_is_a_runtime_error(store: ConnectorStore, registry: ConnectorRegistry) -> None:  # fmt: skip
-    """Its face looks right, its code is nonsense: warm() says so, call() answers so."""
+    """Its face looks right, its code is nonsense: prepare() says so, call() answers so."""
     good = bytes(
         wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))')
     )
@@ -98,7 +98,7 @@ def test_a_module_that_does_not_compile_is_a_runtime_error(store: ConnectorStore
     async def scenario() -> None:
         connector = await registry.get("local://a/b", "1.0.0", entry.identity.hash)
         with pytest.raises(ConnectorRuntimeError):
-            await connector.warm()
+            await connector.prepare()
         result = await connector.call("x", {}, limits=Limits())
         assert result.failure is not None
         assert result.failure.class_ == "connector_runtime_error"
@@ -113,4 +113,4 @@ def test_an_import_of_another_type_is_an_error_that_names_it(
     text = """(module (import "aileron_host" "http_request" (func (param i64)))
       (memory (export "memory") 1) (func (export "_start")))"""
     with pytest.raises(ConnectorRuntimeError, match="http_request"):
-        asyncio.run(guest(text).warm())
+        asyncio.run(guest(text).prepare())

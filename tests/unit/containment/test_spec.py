@@ -8,7 +8,7 @@ import pytest
 from aileron_core.containment.git.repository import repository_of
 from aileron_core.containment.programs import find_program, own_code, roots_of
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
-from aileron_core.errors import Forbidden
+from aileron_core.errors import Forbidden, NotFound
 from aileron_core.launch.project import Doors
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
@@ -102,10 +102,10 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
     (project / "env").write_text("export A=1")
     (project / ".envrc").symlink_to("env")
     doors = Doors.of(project)
-    assert doors.close(tmp_path / "aside") == ()
+    assert doors.close(tmp_path / "aside").told == ()
     (project / ".envrc").unlink()
     (project / ".envrc").write_text("evil")
-    (told,) = doors.close(tmp_path / "aside")
+    (told,) = doors.close(tmp_path / "aside").told
     assert told.startswith(".envrc was a link and was replaced")
     assert str((project / ".envrc").readlink()) == "env"
     assert (tmp_path / "aside" / ".envrc").read_text() == "evil"
@@ -150,6 +150,34 @@ def test_of_dot_local_the_program_alone_is_shown(tmp_path: Path) -> None:
     path = str(codex.parent)
     assert roots_of(codex, path, home=tmp_path, never=()) == (codex,)
     assert set(roots_of(script, path, home=tmp_path, never=())) == {script, node}
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("#!/usr/bin/env nosuch-node\n", "there is no nosuch-node on PATH"),
+        ("#!{home}/nowhere/python\n", "which is not there"),
+        ("#!{home}/venv/bin/python -u\n", "is not in the sandbox under that name"),
+        ("#!/usr/bin/env -S linked --flag\n", "is not in the sandbox under that name"),
+        ("#!/usr/bin/env shimmed\n", "stand-in of a version manager"),
+        ("#!/usr/bin/env projects\n", "there is no projects on PATH"),
+    ],
+)
+def test_a_script_whose_interpreter_is_not_in_the_sandbox_is_told(
+    project: Path, tmp_path: Path, script: str, said: str
+) -> None:
+    """At the launch, with what to do; not as "No such file or directory" out of the sandbox."""
+    home = tmp_path / "home"
+    program(home / "venv" / "bin" / "real")
+    (home / "venv" / "bin" / "python").symlink_to("/usr/bin/env")
+    real = program(tmp_path / "opt" / "bin" / "real-22")
+    shims, bin_ = program(home / ".pyenv" / "shims" / "shimmed").parent, home / "bin"
+    codex = program(bin_ / "codex", script.format(home=home))
+    (bin_ / "linked").symlink_to(real)
+    inside = program(project / "bin" / "projects").parent
+    path = f"{inside}:{bin_}:{shims}:/usr/bin:/bin"
+    with pytest.raises(NotFound, match=said):
+        roots_of(codex, path, home=home, never=(project,))
 
 
 def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:

@@ -212,13 +212,13 @@ def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(home
     assert said["broken.md"].why
     assert said["sha256:" + "0" * 64].why
     send = said["send-draft"]
-    assert (send.file, send.version, send.gated, send.preview, send.effect, send.op) == (
+    assert (send.file, send.version, send.gated, send.preview, send.effect, send.steps) == (
         "send-draft.md",
         "0.1.0",
         True,
         "get_draft",
         "SEND",
-        "send_draft",
+        ("local://aileron/mail-drafts.send_draft",),
     )
     place = f"store/connectors/{said[CONNECTOR].digest.replace(':', '/')}"
     assert said[CONNECTOR].file == place

@@ -53,3 +53,29 @@ def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
     assert console["send-draft"] == ("ready", [])
     assert console["chain"] == ("ready", [])
     assert "not local://aileron/mail-drafts@9.9.9" in console["other"][1][0]
+
+
+def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(home: Path) -> None:
+    """Its file was taken in, and its op is not among the capabilities: every call of it is refused."""
+    furnish(home)
+    path = home / "actions" / "send-draft.md"
+    sent = path.read_text(encoding="utf-8")
+    path.write_text(
+        sent.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]'),
+        encoding="utf-8",
+    )
+
+    async def accept() -> None:
+        async with Core.open(home):
+            pass
+
+    run(accept())
+    said = CliRunner().invoke(aileron, ["action", "list", "--home", str(home)]).stdout
+    (row,) = (line for line in said.splitlines() if "send-draft " in line)
+    assert row.startswith("✗ send-draft")
+    assert row.endswith("asks a person  cannot run")
+    assert "is not among the capabilities" in said
+    done = CliRunner().invoke(aileron, ["action", "list", "--json", "--home", str(home)])
+    reasons = {item["name"]: item["cannot_run"] for item in json.loads(done.stdout)["items"]}
+    assert "send_draft is not among the capabilities" in reasons.pop("send-draft")
+    assert set(reasons.values()) == {None}

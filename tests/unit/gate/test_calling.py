@@ -5,11 +5,11 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, PATIENCE, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, PATIENCE, ROOT, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
 
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
-from aileron_core.errors import Conflict, InvalidArguments, NotFound, RateLimited
+from aileron_core.errors import CapabilityDenied, Conflict, InvalidArguments, NotFound, RateLimited
 from aileron_core.server.bodies import pending_body
 from aileron_core.testing import FrozenClock
 
@@ -179,9 +179,12 @@ class Waiting:
 
     def __init__(self, real: Connector) -> None:
         self.identity, self.hosts = real.identity, real.hosts
+        self.hosts_for = real.hosts_for
         self.inside = self.most = 0
         self.four = asyncio.Event()
         self.go = asyncio.Event()
+
+    prepared = True
 
     async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
         self.inside += 1
@@ -331,6 +334,54 @@ def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
 def test_an_op_that_the_action_does_not_list_is_denied(home: Path) -> None:
     """DESIGN 2: what an action may use is what it lists, whatever its steps say."""
     furnish(home, update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            row = (await core.call("update-draft", {"id": DRAFT})).row
+            assert row.failure is not None
+            assert row.failure.class_ == "capability_denied"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert writes(mailbox) == []
+
+
+SEND_DRAFT = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encoding="utf-8")
+UNCOVERED = SEND_DRAFT.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]')
+
+
+def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) -> None:
+    """A gated action whose op is not among its capabilities: the agent is told at once, the list says why."""
+    furnish(home, send_draft=UNCOVERED)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox, accept=False) as core:
+            (held,) = (each for each in core.plane.library.held_back() if each.name == "send-draft")
+            assert "send_draft is not among the capabilities" in held.cannot_run
+        async with Core.open(home, mailbox) as core:
+            with pytest.raises(CapabilityDenied, match="does not list the op send_draft") as caught:
+                await core.call()
+            assert caught.value.to_failure().details["requested"] == "send_draft"
+            assert [each["class"] for each in await core.records("call.refused")] == [
+                "capability_denied"
+            ]
+            assert await core.records("run.requested") == []
+            (item,) = (each for each in core.plane.library.items() if each.name == "send-draft")
+            assert (item.state, item.why) == ("cannot_run", held.cannot_run)
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+        assert writes(mailbox) == []
+
+
+def test_no_step_runs_where_a_later_one_would_be_denied(home: Path) -> None:
+    """Half of an action is not what anybody asked for."""
+    first = (
+        '[[execute]]\nid = "first"\nconnector = "local://aileron/mail-drafts"\n'
+        'op = "list_drafts"\nidempotent = true\ninputs = {}\n\n[[execute]]'
+    )
+    text = UPDATE_DRAFT.replace("[[execute]]", first, 1)
+    furnish(home, update_draft=text.replace('["update_draft"]', '["list_drafts"]'))
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:

@@ -8,6 +8,7 @@ from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, run, upon, writes
 
 from aileron_core.control_plane.port import ApprovalView
 from aileron_core.errors import Conflict
+from aileron_core.server.bodies import result_body
 from aileron_core.settings import Settings
 from aileron_core.testing import FrozenClock
 
@@ -95,6 +96,7 @@ def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_f
             row = await core.plane.desk.result(core.session.session_id, second.approval_id, 0)
             assert row.output is not None
             assert list(row.output["steps"]) == ["find", "send"]
+            assert list(result_body(row)["steps"]) == ["find", "send"]
             assert row.words == second.words
             assert row.progress is None
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, run, writes
 
+from aileron_core.control_plane.port import FieldView
+
 
 def _two_steps() -> str:
     """Return a gated action: change the draft (not idempotent), then read it (idempotent)."""
@@ -46,3 +48,49 @@ def test_a_repeat_that_would_differ_after_a_step_has_run_asks_again_and_goes_on_
         assert [request for request in writes(mailbox) if request.startswith("PUT")] == [
             f"PUT {DRAFT}"
         ]
+
+
+def test_every_step_stands_in_the_item_though_none_needs_what_another_returns(home: Path) -> None:
+    """One yes runs them all: each with its own arguments, and before it at the file's acceptance."""
+    furnish(home, change_draft=_two_steps())
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox, accept=False) as core:
+            held = core.plane.library.held_back()
+            connector = "local://aileron/mail-drafts"
+            (steps,) = (each.steps for each in held if each.name == "change-draft")
+            assert steps == (f"{connector}.update_draft", f"{connector}.list_drafts")
+        async with Core.open(home, mailbox) as core:
+            answer = await core.call("change-draft", {"draft_id": DRAFT})
+            assert answer.row.approval_id is not None
+            view = await core.looked(answer.row.approval_id)
+            shown = [(step.op, step.status, step.inputs) for step in view.steps]
+            assert shown == [
+                (
+                    "update_draft",
+                    "fixed",
+                    (
+                        FieldView(label="id", value=DRAFT),
+                        FieldView(label="to", value="new@nordlicht.example"),
+                    ),
+                ),
+                ("list_drafts", "fixed", (FieldView(label="max_results", value="1"),)),
+            ]
+            (waits,) = (each for each in core.plane.library.items() if each.name == "change-draft")
+            assert waits.steps == steps
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+
+
+def test_an_action_of_one_step_has_no_list_of_steps(home: Path) -> None:
+    """Its operation says all."""
+    furnish(home)
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox) as core:
+            view = await core.ask()
+            assert (view.steps, view.op) == ((), "send_draft")
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))

@@ -1,10 +1,9 @@
 """What the doctor finds on this machine, in folders and processes of the test's own."""
 
+import contextlib
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -130,20 +129,46 @@ def test_code_that_you_own_is_code_that_your_programs_change(tmp_path: Path) -> 
     assert "can be changed by any program you run" in mine.text
 
 
-def test_an_agent_outside_a_sandbox_is_named(tmp_path: Path) -> None:
-    """A real process under the agent's name, in our own namespaces."""
-    program = tmp_path / "codex"
+SANDBOX = (
+    *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr"),
+    *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc"),
+)
+
+
+@pytest.mark.parametrize(
+    ("around", "outside"),
+    [((), True), (("unshare", "-Ur"), True), ((*SANDBOX, "--ro-bind", "{0}", "{0}"), False)],
+    ids=["beside us", "in namespaces alone", "in a sandbox"],
+)
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
+def test_an_agent_outside_a_sandbox_is_named(
+    tmp_path: Path, around: tuple[str, ...], outside: bool
+) -> None:
+    """A real process under the agent's name: other namespaces are no walls where the home is seen."""
+    program, home = tmp_path / "codex", tmp_path / "home"
+    home.mkdir()
     program.write_text("import sys\nprint('up', flush=True)\nsys.stdin.read()\n")
-    with subprocess.Popen(
-        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    command = [*(each.format(program) for each in around), "/usr/bin/python3", str(program)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        found = [each.text for each in running_agents({"codex"}, uid=os.getuid())]
-        other = [each.text for each in running_agents({"codex"}, uid=os.getuid() + 1)]
-        process.send_signal(signal.SIGKILL)
-    assert any(f"pid {process.pid})" in text for text in found)
-    assert not any(f"pid {process.pid})" in text for text in other)
+        # The agent itself: what is around it names no program of that name in its first words.
+        (pid,) = (
+            each.parent.name
+            for each in Path("/proc").glob("[0-9]*/cmdline")
+            if _words(each) == ["/usr/bin/python3", str(program)]
+        )
+        found = [each.text for each in running_agents({"codex"}, uid=os.getuid(), home=home)]
+        other = [each.text for each in running_agents({"codex"}, uid=os.getuid() + 1, home=home)]
+        process.stdin.close()
+    assert any(f"pid {pid})" in text for text in found) is outside
+    assert not any(f"pid {pid})" in text for text in other)
+
+
+def _words(cmdline: Path) -> list[str]:
+    with contextlib.suppress(OSError):  # one that has just ended
+        return cmdline.read_text().split("\0")[:-1]
+    return []
 
 
 def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:

@@ -95,6 +95,76 @@ def test_neither_a_link_nor_a_pipe_comes_back(tmp_path: Path) -> None:
     assert copy_back(copied) == []
 
 
+def test_nothing_is_copied_in_through_a_link_that_an_agent_could_have_made(tmp_path: Path) -> None:
+    """One that lies deeper than the home itself, or behind the person's: refused with a sentence."""
+    person, own = homes(tmp_path)
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "id").write_text("a key")
+    deep = AgentFolder(path=PurePosixPath(".config/opencode"))
+    (person / ".config").mkdir()
+    (person / ".config" / "opencode").symlink_to(tmp_path / "secrets")
+    (person / ".codex").rename(tmp_path / "kept")
+    (person / ".codex").symlink_to("dotfiles/codex")
+    (person / "dotfiles").mkdir()
+    (person / "dotfiles" / "codex").symlink_to(tmp_path / "secrets")
+    for folder in (deep, FOLDER):
+        with pytest.raises(AileronError, match="reached through a link"):
+            copy_in(person, own, [folder])
+    assert list(own.iterdir()) == []
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_folder_that_the_person_keeps_elsewhere_is_copied_in(
+    tmp_path: Path, absolute: bool
+) -> None:
+    """By a link in the home itself, where no agent can put one; nothing comes back, and that is told."""
+    person, own = homes(tmp_path)
+    (person / "dotfiles").mkdir()
+    (person / ".codex").rename(person / "dotfiles" / "codex")
+    (person / ".codex").symlink_to(person / "dotfiles" / "codex" if absolute else "dotfiles/codex")
+    told: list[str] = []
+    copied = copy_in(person, own, [FOLDER], told.append)
+    assert (own / ".codex" / "auth.json").read_text() == BEFORE
+    assert not (own / ".codex").is_symlink()
+    (only,) = told
+    assert "a login that it renews is not written back" in only
+    (own / ".codex" / "auth.json").write_text(BEFORE.replace("old", "new"))
+    assert copy_back(copied) == []
+
+
+def test_nothing_comes_back_through_a_link(tmp_path: Path) -> None:
+    """Neither from the agent's side, by a folder that is a link now, nor to the person's."""
+    person, own = homes(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "auth.json").write_text(BEFORE.replace("old", "new"))
+    copied = copy_in(person, own, [FOLDER])
+    (own / ".codex").rename(own / "kept")
+    (own / ".codex").symlink_to(other)
+    assert copy_back(copied) == []
+    (own / ".codex").unlink()
+    (own / "kept").rename(own / ".codex")
+    (own / ".codex" / "auth.json").write_text(BEFORE.replace("old", "new"))
+    (other / "auth.json").write_text(BEFORE)
+    (person / ".codex").rename(tmp_path / "kept")
+    (person / ".codex").symlink_to(other)
+    assert copy_back(copied) == []
+    assert (other / "auth.json").read_text() == BEFORE
+
+
+def test_links_in_an_agents_folder_stay_links(tmp_path: Path) -> None:
+    """What they lead to is not copied; modes and times of files are."""
+    person, own = homes(tmp_path)
+    (person / ".codex" / "link").symlink_to("/etc/passwd")
+    (person / ".codex" / "run").write_text("#!/bin/sh\n")
+    (person / ".codex" / "run").chmod(0o755)
+    os.utime(person / ".codex" / "run", (1, 1))
+    copy_in(person, own, [FOLDER])
+    assert (own / ".codex" / "link").readlink() == Path("/etc/passwd")
+    assert (own / ".codex" / "run").stat().st_mode & 0o777 == 0o755
+    assert (own / ".codex" / "run").stat().st_mtime == 1
+
+
 def test_a_login_that_changed_outside_meanwhile_wins(tmp_path: Path) -> None:
     """Two sessions, or a login beside it: the person's own file is newer."""
     person, own = homes(tmp_path)
@@ -129,6 +199,19 @@ def test_additions_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -
     with Additions(tmp_path, [addition()]):
         assert (tmp_path / addition().path).exists()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_nothing_is_put_through_a_link(tmp_path: Path, depth: int) -> None:
+    """Whoever made it: what it leads to stays as it is."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    link = home.joinpath(*addition().path.parts[:depth])
+    link.parent.mkdir(parents=True)
+    elsewhere.mkdir()
+    link.symlink_to(elsewhere)
+    with pytest.raises(Forbidden, match="through a link"), Additions(home, [addition()]):
+        pass
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_an_addition_that_a_killed_launch_left_is_repaired(tmp_path: Path) -> None:

@@ -214,7 +214,6 @@ def agent_routes(state: State) -> list[Route]:
                 "status": "completed",
                 "audit_id": "run-" + "1" * 26,
                 "output": output,
-                "steps": {"one": output},
             }
         )
 

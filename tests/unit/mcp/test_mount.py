@@ -105,6 +105,62 @@ async def test_what_the_package_refuses_without_a_word_is_refused_in_the_one_err
     assert answers[1][1].headers["allow"] == "POST"
 
 
+def _said(**client: Any) -> dict[str, Any]:
+    info = {**INITIALIZE["params"]["clientInfo"], **client}
+    return {**INITIALIZE, "params": {**INITIALIZE["params"], "clientInfo": info}}
+
+
+def _new(meta: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+    params = {"name": "read_inbox", "arguments": arguments, "_meta": {**NEW, **meta}}
+    return {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": params}
+
+
+MUCH = 20_000
+ICONS = [{"src": ""}] * 2_000
+"""22 kB as text; a megabyte as the objects that the package would keep."""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        _said(name="x" * MUCH),
+        _said(version="x" * MUCH),
+        _said(title="x" * MUCH),
+        _said(icons=ICONS),
+        _said(anything=[{}] * MUCH),
+        {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": {"a": "x" * MUCH}}},
+        {**INITIALIZE, "params": {**INITIALIZE["params"], "arguments": "x" * MUCH}},
+        {**LIST, "params": {"_meta": {"a": "x" * MUCH}}},
+    ],
+)
+async def test_what_a_client_says_of_itself_is_bounded(
+    console: ThreadConsole, message: dict[str, Any]
+) -> None:
+    """The package would keep it as objects for half an hour; on a session that is open as well."""
+    async with client(console, TOKEN) as agent:
+        opened = await agent.post("/mcp", json=INITIALIZE)
+        mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        for headers in ({}, mine):
+            refused = await agent.post("/mcp", json=message, headers=headers)
+            assert refused.status_code == 413
+            assert refused.json()["error"]["class"] == "payload_too_large"
+            assert "mcp-session-id" not in refused.headers
+        assert (await agent.post("/mcp", json=LIST, headers=mine)).status_code == 200
+
+
+async def test_a_call_of_the_new_era_is_bounded_but_for_its_arguments(
+    console: ThreadConsole,
+) -> None:
+    """There each call says who the client is, anew."""
+    headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
+    info = {"io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1", "icons": ICONS}}
+    async with client(console, TOKEN) as agent:
+        refused = await agent.post("/mcp", json=_new(info), headers=headers)
+        assert refused.status_code == 413
+        answered = await agent.post("/mcp", json=_new({}, text="x" * MUCH), headers=headers)
+        assert answered.status_code == 200
+
+
 async def test_both_spellings_of_the_path_serve(console: ThreadConsole) -> None:
     """`/mcp` and `/mcp/` are the same place; what lies below is nowhere."""
     async with client(console, TOKEN) as agent:

@@ -96,7 +96,27 @@ def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("outcome", "status", "class_", "says"),
     [
-        ({"status": "denied", "reason": "not today"}, "denied", "approval_denied", "not today"),
+        (
+            {"status": "denied", "reason": "not on a Friday"},
+            "denied",
+            "approval_denied",
+            'A person denied this. Their reason: "not on a Friday". Nothing ran. Do not ask',
+        ),
+        (
+            {"status": "denied", "reason": "Stop! "},
+            "denied",
+            "approval_denied",
+            'Their reason: "Stop!" Nothing ran.',
+        ),
+        (
+            {
+                "status": "failed",
+                "failure": {**failure("external_api_error"), "message": "no such draft"},
+            },
+            "failed",
+            "external_api_error",
+            "no such draft. Read what the service said",
+        ),
         ({"status": "denied", "reason": None}, "denied", "approval_denied", "no reason"),
         ({"status": "expired"}, "expired", "approval_expired", "Nothing ran"),
         ({"status": "withdrawn"}, "withdrawn", "approval_withdrawn", "Nothing ran"),

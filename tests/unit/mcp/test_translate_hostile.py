@@ -20,7 +20,7 @@ def test_an_output_is_the_same_json_and_nothing_in_it_is_obeyed(attack: Attack) 
     body = {
         "status": "completed",
         "output": {attack.text: attack.text},
-        "steps": {},
+        "steps": {"a": 1, "b": 2},
         "audit_id": "run-1",
     }
     result = run_answer(200, body)

@@ -25,6 +25,7 @@ from jsonschema import Draft202012Validator
 
 from aileron_core.server.openapi import document
 from examples.mailbox.server import Mailbox
+from tests.support.ordinary import acting_as
 
 ROOT = Path(__file__).resolve().parents[3]
 CLI = (sys.executable, "-I", "-m", "aileron_tui.cli")
@@ -96,7 +97,8 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            self.sock.connect(f"/proc/self/fd/{folder}/{self._path.name}")
+            with acting_as(self._path.stat().st_uid):
+                self.sock.connect(f"/proc/self/fd/{folder}/{self._path.name}")
         finally:
             os.close(folder)
 
@@ -265,9 +267,12 @@ class Attended(Console):
         *,
         failpoint: str | None = None,
         first: Sequence[str] = (),
+        under: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
     ) -> None:
         first = (*first, *(("--failpoint", failpoint) if failpoint else ()))
-        super().__init__(home, mailbox, command=(sys.executable, "-I", str(CHILD)), first=first)
+        command = (*under, sys.executable, "-I", str(CHILD))
+        super().__init__(home, mailbox, command=command, first=first, env=env)
 
     def start(self, *more: str) -> None:
         super().start(*more)

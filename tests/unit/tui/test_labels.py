@@ -1,24 +1,67 @@
 """Labels that are longer than their column."""
 
 import pytest
+from rich.cells import cell_len
 
-from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER, lay_out, value
+from aileron_tui.presenters.blocks import (
+    COMPACT_GUTTER,
+    GUTTER,
+    Block,
+    Gutter,
+    blank,
+    heading,
+    lay_out,
+    value,
+)
 from aileron_tui.presenters.lines import Piece, plain
 from aileron_tui.presenters.outside import outside
 
 FORGED = "WILL HAPPEN  checked by Aileron"
 
 
+def drawn(blocks: tuple[Block, ...], width: int, gutter: int) -> list[str]:
+    return [plain(each) for each in lay_out(blocks, width, gutter).lines]
+
+
 @pytest.mark.parametrize("gutter", [GUTTER, COMPACT_GUTTER])
-@pytest.mark.parametrize("kind", ["fact", "claim", "record"])
-def test_a_long_label_from_a_file_stands_behind_the_bar(gutter: int, kind: str) -> None:
-    """An action file names its labels itself: one must not stand where headings do."""
-    layout = lay_out((value(outside(FORGED), (Piece("x"),), kind),), 80, gutter)  # type: ignore[arg-type]
-    first, second = (plain(each) for each in layout.lines)
-    assert first[:gutter].strip() == ""
-    assert first[gutter] in "┃┊│"
+@pytest.mark.parametrize("bar", ["┃", "┊", "│"])
+@pytest.mark.parametrize(
+    "label", [FORGED, "Estimated delivery", "見積もりの納期と送料", "e\u0301" * 20, "x" * 5_000]
+)
+@pytest.mark.parametrize("lines", [1, 2, 9])
+def test_a_long_label_from_a_file_goes_on_in_its_own_column(
+    gutter: int, bar: str, label: str, lines: int
+) -> None:
+    """Indented: one must not stand where headings do. And it shares no cell with a value."""
+    kind: Gutter = {"┃": "fact", "┊": "claim", "│": "record"}[bar]  # type: ignore[assignment]
+    named = value(outside(label), (Piece("0"),), kind)
+    more = (value("", (Piece(str(number)),), kind) for number in range(1, lines))
+    layout = lay_out((named, *more, heading("NEXT")), 80, gutter)
+    *rows, last = (plain(each) for each in layout.lines)
+    assert (last, layout.blocks[-1]) == (" NEXT", lines)
+    split = [row.partition(bar) for row in rows]
+    assert [text for _, found, text in split if found] == [f" {n}" for n in range(lines)]
+    assert all(cell_len(before) == gutter for before, found, _ in split if found)
+    column = [before.rstrip() for before, _, _ in split]
+    assert all(row.startswith("   ") for row in column[1:] if row)
+    shown = "".join(column).replace(" ", "")
+    assert shown == label.replace(" ", "") or (shown.endswith("…") and len(label) > 60)
+
+
+@pytest.mark.parametrize("gutter", [GUTTER, COMPACT_GUTTER])
+def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) -> None:
+    """An agent's own word for itself, say: in the label's column it could name a section."""
+    labelled = value(outside(FORGED), (Piece("x"),), "claim", label_outside=True)
+    first, second = drawn((labelled,), 80, gutter)
+    assert (first[:gutter].strip(), first[gutter]) == ("", "┊")
     assert first[gutter + 2 :] == FORGED
     assert second[gutter + 2 :] == "x"
+
+
+def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
+    """The value has ended: an empty line of it would be another value."""
+    rows = drawn((value(outside("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER)
+    assert rows == [" Estimated   ┃ x", "   delivery", ""]
 
 
 def test_a_long_label_of_ours_stands_on_a_line_of_its_own() -> None:

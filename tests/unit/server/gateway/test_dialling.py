@@ -87,6 +87,8 @@ def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(address
         "fd00:ec2::254",
         "0.0.0.0",
         "::ffff:169.254.169.254",
+        "100.100.100.200",
+        "64:ff9b:1::100.100.100.200",
         "224.0.0.1",
     ],
 )

@@ -152,17 +152,18 @@ def test_an_error_of_ours_to_a_head_request_has_no_body() -> None:
     run(test())
 
 
-def test_a_refused_request_with_a_large_body_leaves_the_connection_in_step() -> None:
-    """Its body is read and forgotten; the next request is answered."""
+def test_a_refused_request_with_a_large_body_smuggles_no_other() -> None:
+    """Its body is read and forgotten, whatever it looks like, and its answer is the last one."""
 
     async def test() -> None:
         async with passing() as gateway:
             client = await gateway.client("wrong")
-            await client.send(b"POST", b"/v1/messages", body=b"GET /gw/ HTTP/1.1\r\n\r\n" * 100_000)
+            token = gateway.session.gateway_token.encode()
+            hidden = b"GET /gw/%b/v1/models HTTP/1.1\r\nHost: %b\r\n\r\n" % (token, client.host)
+            await client.send(b"POST", b"/v1/messages", body=hidden * 50_000)
             assert (await client.answer())[0].startswith(b"HTTP/1.1 401 ")
-            client.token = gateway.session.gateway_token.encode()
-            assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
-            assert len(gateway.upstream.seen) == 1
+            assert await client.reader.read() == b""
+            assert gateway.upstream.seen == []
 
     run(test())
 
@@ -172,7 +173,7 @@ async def over(
     gateway: Gateway, path: Path, session_id: str, token: str
 ) -> AsyncGenerator[Client, None]:
     """Yield a client on the session's own socket, that shows *token*."""
-    server = await gateway.server.serve_session(bind_unix(path), session_id)
+    server = await gateway.server.serve_session(bind_unix(path), session_id, lambda _: None)
     reader, writer = await asyncio.open_unix_connection(str(path))
     gateway._writers.append(writer)
     try:
@@ -244,6 +245,53 @@ def test_the_gateway_is_found_by_the_bytes_of_the_path_and_not_by_what_they_deco
                 head, _ = await client.answer()
                 assert head.startswith(b"HTTP/1.1 404 ")
             assert gateway.upstream.connections == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/..", b"/../x", b"/v1/../../x", b"/./x", b"/v1/..?q=1", b"/v1/..#x",
+        b"/%2e%2e/x", b"/.%2E/x", b"/%2E./x", b"/..%2fx", b"/v1%2f..%2fx", b"/v1%2F%2e%2e",
+        b"/%252e%252e/x", b"/v1%252f..%255cx", b"/..\\x", b"/v1\\..\\x", b"/..%5cx",
+        b"/..;a=b/x", b"/..%3ba/x", b"/%2e%2e;/x", b"/..%00/x", b"/..%20/x", b"/%c0%ae%c0%ae/x",
+        b"/" + b"%25" + b"25" * 20 + b"2e./x",
+    ],
+)  # fmt: skip
+def test_no_path_leaves_the_base_path_of_an_upstream(path: bytes) -> None:
+    """However it is spelt: refused in the provider's shape, and nothing of it goes up."""
+
+    async def test() -> None:
+        async with passing(base="/team-a/proxy") as gateway:
+            client = await gateway.client()
+            head, body = await client.ask(b"GET", path)
+            assert head.startswith(b"HTTP/1.1 400 ")
+            error = json.loads(body)["error"]
+            assert error["type"] == "invalid_request_error"
+            assert "base path" in error["message"]
+            assert gateway.upstream.raw == b""
+            assert gateway.traffic.faults == 1
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ("/team-a", b"/v1/models/..x/...?a=/../b"),
+        ("/team-a", b"/v1/models/a%2Fb;v=1/x.%2e.y/%25"),
+        ("", b"/v1/../%2e%2e/x"),
+    ],
+)
+def test_a_path_that_leaves_no_base_path_goes_up_as_it_is(base: str, path: bytes) -> None:
+    """Dots within a segment, and whatever there is where no base path is to be kept."""
+
+    async def test() -> None:
+        async with passing(base=base) as gateway:
+            client = await gateway.client()
+            assert (await client.ask(b"GET", path))[1] == b"ok"
+            assert gateway.upstream.seen[0].line == b"GET %b%b HTTP/1.1" % (base.encode(), path)
 
     run(test())
 

@@ -1,0 +1,107 @@
+"""Which action files one `aileron action add` brought, so that a person is shown them together.
+
+A suite is a list in a file of the home: it takes nothing in, and a file of the folder belongs to it
+only in the very bytes that were added. What counts is what a person accepts of what is shown.
+"""
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from aileron_core.actions.catalog import read_handle
+
+__all__ = ["Suite", "forget_suite", "read_suites", "write_suite"]
+
+MAX_SUITES = 100
+"""Lists that are kept; the oldest go first."""
+_NAME = re.compile(r"[0-9]{10}-[0-9a-f]{8}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What one `action add` brought."""
+
+    suite_id: str
+    source: str
+    """What was named to `action add`: text of its caller's."""
+    files: Mapping[str, str]
+    """Lower-case hex SHA-256 by the name of the file in the folder."""
+
+    @property
+    def added_at(self) -> float:
+        """Epoch seconds."""
+        return float(self.suite_id[:10])
+
+
+def write_suite(folder: Path, source: str, files: Mapping[str, str], *, now: float) -> None:
+    """Write down that *files* were added together; lists of the same files, or fewer, go.
+
+    Args:
+        folder: where the lists lie; made if it is missing.
+        source: what was named to `action add`.
+        files: lower-case hex SHA-256 by the name of the file.
+        now: epoch seconds.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    older = read_suites(folder)
+    suite_id = f"{int(now):010}-{secrets.token_hex(4)}"
+    content = {"source": source, "files": dict(files)}
+    temporary = folder / f".{suite_id}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            json.dump(content, opened)
+        temporary.replace(folder / f"{suite_id}.json")
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    for place, each in enumerate(older):
+        if place >= MAX_SUITES - 1 or each.files.keys() <= files.keys():
+            forget_suite(folder, each.suite_id)
+
+
+def read_suites(folder: Path) -> tuple[Suite, ...]:
+    """Return the lists of *folder*, the newest first; what is no such list brings nothing together."""
+    try:
+        names = sorted((path.stem for path in folder.glob("*.json")), reverse=True)
+    except OSError:
+        return ()
+    found = (_read(folder, name) for name in names if _NAME.fullmatch(name))
+    return tuple(suite for suite in found if suite is not None)
+
+
+def forget_suite(folder: Path, suite_id: str) -> None:
+    """Drop one list; its files stand alone from then on.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    if _NAME.fullmatch(suite_id):
+        (folder / f"{suite_id}.json").unlink(missing_ok=True)
+
+
+def _read(folder: Path, suite_id: str) -> Suite | None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        said: Any = json.loads(read_handle(os.open(folder / f"{suite_id}.json", flags)))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    content = cast("dict[str, Any]", said)
+    source, files = content.get("source"), content.get("files")
+    if not isinstance(source, str) or not isinstance(files, dict):
+        return None
+    listed = cast("dict[str, Any]", files)
+    if not all(isinstance(each, str) and _DIGEST.fullmatch(each) for each in listed.values()):
+        return None
+    return Suite(suite_id=suite_id, source=source, files=listed)

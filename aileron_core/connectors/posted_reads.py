@@ -1,0 +1,177 @@
+"""What of a connector's POST requests may leave in a preview: what a person accepted, and only reads.
+
+A body that cannot be read with certainty is refused: the service may read it another way than we do.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
+
+from aileron_core.connectors.hosts import short_host
+from aileron_core.connectors.target import Target
+from aileron_core.errors import CapabilityDenied
+
+__all__ = ["AWS", "GRAPHQL", "OFFER", "is_override", "read_of"]
+
+GRAPHQL = "GraphQL queries at "
+"""Before the host and path to which a person accepts that single GraphQL queries are sent."""
+AWS = "AWS "
+"""Before the exact `X-Amz-Target` that a person accepts."""
+OFFER = "preview_read"
+"""The key, in the details of a refusal, of what a person could accept."""
+
+_MAX_BODY = 256 * 1024
+_MAX_TOKENS = 5_000
+_TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)+")
+_MAX_NAME = 200
+"""Characters of what a person has to read in order to accept it."""
+_JSON = re.compile(r'application/json(;\s*charset="?utf-8"?)?', re.IGNORECASE)
+_AWS_JSON = re.compile(r"application/x-amz-json-1\.[01]", re.IGNORECASE)
+_MEMBERS = frozenset({"query", "operationName", "variables", "extensions"})
+_NOT_PLAIN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|\r(?!\n)"
+    r'|"""'
+)
+"""What two parsers may take for different things: ends of lines and of texts, block strings."""
+
+
+class _NoRead(ValueError):
+    """It could be checked, and says itself that it is none."""
+
+
+def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
+    """Return what kind of read this POST of a preview is, as a person accepts it.
+
+    Raises:
+        CapabilityDenied: it reads nothing, or whether it only reads could not be checked.
+    """
+    try:
+        named = _headers(headers)
+        if "?" in target.path:
+            raise ValueError("its URL has a query, which may say something else than its body")
+        aws = "x-amz-target" in named
+        content = _content(body, named.get("content-type", ""), _AWS_JSON if aws else _JSON)
+        if aws:
+            read = AWS + _target(named["x-amz-target"], target)
+        else:
+            _check_graphql(content)
+            read = GRAPHQL + short_host(target.host_port) + target.path
+        if len(read) > _MAX_NAME:
+            raise ValueError("its path or X-Amz-Target is too long for a person to read")
+    except ValueError as error:
+        found = "is no read" if isinstance(error, _NoRead) else "could not be checked"
+        raise CapabilityDenied(
+            f"a preview only reads, and the POST that the connector tried on {target.host_port} "
+            f"{found}: {error}",
+            details={"requested": f"network:{target.host_port}", "method": "POST"},
+        ) from error
+    return read
+
+
+def _headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers by their names in lower case, without any that could change the meaning."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        lower = name.lower().replace("_", "-")
+        if lower in found:
+            raise ValueError(f"it has the header {lower} twice")
+        if is_override(lower):
+            raise ValueError(f"its header {lower} may make another method of it")
+        if lower == "content-encoding" and value.strip(" \t").lower() != "identity":
+            raise ValueError("its body is compressed")
+        found[lower] = value.strip(" \t")
+    return found
+
+
+def is_override(name: str) -> bool:
+    """Tell whether services may take a header of this *name* as the method that is really meant."""
+    lower = name.lower()
+    return "method" in lower or "override" in lower
+
+
+def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any]:
+    """Return the one JSON object that the body is."""
+    if len(body) > _MAX_BODY:
+        raise ValueError(f"its body is larger than {_MAX_BODY // 1024} KiB")
+    if not expected.fullmatch(kind):
+        raise ValueError("its body is neither GraphQL in JSON nor a JSON request of AWS")
+    try:
+        content: object = json.loads(
+            body.decode(), object_pairs_hook=_without_doubles, parse_constant=_not_json
+        )
+    except UnicodeDecodeError as error:
+        raise ValueError("its body is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise ValueError("its body is not JSON") from error
+    except RecursionError as error:
+        raise ValueError("its body is nested too deeply") from error
+    if not isinstance(content, dict):
+        raise ValueError("its body is not one JSON object, such as a list of several requests")
+    return cast("dict[str, Any]", content)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in its body")
+    return found
+
+
+def _not_json(_name: str) -> NoReturn:
+    raise ValueError("its body is not JSON")
+
+
+def _target(name: str, target: Target) -> str:
+    if not _TARGET.fullmatch(name):
+        raise ValueError("its X-Amz-Target is not of the form Service.Operation")
+    if target.path != "/":
+        raise ValueError("it has an X-Amz-Target and a path, which may say something else")
+    return name
+
+
+def _check_graphql(content: Mapping[str, Any]) -> None:
+    """Check that *content* asks for exactly one query, which stands in it whole.
+
+    Raises:
+        ValueError: it does not, or a parser of the service's may take it for something else.
+    """
+    if not set(content) <= _MEMBERS:
+        raise ValueError("it has members besides query, operationName and variables")
+    if content.get("extensions"):
+        raise ValueError("it has GraphQL extensions, which can stand for another document")
+    document, named = content.get("query"), content.get("operationName")
+    if not isinstance(document, str):
+        raise ValueError("it holds no GraphQL document")
+    if not isinstance(content.get("variables"), dict | None):
+        raise ValueError("its variables are no JSON object")
+    if _NOT_PLAIN.search(document):
+        raise ValueError("its document holds what parsers take differently, such as a block string")
+    if named not in (None, (name := _name_of_query(document))):
+        raise ValueError(
+            f"its operationName is not that of its one query, {name or 'without a name'}"
+        )
+
+
+def _name_of_query(document: str) -> str | None:
+    """Return the name of the one operation in *document*, a query."""
+    # 100 ms to import, and most consoles never look through GraphQL.
+    from graphql import GraphQLSyntaxError, OperationType, parse
+    from graphql.language import FragmentDefinitionNode, OperationDefinitionNode
+
+    try:
+        definitions = parse(document, no_location=True, max_tokens=_MAX_TOKENS).definitions
+    except (GraphQLSyntaxError, RecursionError) as error:
+        raise ValueError("its document is no GraphQL, or too much to look through") from error
+    operations = [each for each in definitions if isinstance(each, OperationDefinitionNode)]
+    others = [
+        each
+        for each in definitions
+        if not isinstance(each, OperationDefinitionNode | FragmentDefinitionNode)
+    ]
+    if others or len(operations) != 1:
+        raise ValueError("its document is not exactly one operation with its fragments")
+    if operations[0].operation is not OperationType.QUERY:
+        raise _NoRead(f"its document is a {operations[0].operation.value}, no query")
+    name = operations[0].name
+    return None if name is None else name.value

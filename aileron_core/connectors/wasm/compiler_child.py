@@ -1,0 +1,41 @@
+"""The process that compiles one module: bytes on its input, machine code on its output.
+
+    python -I -m aileron_core.connectors.wasm.compiler_child MEMORY_MIB NICENESS OPTIMIZATION
+
+It exits with `REFUSED` and a sentence on its output where the module cannot run here.
+"""
+
+import os
+import resource
+import sys
+
+from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.protocol import MIB
+from aileron_core.connectors.wasm.compiling import REFUSED
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.errors import ConnectorRuntimeError
+
+
+def _main(memory_mib: int, niceness: int, *, optimize: bool) -> int:
+    os.nice(niceness)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = memory_mib * MIB
+    limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    outgoing = OutgoingClient()
+    engine = WasmEngine(outgoing, optimize=optimize)
+    try:
+        code = engine.machine_code(sys.stdin.buffer.read())
+    except ConnectorRuntimeError as error:
+        sys.stdout.write(error.message)
+        return REFUSED
+    finally:
+        engine.close()
+        outgoing.close()
+    sys.stdout.buffer.write(code)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(int(sys.argv[1]), int(sys.argv[2]), optimize=sys.argv[3] == "speed"))

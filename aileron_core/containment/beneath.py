@@ -1,0 +1,209 @@
+"""Reaching files beneath a folder through no link: neither an agent's nor the person's own.
+
+A path that is looked at and then opened can be another one by then. Here a folder is opened once,
+and what lies beneath is reached from that handle by `openat2`, which refuses any link on the way;
+where the kernel has no such call, folder by folder, each opened without following a link.
+"""
+
+import contextlib
+import ctypes
+import errno
+import functools
+import os
+import secrets
+import stat
+import struct
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path, PurePosixPath
+
+__all__ = [
+    "folder_at",
+    "folder_beneath",
+    "open_beneath",
+    "remove_tree",
+    "restore_rights",
+    "restore_rights_at",
+]
+
+_OPENAT2 = 437
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x02, 0x04, 0x08
+_ABSENT = (errno.ENOSYS, errno.EPERM)
+"""What a kernel before 5.6 answers, and a filter that does not know the call."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PATH = getattr(os, "O_PATH", os.O_RDONLY)
+
+
+@contextlib.contextmanager
+def folder_at(path: Path) -> Generator[int, None, None]:
+    """Yield a handle of the folder *path*, for what lies beneath it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    handle = os.open(path, _PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0) -> int:
+    """Open *path* beneath the folder *root* and return the descriptor.
+
+    Args:
+        root: a folder's handle.
+        path: relative, without `..`.
+        flags: as for `os.open`; not inherited by programs.
+        mode: of a file that is made.
+
+    Raises:
+        OSError: `ELOOP`: a link is on the way or at the end; `EXDEV`: it would lead out; else as `open`.
+    """
+    parts = PurePosixPath(path).parts
+    if not parts or ".." in parts or PurePosixPath(path).is_absolute():
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(path))
+    flags |= os.O_CLOEXEC
+    if _has_openat2():
+        return _openat2(root, os.fsencode(str(path)), flags, mode)
+    with contextlib.ExitStack() as stack:
+        for part in parts[:-1]:
+            root = _step(root, part)
+            stack.callback(os.close, root)
+        return os.open(parts[-1], flags | os.O_NOFOLLOW, mode, dir_fd=root)
+
+
+def _step(root: int, name: str) -> int:
+    try:
+        return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=root)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
+
+
+@functools.cache
+def _has_openat2() -> bool:
+    if sys.platform != "linux":
+        return False
+    here = os.open(".", _PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.close(_openat2(here, b".", _PATH | os.O_CLOEXEC, 0))
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return False
+        raise
+    finally:
+        os.close(here)
+    return True
+
+
+def _openat2(root: int, path: bytes, flags: int, mode: int) -> int:
+    # struct open_how: flags, mode, resolve. A mode without O_CREAT is refused.
+    resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
+    how = struct.pack("QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
+    libc = ctypes.CDLL(None, use_errno=True)
+    found: int = libc.syscall(_OPENAT2, root, path, how, len(how))
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), os.fsdecode(path))
+    return found
+
+
+@contextlib.contextmanager
+def folder_beneath(
+    root: int, path: PurePosixPath, *, made: list[PurePosixPath] | None = None
+) -> Generator[int, None, None]:
+    """Yield a handle of the folder *path* beneath *root*; `.` is *root* itself.
+
+    Args:
+        root: a folder's handle.
+        path: relative, without `..`.
+        made: where it is given, folders that are missing are made, 0700, and noted in it.
+
+    Raises:
+        OSError: see `open_beneath`.
+    """
+    if made is not None:
+        for each in reversed((path, *path.parents[:-1]) if path.parts else ()):
+            with folder_beneath(root, each.parent) as above, contextlib.suppress(FileExistsError):
+                os.mkdir(each.name, 0o700, dir_fd=above)
+                made.append(each)
+    here = not path.parts
+    handle = os.open(".", _FOLDER, dir_fd=root) if here else open_beneath(root, path, _FOLDER)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def restore_rights(handle: int) -> None:
+    """Let the owner of an open folder read and change it again: an agent may have taken that away.
+
+    Raises:
+        OSError: it belongs to somebody else.
+    """
+    mode = stat.S_IMODE(os.fstat(handle).st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        # A handle opened by O_PATH takes no fchmod; its name under /proc leads to that very folder.
+        where = f"/proc/self/fd/{handle}" if sys.platform == "linux" else handle
+        os.chmod(where, mode | stat.S_IRWXU)  # noqa: PTH101 - a number is no path
+
+
+def restore_rights_at(folder: int, name: str) -> None:
+    """The same for the folder *name* in *folder*; of anything but a folder nothing is changed.
+
+    Raises:
+        OSError: it is not there, or belongs to somebody else.
+    """
+    if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        handle = os.open(name, _PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            restore_rights(handle)
+        finally:
+            os.close(handle)
+
+
+def remove_tree(path: Path) -> bool:
+    """Remove the folder *path* and all that is in it, whatever modes and depth; return whether it is gone.
+
+    No link is followed. Folders in folders are first moved up, so that no depth is too deep.
+    """
+    try:
+        with folder_at(path.parent) as above:
+            restore_rights_at(above, path.name)
+            with folder_beneath(above, PurePosixPath(path.name)) as root:
+                while _flatten(root):
+                    pass
+            os.rmdir(path.name, dir_fd=above)
+    except FileNotFoundError:
+        return not os.path.lexists(path)
+    except OSError:
+        return False
+    return True
+
+
+def _flatten(root: int) -> bool:
+    """Empty *root*, but for the folders that were in its folders; return whether there are any."""
+    again = False
+    for name, is_folder in _entries(root):
+        if not is_folder:
+            os.unlink(name, dir_fd=root)
+            continue
+        restore_rights_at(root, name)
+        with folder_beneath(root, PurePosixPath(name)) as folder:
+            for inner, inner_is_folder in _entries(folder):
+                if inner_is_folder:
+                    restore_rights_at(folder, inner)  # its own `..` changes with the move
+                    os.rename(inner, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=root)
+                    again = True
+                else:
+                    os.unlink(inner, dir_fd=folder)
+        os.rmdir(name, dir_fd=root)
+    return again
+
+
+def _entries(folder: int) -> Iterator[tuple[str, bool]]:
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    yield from found

@@ -1,0 +1,186 @@
+"""Files with more than one name: what an agent writes under one changes what is read under the others.
+
+Installers link files from a cache into many environments (uv and conda do so by default, pnpm for
+JavaScript). A sandbox is made of paths: the same file under another path, in the agent's project, is
+not behind its walls.
+"""
+
+import os
+import secrets
+import shutil
+import stat
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aileron_core.containment.programs import own_code, own_interpreter
+from aileron_core.errors import Forbidden
+from aileron_core.text import escape
+
+__all__ = [
+    "LinkedOutside",
+    "copy_out",
+    "how_to_mend",
+    "keep_apart",
+    "linked_outside",
+    "own_folders",
+    "shared_files",
+]
+
+_INSTALLED = frozenset(("site-packages", "dist-packages"))
+_MOST = 400_000
+"""Entries of a project that are looked at; a second or two."""
+
+
+def own_folders() -> tuple[Path, ...]:
+    """Return where the files lie that this program runs: packages, what they import, the interpreter."""
+    standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    installed = (Path(entry) for entry in sys.path)
+    folders = {*standard, *(each for each in installed if each.name in _INSTALLED)}
+    folders |= {path for path in own_code() if path != Path(sys.base_prefix).resolve()}
+    return tuple(sorted({folder.resolve() for folder in folders if folder.is_dir()}))
+
+
+def shared_files(folders: Iterable[Path]) -> list[Path]:
+    """Return the files below *folders*, and the interpreter with its libraries, that have other names.
+
+    Only those that this user may change: nobody else's are within an agent's reach.
+    """
+    found = [
+        path for folder in folders for path, status in _files(folder) if _is_shared(path, status)
+    ]
+    libraries = Path(sys.base_prefix, "lib").glob("*.so*")
+    programs = (each for each in (own_interpreter(), *libraries) if not each.is_symlink())
+    return sorted({*found, *(each for each in programs if _is_shared(each, each.stat()))})
+
+
+def _is_shared(path: Path | str, status: os.stat_result) -> bool:
+    if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+        return False
+    return status.st_uid == os.geteuid() or os.access(path, os.W_OK)
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    # What is installed beside the standard library is for other programs, unless it is on our path.
+    for entry in _entries(folder, _INSTALLED):
+        status = entry.stat(follow_symlinks=False)
+        if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+            yield Path(entry.path), status
+
+
+def _entries(folder: Path, leave_out: frozenset[str] = frozenset()) -> Iterator["os.DirEntry[str]"]:
+    """Yield everything below *folder* that is no folder; what cannot be read is passed over."""
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if not entry.is_dir(follow_symlinks=False):
+                        yield entry
+                    elif entry.name not in leave_out:
+                        waiting.append(entry.path)
+        except OSError:
+            continue
+
+
+def copy_out(paths: Iterable[Path]) -> None:
+    """Put a copy of each file in its own place, so that its other names are another file's.
+
+    A process that has the old one open or mapped keeps it.
+
+    Raises:
+        Forbidden: one cannot be copied; it says how to mend that.
+    """
+    for path in paths:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            status = path.lstat()
+            shutil.copy2(path, temporary, follow_symlinks=False)
+            if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                os.chown(temporary, status.st_uid, status.st_gid)
+                temporary.chmod(stat.S_IMODE(status.st_mode))
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise Forbidden(
+                f"{path} is Aileron's and has other names, so that an agent could change it through "
+                f"its project; it could not be made a file of its own ({error.strerror}). {how_to_mend()}"
+            ) from None
+
+
+def how_to_mend() -> str:
+    """Return the sentence with the command that installs Aileron with files of its own."""
+    if Path(sys.prefix, "uv-receipt.toml").is_file():
+        return "Run `UV_LINK_MODE=copy uv tool upgrade --reinstall aileron`."
+    return (
+        f"Install Aileron again with files of its own: `UV_LINK_MODE=copy uv pip install --python "
+        f"{sys.prefix} --reinstall ...`, or pip, which copies."
+    )
+
+
+def keep_apart() -> str | None:
+    """Make each file of ours that has other names a file of its own; return a sentence if there were any.
+
+    Raises:
+        Forbidden: see `copy_out`.
+    """
+    shared = shared_files(own_folders())
+    copy_out(shared)
+    if not shared:
+        return None
+    return (
+        f"{len(shared)} of Aileron's own files were shared with an installer's cache and so with other "
+        "environments, where an agent could have changed them. They are copies now. If an agent ran "
+        f"in such an environment before: {how_to_mend()}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedOutside:
+    """Files of a project that have names outside it."""
+
+    count: int
+    first: Path | None
+    whole: bool
+    """Whether all of the project was looked at."""
+
+    def sentence(self) -> str | None:
+        """Return what a person should know of them."""
+        if self.first is None:
+            return None
+        count = f"{self.count:,}" if self.whole else f"at least {self.count:,}"
+        return (
+            f"Files of this project that have names outside it too: {count}, {escape(str(self.first))} "
+            "for one. What the agent writes there changes an installer's cache, and environments made from it. "
+            "Make the project's environment again with UV_LINK_MODE=copy (pnpm: package-import-method=copy)."
+        )
+
+
+def linked_outside(project: Path) -> LinkedOutside:
+    """Count the files of *project* with more names than are found in it; its `.git` is left out.
+
+    Git finds out itself when an object is not what its name says.
+    """
+    names: dict[tuple[int, int], list[int]] = {}
+    firsts: dict[tuple[int, int], str] = {}
+    seen = 0
+    for entry in _entries(project, frozenset((".git",))):
+        seen += 1
+        if seen > _MOST:
+            break
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:  # removed meanwhile
+            continue
+        if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
+            continue
+        key = (status.st_dev, status.st_ino)
+        names.setdefault(key, [0, status.st_nlink])[0] += 1
+        firsts.setdefault(key, entry.path)
+    outside = [key for key, (here, all_) in names.items() if here < all_]
+    first = min((firsts[key] for key in outside), default=None)
+    return LinkedOutside(
+        count=len(outside), first=Path(first) if first else None, whole=seen <= _MOST
+    )

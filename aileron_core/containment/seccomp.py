@@ -1,0 +1,94 @@
+"""The filter of system calls for whatever runs contained, as a program for the kernel. Pure.
+
+What it refuses leads past the other walls: keyrings belong to the user and to no namespace, and the
+rest are large parts of the kernel that a program in a sandbox has no need of. They are answered as by
+a kernel that lacks them (ENOSYS), which programs know how to live with.
+
+The numbers below are those of one architecture's calls, so a process that speaks another one (32-bit
+code on a 64-bit kernel) is killed at its first call, and x32 gets ENOSYS for every call. `ptrace`
+stays: debuggers are tools, and the sandbox's own process namespace bounds it.
+"""
+
+import errno
+import struct
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = ["REFUSED", "filter_for"]
+
+_GENERIC = MappingProxyType(
+    {
+        "kexec_load": 104,
+        "add_key": 217,
+        "request_key": 218,
+        "keyctl": 219,
+        "perf_event_open": 241,
+        "bpf": 280,
+        "userfaultfd": 282,
+        "kexec_file_load": 294,
+        "io_uring_setup": 425,
+        "io_uring_enter": 426,
+        "io_uring_register": 427,
+    }
+)
+"""include/uapi/asm-generic/unistd.h: every architecture that is younger than that file."""
+REFUSED: Mapping[str, Mapping[str, int]] = MappingProxyType(
+    {
+        "x86_64": MappingProxyType(
+            {
+                "kexec_load": 246,
+                "add_key": 248,
+                "request_key": 249,
+                "keyctl": 250,
+                "perf_event_open": 298,
+                "kexec_file_load": 320,
+                "bpf": 321,
+                "userfaultfd": 323,
+                "io_uring_setup": 425,
+                "io_uring_enter": 426,
+                "io_uring_register": 427,
+            }
+        ),
+        "aarch64": _GENERIC,
+    }
+)
+"""The refused calls and their numbers, by architecture (as `platform.machine` names it)."""
+
+_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""AUDIT_ARCH_* of linux/audit.h."""
+_X32 = 0x40000000
+"""__X32_SYSCALL_BIT: on x86_64, the calls of the 32-bit ABI for 64-bit processors."""
+
+_NUMBER, _ARCHITECTURE = 0, 4
+"""Offsets in struct seccomp_data."""
+_LOAD, _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+"""BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_JMP|JGE|K, BPF_RET|K."""
+_ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+
+
+def filter_for(machine: str) -> bytes | None:
+    """Return the filter for an architecture, as an array of struct sock_filter.
+
+    Returns:
+        None where the numbers of its system calls are not known here.
+    """
+    calls = REFUSED.get(machine)
+    if calls is None:
+        return None
+    numbers = sorted(calls.values())
+    lines = [
+        _line(_LOAD, _ARCHITECTURE),
+        _line(_IF_EQUAL, _ARCH[machine], then=1),
+        _line(_RETURN, _KILL),
+        _line(_LOAD, _NUMBER),
+    ]
+    if machine == "x86_64":
+        lines.append(_line(_IF_AT_LEAST, _X32, then=len(numbers) + 1))
+    lines += [_line(_IF_EQUAL, number, then=len(numbers) - at) for at, number in enumerate(numbers)]
+    lines += [_line(_RETURN, _ALLOW), _line(_RETURN, _ERRNO | errno.ENOSYS)]
+    return b"".join(lines)
+
+
+def _line(code: int, value: int, *, then: int = 0) -> bytes:
+    """Return one instruction; *then* is how many are skipped where its condition holds."""
+    return struct.pack("=HBBI", code, then, 0, value)

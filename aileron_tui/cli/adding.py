@@ -1,0 +1,170 @@
+"""`aileron action add`: valid action files into the home, all in one pass."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from aileron_core.actions.load import load_action
+from aileron_core.actions.model import UNBOUND_HASH
+from aileron_core.actions.suites import write_suite
+from aileron_core.canonical import sha256_hex
+from aileron_core.clock import SystemClock
+from aileron_core.connectors.store import ConnectorStore, InstalledConnector
+from aileron_core.errors import FileProblems, NotFound, Problem
+from aileron_core.storage.home import Home
+from aileron_core.text import escape
+from aileron_tui.cli.binding import bind
+from aileron_tui.cli.output import EXIT, Context
+
+__all__ = ["add_actions", "add_file"]
+
+_PROGRESS_FROM = 100
+"""Files of which it takes long enough to show how far it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Valid:
+    """A file that can be used, as it is to lie in the home."""
+
+    name: str
+    source: Path
+    data: bytes
+    bound: dict[str, str]
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.md"
+
+
+def add_actions(context: Context, paths: Sequence[str]) -> int:
+    """Copy valid action files into the home; a file with a problem is named, and stops none of the others."""
+    home = Home(context.home)
+    home.prepare()
+    installed = cache(ConnectorStore(home.path).list)
+    sources = [file for path in paths for file in _files(Path(path))]
+    valid: dict[str, _Valid] = {}
+    problems: list[Problem] = []
+    hidden = context.json or len(sources) < _PROGRESS_FROM or not sys.stderr.isatty()
+    with click.progressbar(sources, label="reading", file=sys.stderr, hidden=hidden) as shown:
+        for source in shown:
+            try:
+                found = _read(source, installed)
+                first = valid.setdefault(found.name, found)
+            except (FileProblems, OSError) as error:
+                problems += _problems(source, error)
+                continue
+            if first.data != found.data:
+                message = f"holds the action {found.name}, which {first.source} brings too"
+                problems.append(Problem(file=str(source), message=f"{message}; name one of them"))
+    named = ", ".join(str(Path(path).resolve()) for path in paths)
+    added, failed = _place(home, list(valid.values()), named)
+    problems += failed
+    _tell(context, added, problems)
+    return EXIT.FAILED if problems else EXIT.DONE
+
+
+def _tell(context: Context, added: list[dict[str, Any]], problems: list[Problem]) -> None:
+    if context.json:
+        context.show({"items": added, "problems": [problem.to_json() for problem in problems]})
+        return
+    for each in added:
+        context.say(f"{each['did']} {escape(each['name'])}")
+        for fqn, digest in each["bound"].items():
+            context.say(f"    {escape(fqn)} bound to the installed {digest}")
+    for problem in problems:
+        context.say(f"✗ {escape(str(problem))}", fg="red")
+    if any(each["did"] != "unchanged" for each in added):
+        context.say("Agents see them once you take them in, in the console.")
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the action files of a path: itself, a folder's `*.md`, or a suite's `actions/`."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise NotFound(f"There is no file or folder {path}.")
+    root = path / "actions" if (path / "actions").is_dir() else path
+    found = sorted([*root.glob("*.md"), *root.glob("*/action.md")])
+    found = [file for file in found if file.name != "README.md"]
+    if not found:
+        raise NotFound(f"{path} holds no action files (*.md, or NAME/action.md).")
+    return found
+
+
+def add_file(home: Home, source: Path) -> dict[str, Any]:
+    """Copy one valid action file into *home*; return its name and what was done.
+
+    Raises:
+        FileProblems: it cannot be used as it is, or it cannot be written.
+        OSError: it cannot be read.
+    """
+    (added,), problems = _place(home, [_read(source, ConnectorStore(home.path).list)], "")
+    if problems:
+        raise FileProblems(problems)
+    return added
+
+
+def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]]) -> _Valid:
+    """Return the file with its placeholders bound to what *installed* tells, which is asked if need be."""
+    data = source.read_bytes()
+    action = load_action(data, str(source))
+    bound: dict[str, str] = {}
+    if any(requirement.hash == UNBOUND_HASH for requirement in action.requires):
+        data, bound = bind(data, action, installed())
+    return _Valid(name=action.name, source=source, data=data, bound=bound)
+
+
+def _place(
+    home: Home, valid: Sequence[_Valid], named: str
+) -> tuple[list[dict[str, Any]], list[Problem]]:
+    """Put *valid* into the home, and write down that they came together, as *named*.
+
+    All are written first and then moved: a console that looks meanwhile sees hardly a part of them.
+    """
+    added: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    with tempfile.TemporaryDirectory(dir=home.actions, prefix=".add-") as staging:
+        staged = {each.file: Path(staging) / each.file for each in valid}
+        for each in valid:
+            try:
+                did = _write(home.actions / each.file, staged[each.file], each.data)
+            except OSError as error:
+                problems += _problems(each.source, error)
+                continue
+            told = {"name": each.name, "file": each.file, "did": did, "bound": each.bound}
+            added.append(told)
+        digests = {each.file: sha256_hex(each.data) for each in valid}
+        files = {each["file"]: digests[each["file"]] for each in added}
+        if len(files) > 1:
+            # First, so that a console knows it when it sees the files.
+            write_suite(home.suites, named, files, now=SystemClock().now())
+        for file in files:
+            with suppress(FileNotFoundError):  # it lay there unchanged
+                staged[file].replace(home.actions / file)
+    return added, problems
+
+
+def _write(target: Path, staged: Path, data: bytes) -> str:
+    """Write *data* beside *target* unless it lies there already; return what is done by moving it."""
+    did = "added"
+    if target.exists():
+        did = "unchanged" if target.read_bytes() == data else "replaced"
+    if did != "unchanged":
+        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(data)
+    return did
+
+
+def _problems(source: Path, error: FileProblems | OSError) -> Sequence[Problem]:
+    if isinstance(error, FileProblems):
+        return error.problems
+    return [Problem(file=str(source), message=f"cannot be copied: {error.strerror}")]

@@ -1,0 +1,57 @@
+"""Launches by root: nothing would contain the agent, so there is no contained one."""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from agents_bench import AS_TESTS
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can try as root")
+
+
+def said(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Run `aileron` as root, with a program on its PATH that tells of itself, in a project."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        program = Path(folder, "bin", "codex")
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho STARTED\n")
+        program.chmod(0o755)
+        project, home = Path(folder, "project"), Path(folder, "aileron")
+        project.mkdir()
+        home.mkdir()
+        return subprocess.run(
+            [*AS_TESTS, *words, "--home", str(home)],
+            cwd=project,
+            env={"HOME": folder, "PATH": f"{program.parent}:/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.mark.parametrize("how", ["on", "offline"])
+def test_root_is_told_how_an_ordinary_user_starts_it(how: str) -> None:
+    """Refused before anything is looked at further, with the words to type instead."""
+    done = said("launch", "codex", f"--sandbox={how}", "--dry-run")
+    assert done.returncode != 0
+    assert "STARTED" not in done.stdout
+    assert "As root nothing is contained" in done.stderr
+    assert "runuser -u USER -- aileron launch" in done.stderr
+    assert "--no-sandbox" in done.stderr
+
+
+def test_without_a_sandbox_root_starts_what_root_likes() -> None:
+    """Typed by a person, who then knows."""
+    done = said("launch", "codex", "--no-sandbox", "--dry-run")
+    assert "As root" not in done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_doctor_says_it_too() -> None:
+    """It is what a launch would find."""
+    done = said("doctor")
+    assert "As root nothing is contained" in done.stdout

@@ -1,0 +1,65 @@
+"""A terminal after an agent that left everything set, in a real tmux: as it was before."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.tmux import Tmux, shell
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCH = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from aileron_core.launch.foreground import run_foreground
+env = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color"}
+sys.exit(run_foreground(sys.argv[2:], env=env, cwd="/"))
+"""
+LEAVES = (
+    r"\033[?1049h",
+    r"\033[?1000h\033[?1003h\033[?1006h\033[?1004h\033[?2004h",  # mouse, focus, paste
+    r"\033[?25l\033[?1h\033=\033[4h\033[?7l",  # cursor, keys, insertion, no wrapping
+    r"\033[5;9r\033[?6h",  # scrolling region, and the cursor kept in it
+    r"\033)0\016\033[31;7m",  # line drawing, red on its head
+    r"\033[6n\033[c\033]11;?\033\\",  # questions
+    r"\033]2;a title that is never",  # a string without an end
+)
+FLAGS = {
+    "alternate_on": "0", "mouse_any_flag": "0", "mouse_all_flag": "0", "mouse_sgr_flag": "0",
+    "cursor_flag": "1", "keypad_flag": "0", "keypad_cursor_flag": "0", "insert_flag": "0",
+    "wrap_flag": "1", "origin_flag": "0", "scroll_region_upper": "0", "scroll_region_lower": "47",
+}  # fmt: skip
+
+
+def shown(socket: Path, flags: dict[str, str]) -> dict[str, str]:
+    asked = "\n".join(f"{name}=#{{{name}}}" for name in flags)
+    done = subprocess.run(
+        ["tmux", "-S", str(socket), "display-message", "-p", asked],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return dict(line.split("=") for line in done.stdout.split())
+
+
+@pytest.mark.parametrize("alternate", [True, False], ids=["alternate", "main"])
+def test_everything_is_put_right(alternate: bool) -> None:
+    """Modes, screen, characters; no answer is left to be read; what stood there before still does."""
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        here = Path(folder)
+        (here / "agent").write_text(
+            "#!/bin/sh\nprintf '{}'\nkill -9 $$\n".format("".join(LEAVES[0 if alternate else 1 :]))
+        )
+        (here / "agent").chmod(0o755)
+        launch = shell(sys.executable, "-I", "-c", LAUNCH, str(ROOT), str(here / "agent"))
+        command = f"echo before; {launch}; echo; echo lqk after; cat -v"
+        tmux = Tmux(here / "t", command, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}, here)
+        try:
+            screen = tmux.until("after")
+            assert [line for line in screen.splitlines() if line][:2] == ["before", "lqk after"]
+            assert shown(here / "t", FLAGS) == FLAGS
+            tmux.press("x", "Enter")
+            assert "lqk after\nx\nx\n" in tmux.until("x\nx\n")
+        finally:
+            tmux.close()

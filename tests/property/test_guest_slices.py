@@ -1,0 +1,125 @@
+"""Large JSON of a guest, read in slices: the value that any reader finds, or none."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_core.connectors.wasm import slices
+from aileron_core.connectors.wasm.slices import BadText, LongText, TooMuchStructure, load_json
+
+LONG = st.text(min_size=60, max_size=300)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | LONG,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3) | LONG, inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of a few bytes, so that every kind of character and escape lies across an edge."""
+    monkeypatch.setattr(slices, "SLICE_BYTES", 16)
+
+
+def at_once() -> None:
+    """Nobody else wants the interpreter."""
+
+
+def read(data: bytes, errors: str = "strict") -> Any:
+    return load_json(
+        data, at_once, long_text=lambda text: text.text(at_once, errors), errors=errors
+    )
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 1]))
+def test_the_value_is_the_one_of_any_reader(value: Any, ascii_only: bool, indent: Any) -> None:
+    """Spelled with escapes or without, on one line or many; also its long keys."""
+    data = json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode()
+    assert read(data) == value
+
+
+@given(VALUES, st.data())
+def test_what_no_reader_takes_is_refused(value: Any, data: Any) -> None:
+    """One character out, in, or other."""
+    text = json.dumps(value)
+    at = data.draw(st.integers(0, len(text) - 1))
+    kept = data.draw(st.sampled_from([0, 1]))
+    put = data.draw(st.sampled_from(["", "}", "{", ",", '"', " ", "1", ":", "\\", "N", "NaN", "\x01"]))  # fmt: skip
+    damaged = text[:at] + put + text[at + kept :]
+    try:
+        expected = json.loads(damaged, parse_constant=refuse)
+        json.dumps(expected, ensure_ascii=False).encode()
+    except ValueError:
+        with pytest.raises(ValueError):
+            read(damaged.encode())
+    else:
+        assert read(damaged.encode()) == expected
+
+
+def refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+@given(LONG, st.integers(0, 300), st.sampled_from(["\\ud800", "\\udc00", "\\uDBFF\\u0041"]), st.booleans())  # fmt: skip
+def test_half_a_surrogate_pair_is_refused_wherever_it_stands(text: str, at: int, half: str, to_utf8: bool) -> None:  # fmt: skip
+    """In a text, in a key, in a short one; after an escaped backslash it is plain text."""
+    inside = json.dumps(text)[1:-1] if text.isascii() and "\\" not in text else "x" * 100
+    spelled = f"{inside[:at]}{half}{inside[at:]}"
+    for data in (f'["{spelled}"]', f'{{"{spelled}": 1}}', f'["{"y" * 100}", "{half}"]'):
+        with pytest.raises(BadText, match="half of a surrogate pair"):
+            read(data.encode())
+    with pytest.raises(BadText):
+        load_json(
+            f'["{spelled}{"z" * 70}"]'.encode(),
+            at_once,
+            long_text=lambda found: found.utf8(at_once) if to_utf8 else found.text(at_once),
+        )
+    escaped = f'["{"x" * 100}\\{half}"]'
+    assert read(escaped.encode()) == json.loads(escaped)
+
+
+@given(LONG)
+def test_a_long_text_is_the_same_in_utf8(text: str) -> None:
+    """As bytes, for what leaves again as bytes."""
+    (found,) = load_json(
+        json.dumps([text + "x" * 64]).encode(), at_once, long_text=lambda long: long.utf8(at_once)
+    )
+    assert found == (text + "x" * 64).encode()
+
+
+@pytest.mark.parametrize("unit", [b"{},", b"1,", b'"",', b'"short",', b" ", b'"k":1,', b"[", b'"\\"",'])  # fmt: skip
+def test_more_than_so_much_beside_long_texts_is_refused(unit: bytes) -> None:
+    """Before any of it is built, wherever it stands."""
+    text = b'"' + b"x" * 500_000 + b'"'
+    many = unit * (400_000 // len(unit))
+    for data in (b"[" + many + b"1]", b"[" + text + b"," + many + b"1]"):
+        with pytest.raises(TooMuchStructure):
+            read(data)
+    assert len(read(b"[" + text + b"," + text + b"]")[1]) == 500_000
+
+
+def test_others_get_a_turn_after_each_slice_and_may_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No step is longer than a slice; what a turn raises ends the reading."""
+    monkeypatch.setattr(slices, "SLICE_BYTES", 1000)
+    turns: list[int] = []
+    data = b'["' + b"\\n" * 50_000 + b'"]'
+
+    def turn() -> None:
+        turns.append(1)
+
+    assert load_json(data, turn, long_text=lambda text: text.text(turn)) == ["\n" * 50_000]
+    assert len(turns) >= 2 * len(data) // 1000  # once to find its end, once to read it
+
+    class Over(Exception):
+        pass
+
+    def over() -> None:
+        raise Over
+
+    with pytest.raises(Over):
+        load_json(data, over, long_text=LongText.__len__)

@@ -1,0 +1,186 @@
+"""Guests that hand over as much as they may, while others want the interpreter."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.protocol import Limits, OpResult
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.connectors.wasm.envelope import read_envelope
+from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
+from aileron_core.connectors.wasm.outcome import conclude
+from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.connectors.wasm.ticker import EpochTicker
+
+Guest = Callable[..., WasmConnector]
+Call = Callable[..., OpResult]
+Text = Callable[..., str]
+
+MIB = 1024 * 1024
+HOSTS = ("api.example:443",)
+
+
+def filling(begin: str, unit: str, size: int, end: str, act: str, *, wat: Text, data: Text) -> str:
+    """A guest that writes *begin*, *unit* over *size* bytes, *end*, and does *act* with `at`, `total`."""
+    one, at = len(unit), 65536
+    first = at + len(begin)
+    last = first + size // one * one
+    total = last + len(end) - at
+    body = f"""(local $at i32)
+      (memory.copy (i32.const {at}) (i32.const {1024 + one}) (i32.const {len(begin)}))
+      (local.set $at (i32.const {first}))
+      (loop $fill
+        (memory.copy (local.get $at) (i32.const 1024) (i32.const {one}))
+        (local.set $at (i32.add (local.get $at) (i32.const {one})))
+        (br_if $fill (i32.lt_u (local.get $at) (i32.const {last}))))
+      (memory.copy (local.get $at) (i32.const {1024 + one + len(begin)}) (i32.const {len(end)}))
+      {act.format(at=at, total=total)}"""
+    return wat(body, data=data(unit + begin + end), pages=3 + total // 65536)
+
+
+REQUEST = "(drop (call $request (i32.const {at}) (i32.const {total})))"
+PRINT = "(call $print (i32.const 1) (i32.const {at}) (i32.const {total}))"
+ENVELOPE = '{"url": "https://api.example/x", "body": "'
+
+
+@contextmanager
+def longest_wait() -> Generator[list[float]]:
+    """Measure for how long at most a thread that wants the interpreter all the time had to wait for it."""
+    gaps, over = [0.0], threading.Event()
+
+    def beat() -> None:
+        last = time.perf_counter()
+        while not over.is_set():
+            time.sleep(0.001)
+            now = time.perf_counter()
+            gaps[0] = max(gaps[0], now - last)
+            last = now
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        yield gaps
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("unit", ["\\ud800", "\\udc00\\n"])
+def test_a_large_request_of_half_pairs_is_refused_and_stops_nobody(
+    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Text, escaped: Text, unit: str
+) -> None:
+    """It was read in one step, which took seconds for which no other call and no key was answered."""
+    text = filling(ENVELOPE, unit, 15 * MIB, '"}', REQUEST, wat=wat, data=escaped)
+    connector = guest(text, HOSTS, on=routed)
+    with longest_wait() as gaps:
+        result = call(connector)
+    assert gaps[0] < 0.5
+    assert result.failure is not None
+    assert (
+        "body cannot be read: a text in it holds half of a surrogate pair" in result.failure.message
+    )
+    assert service.seen == []
+
+
+def test_a_large_body_of_escapes_arrives_whole_and_stops_nobody(
+    guest: Guest, call: Call, routed: WasmEngine, service: Any, wat: Text, escaped: Text
+) -> None:
+    """Pairs of surrogates are characters; what is sent is their UTF-8."""
+    service.reply("/x")
+    text = filling(ENVELOPE, "\\ud83d\\ude00", 15 * MIB, '"}', REQUEST, wat=wat, data=escaped)
+    with longest_wait() as gaps:
+        result = call(guest(text, HOSTS, on=routed), limits=Limits(wall_seconds=60))
+    assert (result.failure, result.requests_sent) == (None, 1)
+    assert service.seen[0][3] == "😀".encode() * (15 * MIB // 12)
+    assert gaps[0] < 0.5
+
+
+def test_a_large_text_arrives_whole(guest: Guest, call: Call, wat: Text, escaped: Text) -> None:
+    """8 MiB of escapes, read while others run."""
+    text = filling('{"output": "', "\\n", 7 * MIB, '"}', PRINT, wat=wat, data=escaped)
+    with longest_wait() as gaps:
+        result = call(guest(text), limits=Limits(wall_seconds=60))
+    assert result.failure is None
+    assert result.output == "\n" * (7 * MIB // 2)
+    assert gaps[0] < 0.5
+
+
+def at_once() -> None:
+    """Nobody else wants the interpreter."""
+
+
+def an_invocation(clock: Any, seconds: float) -> Invocation:
+    return Invocation(
+        manifest=Manifest(name="local://a/b", version="1.0.0"),
+        limits=Limits(wall_seconds=seconds),
+        read_only=False,
+        on_request=None,
+        clock=clock,
+        slots=GuestSlots(1),
+        ticker=EpochTicker(lambda: None),
+        deadline=clock.monotonic() + seconds,
+    )
+
+
+@pytest.mark.parametrize("why", ["wall", "person"])
+def test_reading_what_it_printed_counts_against_the_run(leaping: Any, why: Any) -> None:
+    """A large output is read within the wall limit, and a stop of everything ends the reading."""
+    run = an_invocation(leaping, 5)
+    run.stdout += b'{"output": "' + b"\\n" * MIB + b'"}'
+    if why == "wall":
+        leaping.leap(6)
+    else:
+        run.stop("person")
+    failure = conclude(RunEnd(how="returned"), run).failure
+    assert failure is not None
+    assert failure.class_ == ("resource_limit_exceeded" if why == "wall" else "unavailable")
+    leaping.level()
+
+
+def test_a_request_has_16_mib_of_body_and_little_else() -> None:
+    """A body counts as it is spelled; everything else together may take 256 KiB."""
+
+    def read(head: bytes, body: bytes) -> Any:
+        return read_envelope(
+            b'{"url": "https://a/"' + head + b', "body": "' + body + b'"}', at_once
+        )
+
+    assert len(read(b"", b"x" * 16 * MIB).body or b"") == 16 * MIB
+    with pytest.raises(ValueError, match="body is larger than 16777216 bytes"):
+        read(b"", b"x" * (16 * MIB + 1))
+    header = b', "headers": {"A": "' + b"x" * 255 * 1024 + b'"}'
+    assert len(read(header, b"x" * MIB).headers["A"]) == 255 * 1024
+    for head in (
+        b', "headers": {"A": "' + b"x" * 257 * 1024 + b'"}',
+        b', "credential": "' + b"x" * 257 * 1024 + b'"',
+        b', "y": "' + b"x" * 257 * 1024 + b'"',
+        b', "y": [' + b"{}," * 90_000 + b"1]",
+    ):
+        with pytest.raises(ValueError, match="everything of the request but its body is larger"):
+            read(head, b"x" * MIB)
+
+
+def test_an_answer_is_read_again_and_again_without_stopping_anybody(
+    guest: Guest, routed: WasmEngine, service: Any, wat: Text, escaped: Text
+) -> None:
+    """Each reading copies 8 MiB into the guest, in parts."""
+    service.reply("/x", body=b"x" * 8 * MIB)
+    envelope = '{"url": "https://api.example/x"}'
+    body = f"""(local $n i32)
+      (drop (call $request (i32.const 1024) (i32.const {len(envelope)})))
+      (loop $again
+        (drop (call $read (i32.const 65536) (i32.const {8 * MIB - 1})))
+        (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $again (i32.lt_u (local.get $n) (i32.const 20))))"""
+    connector = guest(wat(body, data=escaped(envelope), pages=140), HOSTS, on=routed)
+    with longest_wait() as gaps:
+        result = asyncio.run(connector.call("x", {}, limits=Limits(wall_seconds=60)))
+    assert result.failure is None
+    assert gaps[0] < 0.5

@@ -1,0 +1,64 @@
+"""The filter of system calls, read as the kernel reads it: instruction by instruction."""
+
+import errno
+import struct
+
+import pytest
+
+from aileron_core.containment.seccomp import REFUSED, filter_for
+
+ALLOW, KILL, ENOSYS = 0x7FFF0000, 0x80000000, 0x00050000 | errno.ENOSYS
+X86_64, AARCH64, I386, ARM = 0xC000003E, 0xC00000B7, 0x40000003, 0x40000028
+ARCHITECTURES = {"x86_64": X86_64, "aarch64": AARCH64}
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+"""From man pages and headers, not from the table that is tested."""
+
+
+def answer(machine: str, architecture: int, number: int) -> int:
+    """Return what the filter for *machine* says to a call."""
+    program = filter_for(machine)
+    assert program is not None
+    lines = list(struct.iter_unpack("=HBBI", program))
+    data = struct.pack("=iI", number if number < 2**31 else number - 2**32, architecture)
+    at, loaded = 0, 0
+    while True:
+        code, then, otherwise, value = lines[at]
+        at += 1
+        if code == 0x20:
+            (loaded,) = struct.unpack_from("=I", data, value)
+        elif code == 0x15:
+            at += then if loaded == value else otherwise
+        elif code == 0x35:
+            at += then if loaded >= value else otherwise
+        else:
+            assert code == 0x06
+            return value
+
+
+@pytest.mark.parametrize("machine", sorted(REFUSED))
+def test_the_refused_calls_and_no_others_do_not_exist(machine: str) -> None:
+    """Every number of a call that there is or will be soon."""
+    refused = {
+        each for each in range(1024) if answer(machine, ARCHITECTURES[machine], each) != ALLOW
+    }
+    assert refused == {*REFUSED[machine].values()}
+    assert {answer(machine, ARCHITECTURES[machine], each) for each in refused} == {ENOSYS}
+    assert KEYCTL[machine] in refused
+    assert len(refused) == 11
+
+
+@pytest.mark.parametrize(("machine", "foreign"), [("x86_64", I386), ("aarch64", ARM)])
+def test_a_process_of_another_architecture_is_killed(machine: str, foreign: int) -> None:
+    """Its numbers mean other calls: i386's 288 is keyctl, and x86_64's is accept4."""
+    assert {answer(machine, foreign, each) for each in range(1024)} == {KILL}
+
+
+def test_x32_has_no_calls() -> None:
+    """The same calls by other numbers; -1 is what a debugger skips a call with."""
+    assert {answer("x86_64", X86_64, 0x40000000 | each) for each in range(1024)} == {ENOSYS}
+    assert answer("x86_64", X86_64, 2**32 - 1) == ENOSYS
+
+
+def test_an_unknown_architecture_has_no_filter() -> None:
+    """Numbers are not guessed."""
+    assert filter_for("s390x") is None

@@ -1,0 +1,205 @@
+"""What a session left where the person's own tools would obey it: moved aside, told, and remembered."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from aileron_core.containment.beneath import folder_at
+from aileron_core.errors import Forbidden
+from aileron_core.launch.aside import move_aside
+from aileron_core.launch.project import Doors
+from aileron_core.launch.watch import Watch, close_left, refuse_left
+from tests.support.ordinary import USER, as_ordinary, ordinary_folder
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that an ordinary user may change."""
+    with ordinary_folder() as found:
+        yield found
+
+
+def _unwritable_folder(project: Path) -> None:
+    (project / ".vscode").mkdir()
+    (project / ".vscode" / "tasks.json").write_text("evil")
+    (project / ".vscode").chmod(0o555)
+
+
+def _shut_folder(project: Path) -> None:
+    _unwritable_folder(project)
+    (project / ".vscode").chmod(0)
+
+
+def _unwritable_project(project: Path) -> None:
+    _unwritable_folder(project)
+    project.chmod(0o555)
+
+
+@pytest.mark.parametrize("spoil", [_unwritable_folder, _shut_folder, _unwritable_project])
+def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], None]) -> None:
+    """A 0555 folder among them stops neither itself nor those after it."""
+    project, aside = folder / "project", folder / "aside"
+
+    def check() -> None:
+        project.mkdir()
+        doors = Doors.of(project)
+        for name in (".mcp.json", ".envrc", ".Rprofile"):
+            (project / name).write_text("evil")
+        spoil(project)
+        closed = doors.close(aside)
+        assert closed.left == ()
+        assert [*project.iterdir()] == []
+        assert {each.name for each in aside.iterdir()} == {
+            ".mcp.json", ".envrc", ".Rprofile", ".vscode",
+        }  # fmt: skip
+        assert len(closed.told) == 4
+        for name in (".mcp.json", ".envrc", ".Rprofile", ".vscode"):
+            assert any(told.startswith(f"{name} is new and was moved to") for told in closed.told)
+
+    as_ordinary(check)
+
+
+def test_what_cannot_go_to_another_file_system_gets_another_name(project: Path) -> None:
+    """Nothing of it is copied; no tool looks for it under that name."""
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or shared.stat().st_dev == project.stat().st_dev:
+        pytest.skip("needs two file systems")
+    doors = Doors.of(project)
+    (project / ".vscode").mkdir()
+    with tempfile.TemporaryDirectory(dir=shared) as aside:
+        closed = doors.close(Path(aside))
+    (left,) = project.iterdir()
+    assert left.name.startswith(".vscode.aside-")
+    assert left.name in closed.told[0]
+    assert closed.left == ()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="files of another user are made by root")
+def test_what_stays_is_told_remembered_and_refused(folder: Path) -> None:
+    """Here it belongs to somebody else; the others go, and no launch trusts it until it is away."""
+    project, home = folder / "project", folder / "home"
+    project.mkdir()
+    os.chown(project, USER, USER)
+    project.chmod(0o1777)  # what others own there stays theirs
+    watch = Watch.begin(home, Doors.of(project), "session")
+    (project / ".claude").mkdir()
+    (project / ".envrc").write_text("evil")
+    os.chown(project / ".envrc", USER, USER)
+    for each in (home, *home.rglob("*")):
+        os.chown(each, USER, USER)
+    os.chown(project, 0, 0)
+
+    def ended() -> None:
+        (stays,) = [told for told in watch.close() if "could not be moved" in told]
+        assert stays.startswith(".claude is new")
+        assert not (project / ".envrc").exists()
+
+    def launched_again() -> None:
+        told = list(close_left(home))
+        assert len(told) == 1
+        assert ".claude is new and could not be moved away" in told[0]
+        with pytest.raises(Forbidden, match=r"left \.claude in"):
+            refuse_left(home, project)
+        refuse_left(home, folder)  # another project is not meant
+
+    as_ordinary(ended)
+    watch.release()
+    as_ordinary(launched_again)
+    (project / ".claude").rmdir()
+    assert list(close_left(home)) == []
+    refuse_left(home, project)
+    assert list((home / "aside" / "watched").iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from aileron_core.launch.project import Doors
+from aileron_core.launch.watch import Watch
+project, home = Path(sys.argv[2]), Path(sys.argv[3])
+Watch.begin(home, Doors.of(project), "session")
+(project / ".envrc").write_text("evil")
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: Path) -> None:
+    """While it lives nobody touches them; then the console, or the next launch, closes them."""
+    home = tmp_path / "home"
+    root = str(Path(__file__).resolve().parents[3])
+    launcher = subprocess.Popen(
+        [sys.executable, "-I", "-c", KILLED, root, str(project), str(home)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert launcher.stdin is not None
+    assert launcher.stdout is not None
+    assert launcher.stdout.readline() == b"up\n"
+    assert list(close_left(home)) == []
+    refuse_left(home, project)
+    assert (project / ".envrc").exists()
+    launcher.kill()
+    launcher.wait(20)
+    launcher.stdin.close()
+    launcher.stdout.close()
+    (told,) = close_left(home)
+    assert told.startswith(f"In {project}: .envrc is new and was moved to {home}")
+    assert not (project / ".envrc").exists()
+    assert list(close_left(home)) == []
+
+
+def test_a_record_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """Nothing is dropped in silence, and nothing stops."""
+    watched = tmp_path / "aside" / "watched"
+    watched.mkdir(parents=True)
+    (watched / "1.json").write_text("[1]")
+    (watched / "2.json").write_bytes(b"\xff")
+    told = list(close_left(tmp_path))
+    assert ["cannot be read" in each for each in told] == [True, True]
+    refuse_left(tmp_path, tmp_path)
+
+
+def _another_folder_on_the_way(project: Path) -> None:
+    (project / "conf").rename(project / "old")
+    (project / "conf").mkdir()
+    (project / "conf" / "vscode").mkdir()
+
+
+def _what_was_missing(project: Path) -> None:
+    (project / "conf" / "envrc").write_text("evil")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [(_another_folder_on_the_way, ".vscode"), (_what_was_missing, ".envrc")],
+)
+def test_a_link_that_leads_to_something_else_is_moved_aside(
+    project: Path, tmp_path: Path, change: Callable[[Path], None], name: str
+) -> None:
+    """The link itself was not touched; what it leads to is the agent's now."""
+    (project / "conf" / "vscode").mkdir(parents=True)
+    (project / ".vscode").symlink_to("conf/vscode")
+    (project / ".envrc").symlink_to("conf/envrc")
+    doors = Doors.of(project)
+    assert doors.close(tmp_path / "aside").told == ()
+    change(project)
+    (told,) = doors.close(tmp_path / "aside").told
+    assert told.startswith(f"{name} is a link and leads to something else now")
+    assert not os.path.lexists(project / name)
+
+
+def test_nothing_is_moved_through_a_link(project: Path, tmp_path: Path) -> None:
+    """A folder on the way that the agent replaced by a link is not followed."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "config").write_text("theirs")
+    (project / "conf").symlink_to(outside)
+    with folder_at(project) as handle, pytest.raises(OSError, match="symbolic links"):
+        move_aside(handle, "conf/config", tmp_path / "aside")
+    assert (outside / "config").read_text() == "theirs"
