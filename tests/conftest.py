@@ -30,6 +30,7 @@ _SLOW = (
     "tests/tui/",
     "tests/unit/adversary/",
     "tests/unit/connectors/test_compiling.py",
+    "tests/unit/containment/git/",
     "tests/unit/connectors/test_flooding_guests.py",
     "tests/unit/connectors/test_foreign_c.py",
     "tests/unit/control_plane/test_agent_at_the_door.py",

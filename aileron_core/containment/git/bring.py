@@ -315,8 +315,10 @@ def _tell(sides: Sides, extra: dict[str, str], moves: Moves, names: dict[str, st
             f"{folder}/{escape(name.removeprefix('refs/'))}."
         )
     for name in extra:
-        what = "A stash of the agent's" if name.startswith("stash/") else f"The agent's {name}"
-        kept.tell(f"{what} is kept as {names[name]}.")
+        what = (
+            "A stash of the agent's" if name.startswith("stash/") else f"The agent's {escape(name)}"
+        )
+        kept.tell(f"{what} is kept as {escape(names[name])}.")
 
 
 def _tell_why(sides: Sides, changed: list[str], why: str, names: dict[str, str]) -> None:
@@ -329,6 +331,8 @@ def _tell_why(sides: Sides, changed: list[str], why: str, names: dict[str, str])
         return
     for name in changed:
         if name in names:
-            sides.kept.tell(f"{shown(name)} was not moved ({why}): the agent's is {names[name]}.")
+            sides.kept.tell(
+                f"{shown(name)} was not moved ({why}): the agent's is {escape(names[name])}."
+            )
         else:
             sides.kept.tell(f"{shown(name)} is still there, though the agent deleted it ({why}).")

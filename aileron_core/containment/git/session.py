@@ -32,7 +32,7 @@ from aileron_core.containment.git.repository import (
     repository_of,
     scan,
 )
-from aileron_core.containment.git.sides import Sides
+from aileron_core.containment.git.sides import Sides, parse_entries
 from aileron_core.containment.git.stand_in import make
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.text import escape
@@ -175,6 +175,7 @@ def _stand_ins(
             is_file=(project / name).is_file(),
         )
         sides = Sides(folders.bwrap, folders.folder, kept)
+        read_only += _empty_submodules(sides, project, PurePosixPath(kept.worktree), folders.told)
         try:
             make(sides, folders.bwrap, env)
         except (GitFailed, OSError) as error:
@@ -196,6 +197,31 @@ def _stand_ins(
             f"it leads to no repository that names it back, or there are more than {_STAND_INS}."
         )
     return read_only
+
+
+def _empty_submodules(
+    sides: Sides, project: Path, worktree: PurePosixPath, told: list[str]
+) -> list[str]:
+    """Return the submodules of a repository that are not there: git would look into one put in their place."""
+    try:
+        entries = parse_entries(sides.person().run("ls-files", "--stage", "-z"))
+    except GitFailed:
+        return []  # it has no stand-in either, and that is told
+    names: list[str] = []
+    for path in sorted({os.fsdecode(entry.path) for entry in entries if entry.is_link}):
+        name = str(worktree / path)
+        folder = project / name
+        if os.path.lexists(folder / ".git"):
+            continue
+        if folder.resolve() != project.resolve() / name:
+            continue  # a link on the way: git does not follow it
+        with contextlib.suppress(FileExistsError):  # as `git checkout` makes it
+            folder.mkdir(parents=True)
+        names.append(name)
+        told.append(
+            f"The submodule {escape(name)} is not checked out and stays empty for the agent."
+        )
+    return names
 
 
 def _mounts(folders: GitFolders, project: Path, read_only: tuple[str, ...]) -> tuple[str, ...]:

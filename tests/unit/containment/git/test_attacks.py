@@ -138,6 +138,29 @@ def test_submodules(bench: Bench, attack: str) -> None:
     assert (where / ".git").is_file()
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_submodule_that_is_not_checked_out(bench: Bench, gone: bool) -> None:
+    """git's index says that a repository belongs there; the agent may not bring one."""
+    part(bench)
+    bench.git("clone", "-q", str(bench.project), "clone", where=bench.folder)
+    clone = bench.folder / "clone"
+    if gone:
+        (clone / "deep" / "part").rmdir()
+        (clone / "deep").rmdir()
+    evil, arm = armed(bench, clone)
+    agent = bench.begin(project=clone)
+    assert "deep/part is not checked out" in agent.folders.told[0]
+    attack = "mv deep deeper; mv deep/part p2; mkdir -p deep/part/.git;"
+    fake = FAKE.format("deep/part/.git", evil, clone / "deep" / "part")
+    agent.does(arm + "set +e;" + attack + fake, code=None)
+    bench.git("status", where=clone)
+    bench.git("diff", where=clone)
+    nothing_ran(bench)
+    agent.end()
+    bench.git("status", where=clone)
+    nothing_ran(bench)
+
+
 def test_config_of_a_worktree(bench: Bench) -> None:
     """`config.worktree` is obeyed where the person's config says so."""
     bench.git("config", "extensions.worktreeConfig", "true")

@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from git_bench import Bench
+from git_bench import BWRAP, Bench
+
+from aileron_core.containment.git.session import recover
 
 ME = "git config user.name A; git config user.email a@b;"
 
@@ -450,3 +453,40 @@ def test_many_refs_are_one_sentence(bench: Bench) -> None:
     assert "The agent deleted 20 refs" in told
     assert "30 refs were not changed as the agent did" in told
     assert len([name for name in bench.refs() if name.startswith("refs/aileron/")]) == 50
+
+
+def test_a_killed_launch_is_brought_back_by_whoever_comes_next(bench: Bench) -> None:
+    """Once, and not while its launcher lives: the kernel lets go of the lock with the process."""
+    agent = bench.begin()
+    agent.does(
+        ME + "echo two >> file; git commit -qam second; git init -q nested; echo x > x; git add x"
+    )
+    home = bench.aileron
+    again = partial(recover, bwrap=BWRAP, parent=home / "git", aside=home / "aside")
+    assert again() == []
+    assert bench.git("log", "--format=%s") == "first"
+    os.close(agent.folders.handle)
+    told = "\n".join(again())
+    assert bench.git("log", "--format=%s") == "second\nfirst"
+    assert "x" in bench.git("diff", "--cached", "--name-only")
+    assert (
+        f"{bench.project}, after a launch that was killed: nested/.git is a new repository" in told
+    )
+    assert again() == []
+    assert not list((bench.aileron / "git").iterdir())
+
+
+def test_hostile_names_are_shown_and_never_obeyed(bench: Bench) -> None:
+    """In refs, folders, settings: what an agent named is drawn with its marks."""
+    agent = bench.begin()
+    agent.does(
+        ME
+        + 'bad=$(printf \'x\\033[31m\\nROW\\342\\200\\256\\377\'); mkdir "$bad"; git init -q "$bad";'
+        "name=$(printf 'odd/\\342\\200\\256\\377'); git update-ref \"refs/$name\" HEAD;"
+        "git update-ref refs/heads/other/$(printf '\\342\\200\\256') HEAD; git worktree add -q --detach \"$bad/w\""
+    )
+    told = agent.end()
+    assert told.isprintable() or {each for each in told if not each.isprintable()} == {"\n"}
+    assert not [line for line in told.splitlines() if line.startswith("ROW")]
+    assert "is a new repository" in told
+    assert "refs/aileron/ses-1/odd/" in told
