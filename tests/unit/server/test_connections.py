@@ -31,7 +31,7 @@ async def trickled(client: Client, meanwhile: Callable[[], object] | None = None
     """Send byte after byte until the connection ends; return how many, *meanwhile* with each."""
     sent = 0
     with contextlib.suppress(ConnectionError):
-        while True:
+        while not client.writer.is_closing():
             client.writer.write(b"x")
             await client.writer.drain()
             sent += 1
@@ -83,7 +83,8 @@ def test_more_connections_without_a_token_than_there_are_places_shut_nobody_out(
                 with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
                     assert b" 401 " in await read_head(client.reader)
             for client in held:
-                client.writer.write(b"x")
+                if not client.writer.is_closing():
+                    client.writer.write(b"x")
             for _ in range(20):
                 async with asyncio.timeout(SOON):
                     late = await gateway.client()
