@@ -40,7 +40,14 @@ class SuiteFiles:
     @cached_property
     def connectors(self) -> tuple[str, ...]:
         """Every connector that is used."""
-        return tuple(sorted({each.connector for each in self.files if each.connector}))
+        return tuple(
+            sorted({step.rpartition(".")[0] for each in self.files for step in each.steps})
+        )
+
+    @cached_property
+    def cannot_run(self) -> tuple[HeldBackView, ...]:
+        """Those of which no call can run, whatever is taken in."""
+        return tuple(each for each in self.files if each.cannot_run)
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:

@@ -73,6 +73,10 @@ def _of_all(suite: SuiteFiles) -> Iterator[Block]:
     yield from host_rows(suite.hosts, "strong", "fact")
     if not suite.hosts:
         yield value("Hosts", (Piece(words.NO_HOSTS, "attn"),))
+    if stuck := suite.cannot_run:
+        count = Piece(f"{words.of_all(len(stuck), len(suite.files))}. ", "attn")
+        told = line(count, *outside(f"{stuck[0].name}: {stuck[0].cannot_run}", "attn"))
+        yield value("Refused", told)
     yield value("Hash", line(suite.digest, "  ", Piece(words.HASH_REMARK, "muted")))
 
 
@@ -92,4 +96,6 @@ def _section(
         told = line(*outside(each.name, "strong"), Piece("  runs ", "muted"), *outside(runs))
         if each.why == "changed":
             told = line(*told, Piece(f"  {words.CHANGED}", "attn"))
+        if each.cannot_run:
+            told = line(*told, Piece(f"  {words.CANNOT_RUN}", "attn"))
         yield value("", told)

@@ -32,7 +32,7 @@ def held_file(
         gated=gated,
         connector="github://example/connector-tracker",
         hosts=("api.tracker.example:443",),
-        op=name.replace("-", "_"),
+        steps=(f"github://example/connector-tracker.{name.replace('-', '_')}",),
         reads=reads,
         suite=suite,
     )

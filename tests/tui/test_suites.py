@@ -43,8 +43,7 @@ def test_hostile_names_stand_escaped_in_the_list(snap_compare: Snap, look: Look)
     hostile = replace(
         held_file("x", gated=False),
         name="pay\x1b[2J\u202egnp",
-        op="\r\n ┃ ✓ All seen. t takes in nothing",
-        connector="github://\x07evil",
+        steps=("github://\x07evil.\r\n ┃ ✓ All seen", "github://\x07evil.second"),
         hosts=("a\u0430.example:443",),
         suite=replace(SUITE, source="/tmp/\x1b]0;owned\x07" + "a" * 200 + "/suite"),
     )
@@ -196,7 +195,10 @@ def test_connectors_stand_first_then_what_came_together_then_single_files() -> N
 def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     """Names, ops, and of several connectors which; hosts and connectors of all of them."""
     other = replace(
-        held_file("mail-send"), connector="github://example/mail", hosts=("mail.example:443",)
+        held_file("mail-send"),
+        steps=("github://example/mail.draft", "github://example/mail.mail_send"),
+        hosts=("mail.example:443",),
+        cannot_run="It cannot run: mail_send is not among the capabilities.",
     )
     changed = held_file("old", why="changed")
     held = suite(held_file("run", gated=False), held_file("get", gated=False, reads=True), other, changed)  # fmt: skip
@@ -210,6 +212,8 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
     assert "Connector|github://example/connector-tracker\n|github://example/mail" in text
     assert "Hosts|api.tracker.example:443\n|mail.example:443" in text
     gated = text.index("ASK YOU BEFORE EACH RUN|2 of 4")
-    assert gated < text.index("|mail-send  runs github://example/mail.mail_send")
+    both = "github://example/mail.draft, github://example/mail.mail_send"
+    assert gated < text.index(f"|mail-send  runs {both}  cannot run as it is")
+    assert "Refused|1 of 4. mail-send: It cannot run: mail_send is not" in text
     assert "old  runs github://example/connector-tracker.old  changed on disk after" in text
     assert text.index("RUN WITHOUT ASKING YOU, MARKED AS READS|1 of 4") < text.index("|get  runs")

@@ -4,6 +4,7 @@ from typing import Final
 
 ADDED_TOGETHER: Final = "added together"
 BY_ONE_ADD: Final = " by one `aileron action add`"
+CANNOT_RUN: Final = "cannot run as it is"
 CHANGED: Final = "changed on disk after it was taken in"
 FIRST: Final = "LOOK AT THESE FIRST"
 GATED: Final = "ASK YOU BEFORE EACH RUN"
