@@ -94,6 +94,7 @@ def test_the_digest_is_what_wire_says() -> None:
         replace(CONSENT, preview="unavailable"),
         replace(CONSENT, expires_at="2026-10-08T14:32:00.001Z"),
         replace(CONSENT, expires_at=None),
+        replace(CONSENT, preview_reads=["GraphQL queries at a.example/graphql"]),
         replace(CONSENT, nonce="d" * 31 + "e"),
     ],
 )
