@@ -118,6 +118,10 @@ def _calls(session: _Session, seconds: float) -> list[float]:
     return took
 
 
+def _p99(took: list[float]) -> float:
+    return sorted(took)[int(len(took) * 0.99)]
+
+
 def _beside(path: Path, url: str, action: str, quiet: _Session) -> tuple[list[float], int]:
     over = threading.Event()
     done = 0
@@ -162,12 +166,13 @@ def main() -> None:
             for action in ("nothing", *names.values()):
                 quiet.call(action)
             alone = _calls(quiet, SECONDS)
+            floor = _p99(alone)
             print(f"  alone                             {milliseconds(alone)}")
             for told, action in names.items():
                 took, done = _beside(path, server["url"], action, quiet)
-                p99 = sorted(took)[int(len(took) * 0.99)]
-                verdict = "" if p99 <= 0.02 else "  MISSED"
-                print(f"  {told:<33} {milliseconds(took)}  ({done} calls of it){verdict}")
+                p99 = _p99(took)
+                verdict = f"p99 {p99 / floor:.2f} times alone{'' if p99 <= 0.02 else ', MISSED'}"
+                print(f"  {told:<33} {milliseconds(took)}  ({done} calls of it) {verdict}")
 
 
 if __name__ == "__main__":

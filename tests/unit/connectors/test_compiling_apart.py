@@ -19,8 +19,8 @@ from aileron_core.errors import ConnectorRuntimeError, Unavailable
 from bench.connectors import large_module
 
 MANIFEST = b'[connector]\nname = "local://tests/large"\nversion = "1.0.0"\n'
-LARGE = large_module(6 * 1024 * 1024)
-PATIENCE = 60
+LARGE = large_module(3 * 1024 * 1024)
+PATIENCE = 180
 
 
 @pytest.fixture
