@@ -6,9 +6,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agents_bench import Bench, Say, ScriptedLlm, workbench
+
+from tests.support.ordinary import USER
 
 AGENT = """\
 #!/bin/sh -e
@@ -17,6 +20,9 @@ echo two >> file; git commit -qam second
 mkdir nested; git init -q nested
 {then}
 """
+AS_PERSON: dict[str, Any] = (
+    {"user": USER, "group": USER, "extra_groups": []} if os.getuid() == 0 else {}
+)
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def git(bench: Bench, *words: str) -> str:
     settings = ("-c", "user.name=Person", "-c", "user.email=p@q")
     done = subprocess.run(
         ["git", *settings, *words], cwd=bench.project, capture_output=True, text=True, check=True,
-        env={"HOME": str(bench.home), "PATH": "/usr/bin:/bin"},
+        env={"HOME": str(bench.home), "PATH": "/usr/bin:/bin"}, **AS_PERSON,
     )  # fmt: skip
     return done.stdout.strip()
 
