@@ -120,6 +120,7 @@ def an_invocation(clock: Any, seconds: float) -> Invocation:
     return Invocation(
         manifest=Manifest(name="local://a/b", version="1.0.0"),
         limits=Limits(wall_seconds=seconds),
+        hosts=(),
         read_only=False,
         on_request=None,
         clock=clock,

@@ -25,6 +25,9 @@ class Compiling:
         self.called = self.waited_for = 0
         self._output = output
 
+    def hosts_for(self, _args: JsonObject) -> tuple[str, ...]:
+        return self.hosts
+
     async def prepare(self, **_options: object) -> None:
         self.waited_for += 1
         await self.go.wait()
