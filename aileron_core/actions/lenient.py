@@ -135,11 +135,12 @@ def _findings_of_inputs(stated: Sequence[Input], softened: Sequence[Input]) -> I
 
 
 def _uncovered_ops(action: Action) -> list[tuple[KeyPath, str]]:
-    uncovered = action.uncovered
+    required = {entry.fqn for entry in action.requires}
+    uncovered = {(step.connector, step.op) for step in action.uncovered}
     return [
         (("execute", index, "op"), step.op)
         for index, step in enumerate(action.steps)
-        if step.op and step in uncovered and action.requirement(step.connector) is not None
+        if step.op and step.connector in required and (step.connector, step.op) in uncovered
     ]
 
 

@@ -196,7 +196,7 @@ class Action:
     @property
     def uncovered(self) -> tuple[Step, ...]:
         """The steps whose op is not among the capabilities that the file lists: with one it cannot run."""
-        granted = {entry.fqn: entry.capabilities for entry in self.requires}
+        granted = {entry.fqn: frozenset(entry.capabilities) for entry in self.requires}
         return tuple(step for step in self.steps if step.op not in granted.get(step.connector, ()))
 
     def by_input(self) -> Mapping[str, Input]:
