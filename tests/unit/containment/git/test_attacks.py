@@ -74,9 +74,25 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench
     for name in ("main", "second", "third"):
         assert f"{name} was not moved (its commits put another repository into the tree)" in told
         assert "160000" not in bench.git("ls-tree", "-r", "main")
+    assert not {"refs/heads/second", "refs/tags/third"} & {*bench.refs()}
     assert "nested was staged as another repository" in told
     assert "nested/.git is a new repository. It is nested/.git.disarmed now" in told
     assert bench.git("cat-file", "-t", "refs/aileron/ses-1/heads/second") == "commit"
+
+
+def test_a_gitlink_that_is_staged_alone(bench: Bench) -> None:
+    """The rest of the index arrives without it, while the repository behind it is still armed."""
+    evil, arm = armed(bench)
+    agent = bench.begin()
+    agent.does(
+        arm + ME + "git init -q nested; cd nested;" + ME + "git commit -q --allow-empty -m n;"
+        f"git config core.fsmonitor {evil}; cd ..; echo x > x; git add x nested"
+    )
+    agent.folders.bring_back()
+    assert bench.git("status", "--porcelain", "x") == "A  x"
+    bench.git("status")
+    nothing_ran(bench)
+    assert "nested was staged as another repository" in agent.end()
 
 
 def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:

@@ -289,7 +289,7 @@ def test_what_does_not_pass_gits_checks_is_kept_aside_and_named(bench: Bench) ->
     agent = bench.begin()
     agent.does(
         ME + "echo x > n; git add n; git commit -qm good; git config core.fsmonitor evil;"
-        "tree=$(printf '100644 .git\\0aaaaaaaaaaaaaaaaaaaa' | git hash-object -t tree --literally -w --stdin);"
+        "tree=$(printf '100644 blob %s\\t.git\\n' $(git rev-parse HEAD:n) | git mktree);"
         "git update-ref refs/heads/bad $(git commit-tree -m bad $tree)"
     )
     told = agent.end()
