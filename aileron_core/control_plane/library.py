@@ -22,7 +22,14 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.control_plane.glance import Glance, glance
 from aileron_core.control_plane.library_view import Shelf, held_back_views, library_items
 from aileron_core.control_plane.port import HeldBackView, LibraryItemView
-from aileron_core.errors import AileronError, Conflict, HashMismatch, NotFound, Problem
+from aileron_core.errors import (
+    AileronError,
+    Conflict,
+    HashMismatch,
+    NotFound,
+    Problem,
+    Unavailable,
+)
 from aileron_core.gate import Loaded
 from aileron_core.pins import preview_reads, removal
 from aileron_core.pins import rows as pins
@@ -310,6 +317,8 @@ class HomeLibrary:
             for connector in sorted(connectors, key=lambda each: -used[each.identity.hash]):
                 try:
                     await connector.prepare(background=True)
+                except Unavailable:
+                    return  # the console is closing
                 except AileronError as error:
                     _log.warning(
                         "%s cannot be compiled: %s", connector.identity.hash, type(error).__name__
