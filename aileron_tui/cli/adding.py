@@ -1,9 +1,8 @@
 """`aileron action add`: valid action files into the home, all in one pass."""
 
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -26,8 +25,8 @@ from aileron_tui.cli.output import EXIT, Context
 
 __all__ = ["add_actions", "add_file"]
 
-_PROGRESS_FROM = 100
-"""Files of which it takes long enough to show how far it is."""
+_TOLD_SECONDS = 1.0
+"""How often it is said how far it is, where it takes longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +51,32 @@ def add_actions(context: Context, paths: Sequence[str]) -> int:
     sources = [file for path in paths for file in _files(Path(path))]
     valid: dict[str, _Valid] = {}
     problems: list[Problem] = []
-    hidden = context.json or len(sources) < _PROGRESS_FROM or not sys.stderr.isatty()
-    with click.progressbar(sources, label="reading", file=sys.stderr, hidden=hidden) as shown:
-        for source in shown:
-            try:
-                found = _read(source, installed)
-                first = valid.setdefault(found.name, found)
-            except (FileProblems, OSError) as error:
-                problems += _problems(source, error)
-                continue
-            if first.data != found.data:
-                message = f"holds the action {found.name}, which {first.source} brings too"
-                problems.append(Problem(file=str(source), message=f"{message}; name one of them"))
+    for source in sources if context.json else _shown(sources):
+        try:
+            found = _read(source, installed)
+            first = valid.setdefault(found.name, found)
+        except (FileProblems, OSError) as error:
+            problems += _problems(source, error)
+            continue
+        if first.data != found.data:
+            message = f"holds the action {found.name}, which {first.source} brings too"
+            problems.append(Problem(file=str(source), message=f"{message}; name one of them"))
     named = ", ".join(str(Path(path).resolve()) for path in paths)
     added, failed = _place(home, list(valid.values()), named)
     problems += failed
     _tell(context, added, problems)
     return EXIT.FAILED if problems else EXIT.DONE
+
+
+def _shown(sources: Sequence[Path]) -> Iterator[Path]:
+    """Yield *sources*, and say on stderr each second how many were read."""
+    clock = SystemClock()
+    told_at = clock.monotonic()
+    for number, source in enumerate(sources):
+        if clock.monotonic() - told_at >= _TOLD_SECONDS:
+            told_at = clock.monotonic()
+            click.echo(f"{number} of {len(sources)} files read …", err=True)
+        yield source
 
 
 def _tell(context: Context, added: list[dict[str, Any]], problems: list[Problem]) -> None:
