@@ -40,7 +40,9 @@ def help_lines(
     """
     rows: list[Line] = [(Piece(keys.HELP_STANDING, "attn"),)] if standing else []
     for warning in standing:
-        rows += _row("", warning, width, indent=0)
+        for number, each in enumerate(wrap(warning, width - EDGES - 2)):
+            # What goes on further in is no warning of its own: a route's words are from outside.
+            rows.append(line(Piece("  " if number else ""), *each.pieces))
     rows += [()] if standing else []
     rows.append((Piece(keys.HELP, "fact"),))
     for face, told in _keys(registry, context):

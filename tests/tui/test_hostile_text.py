@@ -46,6 +46,7 @@ RULES: dict[str, Rule] = {
     "rail": _from(3),
     "topbar": _after(r"aileron .*[●?] "),
     "banner": _after(r"▲ |✗ "),
+    "helptext": _after(r"▲ |^ {4}"),
     "list": _from(2),
     "detail": _from(2),
     "question": _after(r'Deny "'),
