@@ -45,7 +45,7 @@ def test_still_looking(snap_compare: Snap, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_a_held_back_file(snap_compare: Snap, size: tuple[int, int]) -> None:
     """Name, gated or not, connector, hosts, hash; one key takes it in."""
-    assert picture(snap_compare, size, select(6))
+    assert picture(snap_compare, size, select(7))
 
 
 @pytest.mark.parametrize("size", SIZES)
