@@ -18,6 +18,8 @@ __all__ = [
     "SandboxSpec",
     "bwrap_argv",
     "environment",
+    "kernel_covers",
+    "system_programs",
 ]
 
 INSIDE = "/run/aileron"
@@ -99,8 +101,8 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
         *(["--unshare-net"] if spec.offline else []),
         *("--disable-userns", "--die-with-parent", "--cap-drop", "ALL"),
     ]
-    command += _system()
-    command += ["--proc", "/proc", *_kernel(), "--dev", "/dev"]
+    command += [*system_programs(), "--ro-bind", "/etc", "/etc"]
+    command += ["--proc", "/proc", *kernel_covers(), "--dev", "/dev"]
     command += ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108
     command += ["--tmpfs", "/run", "--dir", INSIDE]
     if _RESOLVED.is_dir():
@@ -116,8 +118,8 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
     return [*command, "--chdir", str(spec.project), "--", *argv]
 
 
-def _system() -> list[str]:
-    """Mount the system's programs and settings; links such as /bin stay links where they are."""
+def system_programs() -> list[str]:
+    """Mount the system's programs, read-only; links such as /bin stay links where they are."""
     command = ["--ro-bind", "/usr", "/usr"]
     for name in _SYSTEM:
         path = Path("/", name)
@@ -125,10 +127,10 @@ def _system() -> list[str]:
             command += ["--symlink", str(path.readlink()), str(path)]
         elif path.is_dir():
             command += ["--ro-bind", str(path), str(path)]
-    return [*command, "--ro-bind", "/etc", "/etc"]
+    return command
 
 
-def _kernel() -> list[str]:
+def kernel_covers() -> list[str]:
     """Cover what in /proc is the whole machine's, where it exists: bubblewrap fails at a missing name.
 
     The modes of those files do not do it: a few of them are anybody's to open for writing, all are

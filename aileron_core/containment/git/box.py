@@ -10,17 +10,18 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from aileron_core.containment.spec import kernel_covers, system_programs
+from aileron_core.containment.support import this_filter
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
 
 __all__ = ["Box", "GitFailed", "find_git"]
 
-_SYSTEM = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": "/nonexistent",
@@ -101,13 +102,15 @@ class Box:
         Raises:
             GitFailed: see there.
         """
-        with tempfile.TemporaryFile() as taken, tempfile.TemporaryFile() as said:
-            taken.write(given)
-            taken.seek(0)
+        with (
+            _holding(given) as taken,
+            _holding(b"") as said,
+            _holding(this_filter() or b"") as calls,
+        ):
             process = subprocess.Popen(
-                self.argv(words), stdin=taken, stdout=subprocess.PIPE, stderr=said,
+                self.argv(words, calls.fileno()), stdin=taken, stdout=subprocess.PIPE, stderr=said,
                 env={**_ENVIRONMENT, "GIT_DIR": self.git_dir, **self.env},
-                cwd="/", start_new_session=True,
+                cwd="/", start_new_session=True, pass_fds=(calls.fileno(),),
             )  # fmt: skip
             try:
                 seconds = _LONG_SECONDS if words[0] in _LONG else _SECONDS
@@ -123,18 +126,19 @@ class Box:
                 text = said.read(4096).decode("utf-8", "replace").strip()
                 raise GitFailed(f"git {words[0]}: {escape(text[:300]) or f'exit code {code}'}")
 
-    def argv(self, words: Iterable[str]) -> list[str]:
-        """Return the whole command line."""
+    def argv(self, words: Iterable[str], calls: int) -> list[str]:
+        """Return the whole command line; *calls* is the descriptor of the filter of system calls."""
         command = [self.bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         command += ["--unshare-net", "--unshare-cgroup-try", "--disable-userns"]
-        command += ["--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"]
-        for name in _SYSTEM:
-            path = Path("/", name)
-            if path.is_symlink():
-                command += ["--symlink", str(path.readlink()), str(path)]
-            elif path.is_dir():
-                command += ["--ro-bind", str(path), str(path)]
-        command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the box's own
+        command += [
+            "--die-with-parent",
+            "--cap-drop",
+            "ALL",
+            "--seccomp",
+            str(calls),
+            *system_programs(),
+        ]
+        command += ["--proc", "/proc", *kernel_covers(), "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the box's own
         for path, seen in self.read:
             command += ["--ro-bind", str(path), seen]
         for path, seen in self.write:
@@ -143,6 +147,15 @@ class Box:
             command += ["--symlink", led, seen]
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         return [*command, "--chdir", "/", "--", "git", "--no-pager", *settings, *words]
+
+
+@contextlib.contextmanager
+def _holding(content: bytes) -> Generator[IO[bytes], None, None]:
+    """Yield a file without a name that is read from its beginning."""
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file
 
 
 def _copy(
