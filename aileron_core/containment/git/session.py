@@ -92,18 +92,25 @@ class GitFolders:
     def end(self) -> list[str]:
         """Bring everything back, disarm what is left in the project; return what a person has to know."""
         told: list[str] = []
+        whole = True
         for sides in self.sides():
+            _open_up(sides.own)
             try:
                 bring_back(sides, last=True)
             except (GitFailed, OSError, ValueError) as error:
                 sides.kept.refused[EVERYTHING] = str(error)
-            settings_of_the_agent(sides)
-            kept = put_aside(sides, self.aside) if sides.kept.refused else None
+            try:
+                settings_of_the_agent(sides)
+                kept = put_aside(sides, self.aside) if sides.kept.refused else None
+            except OSError as error:  # what follows is done whatever the agent left there
+                whole, kept = False, sides.own
+                sides.kept.tell(f"The agent's git folder cannot be put aside ({error.strerror}).")
             told += report(sides.kept, kept)
         project = Path(self.record.project)
         if project.is_dir():
             told += disarm(project, self.record.entries, self.record.shapes)
-        _remove(self.folder)
+        if whole:
+            _remove(self.folder)
         os.close(self.handle)
         return told
 
@@ -321,6 +328,17 @@ def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:
     handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return made.rename(parent / session), handle
+
+
+def _open_up(folder: Path) -> None:
+    """Let us look through what the agent, which has ended, closed."""
+    with contextlib.suppress(OSError):
+        folder.chmod(stat.S_IRWXU)
+    for here, names, _ in os.walk(folder):
+        for path in (Path(here, name) for name in names):
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(stat.S_IRWXU)
 
 
 def _remove(folder: Path) -> None:
