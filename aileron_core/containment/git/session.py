@@ -32,6 +32,7 @@ from aileron_core.containment.git.repository import (
     repository_of,
     scan,
 )
+from aileron_core.containment.git.settings import included
 from aileron_core.containment.git.sides import Sides, parse_entries
 from aileron_core.containment.git.stand_in import make
 from aileron_core.errors import AileronError, Forbidden
@@ -184,6 +185,7 @@ def _stand_ins(
         sides = Sides(folders.bwrap, folders.folder, kept)
         read_only += _empty_submodules(sides, project, PurePosixPath(kept.worktree), folders.told)
         try:
+            read_only += _included(sides, project, env)
             make(sides, folders.bwrap, env)
         except (GitFailed, OSError) as error:
             shutil.rmtree(sides.place, ignore_errors=True)
@@ -204,6 +206,26 @@ def _stand_ins(
             f"it leads to no repository that names it back, or there are more than {_STAND_INS}."
         )
     return read_only
+
+
+def _included(sides: Sides, project: Path, env: Mapping[str, str]) -> list[str]:
+    """Return the files of the project that the person's settings include: they stay as they are.
+
+    Raises:
+        Forbidden: one is not there, or a link, so that an agent could put its own in that place.
+        GitFailed: git cannot read the settings.
+    """
+    names: list[str] = []
+    for path in included(sides.bwrap, sides.git, env):
+        if not path.is_relative_to(project) or ".git" in path.relative_to(project).parts:
+            continue
+        if not path.is_file() or path.resolve() != path:
+            raise Forbidden(
+                f"Your git settings include {escape(str(path))}, which is no file in the project, so "
+                "that an agent could write it. Make it one, or take it out of your settings."
+            )
+        names.append(str(path.relative_to(project)))
+    return names
 
 
 def _empty_submodules(

@@ -174,6 +174,32 @@ def test_a_gitlink_of_the_persons_own_history(bench: Bench, attack: str) -> None
     assert bench.git("rev-parse", "HEAD") == before
 
 
+@pytest.mark.parametrize("value", ["../settings/git", "{project}/settings/git"])
+def test_a_file_of_the_project_that_the_settings_include(bench: Bench, value: str) -> None:
+    """It is the person's settings, though it lies among what the agent works on."""
+    evil, arm = armed(bench)
+    (bench.project / "settings").mkdir()
+    (bench.project / "settings" / "git").write_text("[alias]\n\tst = status\n")
+    bench.git("config", "include.path", value.format(project=bench.project))
+    attack = (
+        f"git config --file settings/git core.fsmonitor {evil} || mv settings s2 || rm settings/git"
+    )
+    agent = bench.begin()
+    agent.does(arm + attack, code=None)
+    agent.end()
+    at_work(bench)
+    nothing_ran(bench)
+    assert (bench.project / "settings" / "git").read_text() == "[alias]\n\tst = status\n"
+
+
+def test_a_file_that_the_settings_include_and_that_is_missing(bench: Bench) -> None:
+    """The agent could write it, so that there is no session."""
+    bench.git("config", "includeIf.gitdir:/nowhere/.path", "../settings")
+    with pytest.raises(Forbidden, match=r"Your git settings include .*/project/settings"):
+        bench.begin()
+    assert not list((bench.aileron / "git").glob("*"))
+
+
 def part(bench: Bench) -> Path:
     """Add a submodule on a path with a slash; return it."""
     other = bench.folder / "other"
