@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aileron_core.containment.git.box import GitFailed
 from aileron_core.containment.git.index import IndexLock, rebuild, without_new_links
-from aileron_core.containment.git.objects import new_links, new_shallow, publish, take
+from aileron_core.containment.git.objects import new_links, new_shallow, publish, take, tree_links
 from aileron_core.containment.git.record import OID
 from aileron_core.containment.git.refs import (
     ASIDE,
@@ -63,6 +63,9 @@ def bring_back(sides: Sides, *, last: bool) -> None:
     }
     for name in {*agent.symbolic} - {*symbolic}:
         kept.tell(f"{shown(name)} only names another ref; that was not carried over.")
+    for path in links:
+        name = escape(path.decode("utf-8", "replace"))
+        kept.tell(f"{name} was staged as another repository; that was left out of your index.")
     if not changed and not agent.loose and agent.head == kept.head and entries == before:
         return
     moves = Moves.of(changed, kept.refs, now, checked_out_elsewhere(sides))
@@ -71,9 +74,6 @@ def bring_back(sides: Sides, *, last: bool) -> None:
         if not (lock.held or last):
             raise GitFailed("the index is locked by another program.")
         _settle(sides, agent, moves, lock, (entries, before))
-    for path in links:
-        name = escape(path.decode("utf-8", "replace"))
-        kept.tell(f"{name} was staged as another repository; that was left out of your index.")
 
 
 def _look(sides: Sides, *, last: bool) -> _Agent:
@@ -153,9 +153,27 @@ def _objects(
                 moves.withhold(name, _LINKS)
             else:
                 moves.why[name] = _LINKS
+    if OID.match(agent.head) or agent.head.removeprefix("ref: ") not in moves.refused:
+        _keep_head(sides, agent, moves, known)
     publish(sides)
     _cut(sides, cut, refused)
     return entries
+
+
+def _keep_head(sides: Sides, agent: _Agent, moves: Moves, known: set[bytes]) -> None:
+    """Leave HEAD where it is if the agent's tree holds a repository that the index did not.
+
+    The index goes without it, but the person's next `git reset` makes that from the tree, whoever
+    committed it.
+    """
+    name = agent.head.removeprefix("ref: ")
+    tip = name if OID.match(name) else agent.refs.get(name)
+    moved = agent.head != sides.kept.head or name in moves.moved
+    if tip is None or not moved or "HEAD" in moves.refused:
+        return
+    moves.head_stays = bool(tree_links(sides, tip) - known)
+    if moves.head_stays and name in moves.moved:
+        moves.withhold(name, _LINKS)
 
 
 def _refused(
@@ -237,7 +255,7 @@ def _settle(
 
 
 def _may_move_head(sides: Sides, agent: _Agent, moves: Moves, head: str) -> bool:
-    if agent.head == sides.kept.head or head != sides.kept.head:
+    if agent.head == sides.kept.head or head != sides.kept.head or moves.head_stays:
         return False
     name = agent.head.removeprefix("ref: ")
     if name == agent.head:

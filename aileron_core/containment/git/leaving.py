@@ -82,17 +82,22 @@ def put_aside(sides: Sides, folder: Path) -> Path:
         number += 1
         target = folder / f"git-{sides.kept.number}-{number}"
     sides.own.chmod(0o700)
-    for name in ("config", "config.worktree", "commondir", "hooks"):
+    for name in ("config", "config.worktree", "commondir", "hooks", "objects/info"):
         path = sides.own / name
-        if os.path.lexists(path):
-            path.rename(path.with_name(f"{name}.of-the-agent"))
+        if os.path.lexists(path) and not path.parent.is_symlink():
+            path.rename(_unused(path))
     (sides.own / "config").write_bytes((sides.place / "config").read_bytes())
-    info = sides.own / "objects" / "info"
-    if (
-        info.resolve() == info.absolute().parent.parent.resolve() / "objects" / "info"
-        and info.is_dir()
-    ):
-        (info / "alternates").unlink(missing_ok=True)
+    objects = sides.own / "objects"
+    if objects.is_dir() and not objects.is_symlink():
+        (objects / "info").mkdir()
         text = "\n".join([*sides.kept.objects, ""])
-        (info / "alternates").write_text(text, encoding="utf-8")
+        (objects / "info" / "alternates").write_text(text, encoding="utf-8")
     return sides.own.rename(target)
+
+
+def _unused(path: Path) -> Path:
+    found, number = path.with_name(f"{path.name}.of-the-agent"), 1
+    while os.path.lexists(found):
+        number += 1
+        found = path.with_name(f"{path.name}.of-the-agent-{number}")
+    return found

@@ -12,7 +12,7 @@ from aileron_core.containment.git.box import GitFailed
 from aileron_core.containment.git.sides import Sides, read_small
 from aileron_core.containment.git.stand_in import bare
 
-__all__ = ["new_links", "new_shallow", "publish", "take"]
+__all__ = ["new_links", "new_shallow", "publish", "take", "tree_links"]
 
 _MOST = 4 * 1024 * 1024 * 1024
 """A pack may be this large."""
@@ -66,6 +66,13 @@ def new_links(sides: Sides, wanted: Iterable[str], have: Iterable[str]) -> set[b
     words = ("--format=", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-merges=combined")
     raw = sides.checker().run("log", *words, "--ignore-submodules=none", "--stdin", given=given)
     return {match[1] for match in _RAW_LINK.finditer(raw)}
+
+
+def tree_links(sides: Sides, commit: str) -> set[bytes]:
+    """Return the paths at which the tree of *commit* has another repository."""
+    listed = sides.checker().run("ls-tree", "-r", "-z", commit)
+    entries = (line.partition(b"\t") for line in listed.split(b"\0"))
+    return {path for facts, _, path in entries if facts.startswith(b"160000 ")}
 
 
 def publish(sides: Sides) -> None:

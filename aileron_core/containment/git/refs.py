@@ -34,6 +34,8 @@ class Moves:
     """Why what the agent did to a ref was not done to the person's."""
     refused: list[str] = field(default_factory=list[str])
     """What does not pass git's own checks; the agent's folder keeps it."""
+    head_stays: bool = False
+    """The tree of the agent's HEAD holds a repository that the person's index does not."""
 
     @classmethod
     def of(

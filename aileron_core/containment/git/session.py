@@ -32,6 +32,7 @@ from aileron_core.containment.git.repository import (
     repository_of,
     scan,
 )
+from aileron_core.containment.git.settings import included
 from aileron_core.containment.git.sides import Sides, parse_entries
 from aileron_core.containment.git.stand_in import make
 from aileron_core.errors import AileronError, Forbidden
@@ -92,18 +93,25 @@ class GitFolders:
     def end(self) -> list[str]:
         """Bring everything back, disarm what is left in the project; return what a person has to know."""
         told: list[str] = []
+        whole = True
         for sides in self.sides():
+            _open_up(sides.own)
             try:
                 bring_back(sides, last=True)
             except (GitFailed, OSError, ValueError) as error:
                 sides.kept.refused[EVERYTHING] = str(error)
-            settings_of_the_agent(sides)
-            kept = put_aside(sides, self.aside) if sides.kept.refused else None
+            try:
+                settings_of_the_agent(sides)
+                kept = put_aside(sides, self.aside) if sides.kept.refused else None
+            except OSError as error:  # what follows is done whatever the agent left there
+                whole, kept = False, sides.own
+                sides.kept.tell(f"The agent's git folder cannot be put aside ({error.strerror}).")
             told += report(sides.kept, kept)
         project = Path(self.record.project)
         if project.is_dir():
             told += disarm(project, self.record.entries, self.record.shapes)
-        _remove(self.folder)
+        if whole:
+            _remove(self.folder)
         os.close(self.handle)
         return told
 
@@ -177,6 +185,7 @@ def _stand_ins(
         sides = Sides(folders.bwrap, folders.folder, kept)
         read_only += _empty_submodules(sides, project, PurePosixPath(kept.worktree), folders.told)
         try:
+            read_only += _included(sides, project, env)
             make(sides, folders.bwrap, env)
         except (GitFailed, OSError) as error:
             shutil.rmtree(sides.place, ignore_errors=True)
@@ -197,6 +206,26 @@ def _stand_ins(
             f"it leads to no repository that names it back, or there are more than {_STAND_INS}."
         )
     return read_only
+
+
+def _included(sides: Sides, project: Path, env: Mapping[str, str]) -> list[str]:
+    """Return the files of the project that the person's settings include: they stay as they are.
+
+    Raises:
+        Forbidden: one is not there, or a link, so that an agent could put its own in that place.
+        GitFailed: git cannot read the settings.
+    """
+    names: list[str] = []
+    for path in included(sides.bwrap, sides.git, env):
+        if not path.is_relative_to(project) or ".git" in path.relative_to(project).parts:
+            continue
+        if not path.is_file() or path.resolve() != path:
+            raise Forbidden(
+                f"Your git settings include {escape(str(path))}, which is no file in the project, so "
+                "that an agent could write it. Make it one, or take it out of your settings."
+            )
+        names.append(str(path.relative_to(project)))
+    return names
 
 
 def _empty_submodules(
@@ -321,6 +350,17 @@ def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:
     handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return made.rename(parent / session), handle
+
+
+def _open_up(folder: Path) -> None:
+    """Let us look through what the agent, which has ended, closed."""
+    with contextlib.suppress(OSError):
+        folder.chmod(stat.S_IRWXU)
+    for here, names, _ in os.walk(folder):
+        for path in (Path(here, name) for name in names):
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(stat.S_IRWXU)
 
 
 def _remove(folder: Path) -> None:

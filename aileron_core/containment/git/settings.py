@@ -1,5 +1,6 @@
 """What of the person's git settings a session gets: a list, and nothing on it can name a program."""
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -8,7 +9,7 @@ from pathlib import Path
 from aileron_core.containment.git.box import GitFailed
 from aileron_core.text import escape
 
-__all__ = ["allowed", "effective", "unfit", "written"]
+__all__ = ["allowed", "effective", "included", "unfit", "written"]
 
 _PLAIN = frozenset(
     ("core.filemode", "core.ignorecase", "core.precomposeunicode", "core.symlinks", "core.autocrlf",
@@ -36,13 +37,42 @@ def effective(bwrap: str, git: Path, env: Mapping[str, str]) -> list[tuple[str, 
     Raises:
         GitFailed: git cannot read them.
     """
+    return [
+        _setting(each) for each in _git(bwrap, git, env, "config", "--list", "-z").split("\0")[:-1]
+    ]
+
+
+def included(bwrap: str, git: Path, env: Mapping[str, str]) -> list[Path]:
+    """Return the files that the person's settings for a repository include, there or not.
+
+    Raises:
+        GitFailed: git cannot read the settings.
+    """
+    words = _git(bwrap, git, env, "config", "--list", "--show-origin", "-z").split("\0")[:-1]
+    home = env.get("HOME", "")
+    found: list[Path] = []
+    for origin, each in zip(words[::2], words[1::2], strict=True):
+        name, value = _setting(each)
+        if name.startswith(("include.", "includeif.")) and name.endswith(".path"):
+            above = Path(origin.removeprefix("file:")).parent
+            said = f"{home}/{value[2:]}" if value.startswith("~/") else value
+            found.append(Path(os.path.normpath(above / said)))
+    return list(dict.fromkeys(found))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("\n")
+    return name, value if separator else "true"
+
+
+def _git(bwrap: str, git: Path, env: Mapping[str, str], *words: str) -> str:
     command = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net"]
     command += ["--disable-userns", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
     command += ["--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--"]
     passed = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
     try:
         done = subprocess.run(
-            [*command, "git", "--no-pager", "config", "--list", "-z"],
+            [*command, "git", "--no-pager", *words],
             env={**passed, "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C",
                  "GIT_DIR": str(git), "GIT_WORK_TREE": "/"},
             cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False,
@@ -51,11 +81,7 @@ def effective(bwrap: str, git: Path, env: Mapping[str, str]) -> list[tuple[str, 
         raise GitFailed(f"git config took longer than {_SECONDS} s.") from None
     if done.returncode != 0:
         raise GitFailed(escape(done.stderr.decode("utf-8", "replace").strip()[:300]))
-    found: list[tuple[str, str]] = []
-    for each in done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-        name, separator, value = each.partition("\n")
-        found.append((name, value if separator else "true"))
-    return found
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def unfit(settings: Iterable[tuple[str, str]]) -> str | None:

@@ -17,6 +17,7 @@ _BRANCH = re.compile(
     r"ref: refs/heads/(?!.*(?:\.\.|//|/\.|@\{|\.lock))[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])"
 )
 """HEAD on a branch; what a ref's name may hold is git's own rule (git-check-ref-format)."""
+_FILES = frozenset((b"100644", b"100755", b"120000"))
 _SHARED = ("objects", "refs", "packed-refs", "logs", "shallow")
 
 
@@ -31,8 +32,11 @@ class Entry:
 
     @property
     def is_link(self) -> bool:
-        """Whether it stands for another repository (a submodule)."""
-        return self.mode == b"160000"
+        """Whether it stands for another repository (a submodule), or git could take it for one.
+
+        An index that no git wrote may say `040755` or `160644`, and git makes `160000` of that.
+        """
+        return self.mode not in _FILES
 
 
 def parse_entries(listed: bytes) -> frozenset[Entry]:
@@ -68,7 +72,7 @@ class Sides:
     """The boxes around one repository of a session."""
 
     def __init__(self, bwrap: str, session: Path, kept: Kept) -> None:
-        self._bwrap = bwrap
+        self.bwrap = bwrap
         self.kept = kept
         self.place = session / str(kept.number)
         self.own = self.place / "git"
@@ -97,7 +101,7 @@ class Sides:
     def agent(self) -> Box:
         """Return a box with the agent's objects and refs under settings of ours: its own are not there."""
         return Box(
-            bwrap=self._bwrap,
+            bwrap=self.bwrap,
             git_dir="/g",
             read=(
                 *self._objects,
@@ -114,7 +118,7 @@ class Sides:
         inside = Path("/real", self.git.relative_to(self.common))
         there = ((self.common, "/real"),)
         return Box(
-            bwrap=self._bwrap,
+            bwrap=self.bwrap,
             git_dir=str(inside),
             read=self._objects if write else (*self._objects, *there),
             write=there if write else (),
@@ -125,7 +129,7 @@ class Sides:
         """Return a box with the bare repository of ours, and the copies of indexes beside it."""
         mounts = ((self.check, "/q"), (self.place, "/i"))
         return Box(
-            bwrap=self._bwrap,
+            bwrap=self.bwrap,
             git_dir="/q",
             read=self._objects if write else (*self._objects, *mounts),
             write=mounts if write else (),
@@ -192,7 +196,7 @@ def _refs(box: Box) -> tuple[dict[str, str], dict[str, str]]:
     listed = box.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)")
     plain: dict[str, str] = {}
     symbolic: dict[str, str] = {}
-    for line in listed.decode("utf-8", "surrogateescape").splitlines():
+    for line in listed.decode("utf-8", "surrogateescape").split("\n")[:-1]:
         words = line.split(" ")
         if len(words) != 3 or not OID.match(words[0]) or not words[1].startswith("refs/"):
             raise GitFailed("git for-each-ref gave something that is no list of refs.")

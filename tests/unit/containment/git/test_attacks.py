@@ -113,6 +113,93 @@ def test_a_gitlink_in_a_merge_or_in_history_alone(bench: Bench) -> None:
     assert {"refs/heads/b", "refs/heads/c"} <= {*refs}
 
 
+ODD_MODE = """
+import hashlib, sys
+index = open('.git/index', 'r+b')
+data = bytearray(index.read())
+at = data.index(b'nested\\0') - 62 + 24
+data[at:at + 4] = int(sys.argv[1], 8).to_bytes(4, 'big')
+index.seek(0)
+index.write(data[:-20] + hashlib.sha1(data[:-20]).digest())
+"""
+
+
+@pytest.mark.parametrize("mode", ["040755", "160644", "160755"])
+def test_an_index_with_modes_that_git_takes_for_a_repository(bench: Bench, mode: str) -> None:
+    """git rounds them to those that it knows, when it makes an index from what another one says."""
+    evil, arm = armed(bench)
+    (bench.project / "odd.py").write_text(ODD_MODE)
+    agent = bench.begin()
+    agent.does(
+        arm
+        + ME
+        + "git init -q nested; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
+        f"git -C nested config core.fsmonitor {evil}; /usr/bin/python3 odd.py {mode}"
+    )
+    agent.folders.bring_back()
+    bench.git("status")
+    nothing_ran(bench)
+    assert "nested" not in bench.git("ls-files", "--stage")
+    assert "nested was staged as another repository" in agent.end()
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "git reset -q --soft $(git commit-tree -p HEAD -p HEAD~1 -m m HEAD~1^{tree});",
+        "git reset -q --soft HEAD~1;",
+        "git symbolic-ref HEAD refs/heads/old;",
+    ],
+)
+def test_a_gitlink_of_the_persons_own_history(bench: Bench, attack: str) -> None:
+    """The tree that HEAD names is what `git reset` makes the index from, whoever committed it."""
+    evil, arm = armed(bench)
+    bench.git(
+        "update-index", "--add", "--cacheinfo", f"160000,{bench.git('rev-parse', 'HEAD')},sub"
+    )
+    bench.git("commit", "-qm", "with")
+    bench.git("branch", "old")
+    bench.git("rm", "-q", "--cached", "sub")
+    before = bench.commit("without", "file", "two\n")
+    agent = bench.begin()
+    agent.does(
+        arm + ME + attack + f"git init -q sub; git -C sub config core.fsmonitor {evil};"
+        "cd sub;" + ME + "git commit -q --allow-empty -m n"
+    )
+    agent.folders.bring_back()
+    bench.git("reset", "-q")
+    bench.git("status")
+    nothing_ran(bench)
+    agent.end()
+    assert bench.git("rev-parse", "HEAD") == before
+
+
+@pytest.mark.parametrize("value", ["../settings/git", "{project}/settings/git"])
+def test_a_file_of_the_project_that_the_settings_include(bench: Bench, value: str) -> None:
+    """It is the person's settings, though it lies among what the agent works on."""
+    evil, arm = armed(bench)
+    (bench.project / "settings").mkdir()
+    (bench.project / "settings" / "git").write_text("[alias]\n\tst = status\n")
+    bench.git("config", "include.path", value.format(project=bench.project))
+    attack = (
+        f"git config --file settings/git core.fsmonitor {evil} || mv settings s2 || rm settings/git"
+    )
+    agent = bench.begin()
+    agent.does(arm + attack, code=None)
+    agent.end()
+    at_work(bench)
+    nothing_ran(bench)
+    assert (bench.project / "settings" / "git").read_text() == "[alias]\n\tst = status\n"
+
+
+def test_a_file_that_the_settings_include_and_that_is_missing(bench: Bench) -> None:
+    """The agent could write it, so that there is no session."""
+    bench.git("config", "includeIf.gitdir:/nowhere/.path", "../settings")
+    with pytest.raises(Forbidden, match=r"Your git settings include .*/project/settings"):
+        bench.begin()
+    assert not list((bench.aileron / "git").glob("*"))
+
+
 def part(bench: Bench) -> Path:
     """Add a submodule on a path with a slash; return it."""
     other = bench.folder / "other"

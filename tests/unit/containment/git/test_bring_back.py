@@ -476,6 +476,17 @@ def test_a_killed_launch_is_brought_back_by_whoever_comes_next(bench: Bench) -> 
     assert not list((bench.aileron / "git").iterdir())
 
 
+def test_a_ref_with_a_separator_of_lines_in_its_name(bench: Bench) -> None:
+    """Python takes more characters for the end of a line than git does."""
+    agent = bench.begin()
+    agent.does(
+        ME + "echo two >> file; git commit -qam second; git branch x\u2028y; git branch x\x85y"
+    )
+    assert "could not be brought back" not in agent.end()
+    assert bench.git("log", "-1", "--format=%s") == "second"
+    assert bench.git("rev-parse", "x\u2028y") == bench.git("rev-parse", "x\x85y")
+
+
 def test_hostile_names_are_shown_and_never_obeyed(bench: Bench) -> None:
     """In refs, folders, settings: what an agent named is drawn with its marks."""
     agent = bench.begin()
