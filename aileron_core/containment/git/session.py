@@ -5,10 +5,11 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.git.box import GitFailed, find_git
 from aileron_core.containment.git.bring import bring_back
 from aileron_core.containment.git.disarm import disarm, identity
@@ -92,18 +93,27 @@ class GitFolders:
     def end(self) -> list[str]:
         """Bring everything back, disarm what is left in the project; return what a person has to know."""
         told: list[str] = []
+        stays = False
         for sides in self.sides():
+            sides.kept.refused.clear()  # all of it is tried again
             try:
+                sides.own.chmod(stat.S_IRWXU)
                 bring_back(sides, last=True)
             except (GitFailed, OSError, ValueError) as error:
                 sides.kept.refused[EVERYTHING] = str(error)
             settings_of_the_agent(sides)
-            kept = put_aside(sides, self.aside) if sides.kept.refused else None
-            told += report(sides.kept, kept)
+            place: Path | None = None
+            if sides.kept.refused:
+                try:
+                    place = put_aside(sides, self.aside)
+                except OSError:  # it stays where it is, and the next launch tries again
+                    place, stays = sides.own, True
+            told += report(sides.kept, place)
         project = Path(self.record.project)
         if project.is_dir():
             told += disarm(project, self.record.entries, self.record.shapes)
-        _remove(self.folder)
+        if not stays:
+            remove_tree(self.folder)
         os.close(self.handle)
         return told
 
@@ -147,7 +157,7 @@ def begin(
         folders.mounts = _mounts(folders, project, (*read_only, *found.shapes))
         write_record(folder, record)
     except BaseException:
-        _remove(folder)
+        remove_tree(folder)
         os.close(handle)
         raise
     return folders
@@ -285,7 +295,7 @@ def recover(*, bwrap: str, parent: Path, aside: Path) -> list[str]:
                 told.append(str(error))
                 continue
             if record is None:
-                _remove(folder)
+                remove_tree(folder)
                 continue
             left = GitFolders(
                 bwrap=bwrap, folder=folder, aside=aside / folder.name, record=record,
@@ -321,19 +331,3 @@ def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:
     handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return made.rename(parent / session), handle
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder whatever the agent made of the modes in it."""
-
-    def again(remove: Callable[..., object], path: str, _: object) -> None:
-        for each in (Path(path).parent, Path(path)):
-            if not each.is_symlink() and each.is_relative_to(folder):
-                each.chmod(stat.S_IRWXU)
-        if remove is os.rmdir or Path(path).is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            remove(path)
-
-    with contextlib.suppress(OSError):
-        shutil.rmtree(folder, onerror=again)

@@ -37,8 +37,54 @@ print("HELD")
 """
 
 
+PLANTED = (
+    "python3 -c \"import os\nos.chdir('.git')\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')\""
+)
+CLOSED = """
+import sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+from git_bench import Bench
+bench = Bench(Path(sys.argv[3]))
+agent = bench.begin()
+agent.does("git config user.name A; git config user.email a@b; echo 2 >> file; git commit -qam second;"
+    "mkdir planted; git init -q planted; " + sys.argv[5])
+told = agent.end()
+assert "planted/.git is a new repository" in told, told
+arrived = bench.git("log", "--format=%s") == "second\\nfirst"
+assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), told
+assert not list((bench.aileron / "git").iterdir())
+print("HELD")
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("chmod 0 .git", id="its git folder"),
+        pytest.param("mkdir .git/hooks; chmod 0 .git/hooks", id="its hooks"),
+        pytest.param("chmod 0444 planted", id="a folder that can be listed and not entered"),
+        pytest.param(
+            "rm .git/HEAD; chmod 0500 .git/objects/info", id="its list of borrowed objects"
+        ),
+        pytest.param(
+            "rm .git/HEAD .git/objects/info/alternates; mkdir .git/objects/info/alternates",
+            id="a folder for a file",
+        ),
+        pytest.param(PLANTED, id="folders three thousand deep"),
+    ],
+)
+def test_what_an_agent_closed_or_planted_stops_nothing(script: str) -> None:
+    """Its work arrives or is kept aside, a new repository is disarmed, and nothing is left to fail again."""
+    _as_nobody(CLOSED, script)
+
+
 def test_an_ordinary_user() -> None:
     """Commits arrive, nothing of the agent's runs, a closed folder is opened and disarmed."""
+    _as_nobody(SCRIPT)
+
+
+def _as_nobody(script: str, *words: str) -> None:
     if os.getuid() != 0:
         pytest.skip("is one already: the other tests are this")
     if not PYTHON.exists():
@@ -46,7 +92,7 @@ def test_an_ordinary_user() -> None:
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
         os.chown(folder, NOBODY, NOBODY)
         done = subprocess.run(
-            [str(PYTHON), "-c", SCRIPT, str(HERE), str(ROOT), f"{folder}", str(NOBODY)],
+            [str(PYTHON), "-c", script, str(HERE), str(ROOT), f"{folder}", str(NOBODY), *words],
             cwd="/", capture_output=True, text=True, timeout=120, check=False,
             user=NOBODY, group=NOBODY, extra_groups=[],
         )  # fmt: skip
