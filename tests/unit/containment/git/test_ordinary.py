@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,24 +77,25 @@ print("HELD")
 )
 def test_what_an_agent_closed_or_planted_stops_nothing(script: str) -> None:
     """Its work arrives or is kept aside, a new repository is disarmed, and nothing is left to fail again."""
-    _as_nobody(CLOSED, script)
+    _as_ordinary(CLOSED, script)
 
 
 def test_an_ordinary_user() -> None:
     """Commits arrive, nothing of the agent's runs, a closed folder is opened and disarmed."""
-    _as_nobody(SCRIPT)
+    _as_ordinary(SCRIPT)
 
 
-def _as_nobody(script: str, *words: str) -> None:
-    if os.getuid() != 0:
-        pytest.skip("is one already: the other tests are this")
+def _as_ordinary(script: str, *words: str) -> None:
     if not PYTHON.exists():
         pytest.skip("needs a system Python")
+    root = os.getuid() == 0
+    who: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}
     with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        os.chown(folder, NOBODY, NOBODY)
+        if root:
+            os.chown(folder, NOBODY, NOBODY)
+        uid = str(NOBODY if root else os.getuid())
         done = subprocess.run(
-            [str(PYTHON), "-c", script, str(HERE), str(ROOT), f"{folder}", str(NOBODY), *words],
-            cwd="/", capture_output=True, text=True, timeout=120, check=False,
-            user=NOBODY, group=NOBODY, extra_groups=[],
+            [str(PYTHON), "-c", script, str(HERE), str(ROOT), folder, uid, *words],
+            cwd="/", capture_output=True, text=True, timeout=120, check=False, **who,
         )  # fmt: skip
     assert "HELD" in done.stdout, done.stdout + done.stderr
