@@ -142,7 +142,11 @@ class OutgoingClient:
             if following.host_port != target.host_port:
                 headers = [entry for entry in headers if entry[0].lower() != b"authorization"]
             target = following
-        told = f"more than {max_redirects} times" if max_redirects else "and is not followed here"
+        told = (
+            f"more than {max_redirects} times"
+            if max_redirects
+            else "the request; that is not followed here"
+        )
         raise _final(NetworkError(f"{target.host_port} redirected {told}"))
 
     def check_host(self, target: Target, allowed: Collection[str]) -> None:

@@ -27,7 +27,7 @@ def check_target(manifest: Manifest, target: Target, hosts: Collection[str]) -> 
         return
     if target.host_port in manifest.hosts:
         raise CapabilityDenied(
-            f"this call's argument `region` leaves {', '.join(hosts)}, and the connector tried "
+            f"this call's argument `region` allows only {', '.join(hosts)}, and the connector tried "
             f"{target.host_port}",
             details={
                 "requested": f"network:{target.host_port}",

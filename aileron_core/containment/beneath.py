@@ -6,16 +6,16 @@ where the kernel has no such call, folder by folder, each opened without followi
 """
 
 import contextlib
-import ctypes
 import errno
 import functools
 import os
 import secrets
 import stat
-import struct
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path, PurePosixPath
+
+from aileron_core.containment.linux import openat2
 
 __all__ = [
     "folder_at",
@@ -26,8 +26,8 @@ __all__ = [
     "restore_rights_at",
 ]
 
-_OPENAT2 = 437
-_RESOLVE_NO_MAGICLINKS, _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x02, 0x04, 0x08
+_RESOLVE = 0x02 | 0x04 | 0x08
+"""RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH of linux/openat2.h."""
 _ABSENT = (errno.ENOSYS, errno.EPERM)
 """What a kernel before 5.6 answers, and a filter that does not know the call."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -65,7 +65,7 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(path))
     flags |= os.O_CLOEXEC
     if _has_openat2():
-        return _openat2(root, os.fsencode(str(path)), flags, mode)
+        return openat2(root, os.fsencode(str(path)), flags, _RESOLVE, mode)
     with contextlib.ExitStack() as stack:
         for part in parts[:-1]:
             root = _step(root, part)
@@ -88,7 +88,7 @@ def _has_openat2() -> bool:
         return False
     here = os.open(".", _PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.close(_openat2(here, b".", _PATH | os.O_CLOEXEC, 0))
+        os.close(openat2(here, b".", _PATH | os.O_CLOEXEC, _RESOLVE))
     except OSError as error:
         if error.errno in _ABSENT:
             return False
@@ -96,18 +96,6 @@ def _has_openat2() -> bool:
     finally:
         os.close(here)
     return True
-
-
-def _openat2(root: int, path: bytes, flags: int, mode: int) -> int:
-    # struct open_how: flags, mode, resolve. A mode without O_CREAT is refused.
-    resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
-    how = struct.pack("QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
-    libc = ctypes.CDLL(None, use_errno=True)
-    found: int = libc.syscall(_OPENAT2, root, path, how, len(how))
-    if found < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), os.fsdecode(path))
-    return found
 
 
 @contextlib.contextmanager

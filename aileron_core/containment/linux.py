@@ -1,4 +1,4 @@
-"""The calls of the Linux kernel that Python does not wrap: death signal, keyring, Landlock scope, seccomp.
+"""The calls of the Linux kernel that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
 
 Raw system calls through ctypes (THREATS E4; numbers are the same on all architectures of Linux that
 have them since 5.13, but for `keyctl`).
@@ -17,6 +17,7 @@ __all__ = [
     "landlock_abi",
     "load_filter",
     "no_new_privileges",
+    "openat2",
     "scope_sockets_and_signals",
 ]
 
@@ -25,6 +26,7 @@ _SECCOMP_MODE_FILTER = 2
 _INSTRUCTION_BYTES = 8
 """Of struct sock_filter."""
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
+_OPENAT2 = 437
 _CREATE_RULESET_VERSION = 1
 _SCOPE_ABSTRACT_UNIX_SOCKET, _SCOPE_SIGNAL = 1, 2
 SCOPE_ABI = 6
@@ -101,6 +103,28 @@ def scope_sockets_and_signals() -> None:
             raise _fail("landlock_restrict_self")
     finally:
         os.close(ruleset)
+
+
+def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -> int:
+    """Open *path* from *folder* and return the descriptor.
+
+    Args:
+        folder: a folder's descriptor.
+        path: as for `openat`.
+        flags: the same; O_CLOEXEC is not added.
+        resolve: the sum of RESOLVE_* of linux/openat2.h.
+        mode: of a file that is made.
+
+    Raises:
+        OSError: the kernel refused, or is older than 5.6.
+    """
+    # struct open_how: flags, mode, resolve. A mode without O_CREAT is refused.
+    how = struct.pack("QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
+    found: int = _libc().syscall(_OPENAT2, folder, path, how, len(how))
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), os.fsdecode(path))
+    return found
 
 
 class _Program(ctypes.Structure):

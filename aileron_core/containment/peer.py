@@ -1,7 +1,6 @@
 """Whether the process at the other end of a Unix socket is seen to be contained (Linux)."""
 
 import contextlib
-import ctypes
 import errno
 import os
 import select
@@ -11,6 +10,8 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from aileron_core.containment.linux import openat2
 
 __all__ = ["Containment", "containment_of", "exists_in_root", "worse"]
 
@@ -25,9 +26,8 @@ could not be checked, or not yet. `none`: nothing contains it, as was said or wa
 _FROM_BEST: tuple[Containment, ...] = ("seen", "other_user", "said", "none")
 _SO_PEERPIDFD = 77
 """Linux 6.5; Python has no name for it."""
-_OPENAT2 = 437
-"""One number on every architecture; so has the next."""
-_RESOLVE_NO_MAGICLINKS, _RESOLVE_IN_ROOT = 0x02, 0x10
+_RESOLVE = 0x02 | 0x10
+"""RESOLVE_NO_MAGICLINKS and RESOLVE_IN_ROOT of linux/openat2.h."""
 
 
 def worse(one: Containment, other: Containment) -> Containment:
@@ -120,17 +120,10 @@ def exists_in_root(folder: int, path: Path) -> bool:
         OSError: that cannot be told.
     """
     root = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    # struct open_how: flags, mode, resolve
-    how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
-    libc = ctypes.CDLL(None, use_errno=True)
     try:
-        found: int = libc.syscall(_OPENAT2, root, os.fsencode(path), how, len(how))
-        number = ctypes.get_errno()
+        os.close(openat2(root, os.fsencode(path), os.O_PATH | os.O_CLOEXEC, _RESOLVE))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
     finally:
         os.close(root)
-    if found >= 0:
-        os.close(found)
-        return True
-    if number in (errno.ENOENT, errno.ENOTDIR):
-        return False
-    raise OSError(number, os.strerror(number))
+    return True

@@ -171,7 +171,7 @@ class HomeLibrary:
     def _ended(self, kind: str, name: str) -> str:
         """Return how what was taken in came to count no more, as the end of a sentence."""
         if (kind, name) in self._pins:
-            return "was taken in in other bytes"
+            return "was replaced by one with other bytes"
         held_back = any((kind, name) == each[:2] for each in self._refused)
         return "was held back" if held_back else "was removed and put back"
 
@@ -366,7 +366,7 @@ class HomeLibrary:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise Conflict(
                 f"Took in {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
-                "looked, and was not taken in."
+                "looked: look at the list again."
             )
 
     async def _forget_suite(self, suite_id: str) -> None:

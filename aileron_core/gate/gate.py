@@ -94,9 +94,13 @@ class Gate:
         known = await self._known(call, row)
         if known is not None:
             return await self._attach(known, call)
-        if loaded.action.gated:
-            return await self._ask(call, loaded, row)
-        return await self._do(call, loaded, row)
+        try:
+            if loaded.action.gated:
+                return await self._ask(call, loaded, row)
+            return await self._do(call, loaded, row)
+        except RateLimited as error:
+            await self._refuse(call, error)
+            raise
 
     def _admissible(self, call: Call) -> tuple[Loaded, JsonObject]:
         loaded = self.library.find(call.action)
@@ -209,12 +213,10 @@ class Gate:
     async def _ask(self, call: Call, loaded: Loaded, row: RunRow) -> RunAnswer:
         limit = self.settings.pending_per_session
         if self.book.pending_of(row.session_id) >= limit:
-            error = RateLimited(
+            raise RateLimited(
                 f"{limit} gated calls of this session are open already. Wait for an answer, or "
                 "withdraw one.",
             )
-            await self._refuse(call, error)
-            raise error
         if not self.is_open(row.session_id):
             ended = _session_ended()
             await self._refuse(call, ended)
@@ -226,11 +228,7 @@ class Gate:
         if not has_preview:
             digest, words = held.consent(look)
             held.row = replace(row, digest=digest, words=words)
-        try:
-            await self._admit(held, Event.ASK, Naming.REQUESTED, f"{row.action} waits for a person")
-        except RateLimited as error:
-            await self._refuse(call, error)
-            raise
+        await self._admit(held, Event.ASK, Naming.REQUESTED, f"{row.action} waits for a person")
         if has_preview:
             tasks.spawn(self.lookout.first(held), name=f"preview {row.run_id}")
         return RunAnswer(row=held.row, attached=False)

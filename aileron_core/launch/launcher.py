@@ -33,7 +33,7 @@ from aileron_core.launch.private import (
 from aileron_core.launch.project import Doors, check_project
 from aileron_core.launch.proxies import past_proxies
 from aileron_core.launch.repositories import Repositories, left_by_killed_launches, told_before
-from aileron_core.launch.sessions import Launched, SessionPort
+from aileron_core.launch.sessions import Hold, Launched, SessionPort
 from aileron_core.launch.watch import Watch, close_left, refuse_left
 from aileron_core.launch.wish import Wish, own_settings, wish_of
 from aileron_core.settings import LaunchSettings
@@ -230,26 +230,40 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
             stack.enter_context(Additions(request.home, wired.plan.additions))
             argv = [str(wired.program), *wired.plan.argv[1:]]
             return run_foreground(argv, env=wired.env, cwd=str(request.project), started=hold.start)
-        own_home = stack.enter_context(PrivateFolder(parent, person.say)).path
+        return _run_contained(request, wired, wired.support, session, folder.path, hold, person)
+
+
+def _run_contained(
+    request: Request,
+    wired: Wired,
+    support: SandboxSupport,
+    session: Launched,
+    private: Path,
+    hold: Hold,
+    person: Person,
+) -> int:
+    """Run the agent in its sandbox, with a home and repositories of its own, and return its exit code."""
+    with contextlib.ExitStack() as stack:
+        own_home = stack.enter_context(PrivateFolder(private.parent, person.say)).path
         credentials = copy_in(request.home, own_home, request.agent.folders, person.say)
         stack.callback(copy_back, credentials, person.say)
         Additions(own_home, wired.plan.additions).__enter__()
-        git = stack.enter_context(_repositories(request, wired.support, session, person))
-        spec = replace(
-            _spec(request, wired, wired.support, session, folder.path, own_home), git=git.mounts
-        )
+        git = stack.enter_context(_repositories(request, support, session, person))
+        spec = replace(_spec(request, wired, support, session, private, own_home), git=git.mounts)
         port = urlsplit(session.url).port if _forwards(wired, request) else None
         start = [str(own_interpreter()), "-I", f"{INSIDE_PRIVATE}/start.py", str(port or 0)]
         agent = [str(wired.program.resolve()), *wired.plan.argv[1:]]
-        argv = bwrap_argv(spec, [*start, *agent])
-        env = _inner_env(request, wired)
 
         def started() -> None:
             hold.start()
             git.follow()
 
         return run_foreground(
-            argv, env=env, cwd="/", prepare=wired.support.prepare, started=started
+            bwrap_argv(spec, [*start, *agent]),
+            env=_inner_env(request, wired),
+            cwd="/",
+            prepare=support.prepare,
+            started=started,
         )
 
 

@@ -115,12 +115,15 @@ def left_by_killed_launches(aileron_home: Path) -> list[str]:
 
 
 def tell_later(aileron_home: Path, sentences: list[str]) -> None:
-    """Keep *sentences* for the next launch: whoever brought something back has no terminal of a person's."""
+    """Keep *sentences*, each once, for the next launch: who brought something back has no terminal of a person's."""
     if sentences:
         path = aileron_home / "git" / f".{_LATER}"
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write("".join(f"{sentence}\n" for sentence in sentences))
+        with path.open("a+", encoding="utf-8") as file:
+            file.seek(0)
+            known = {*file.read().splitlines()}
+            new = [sentence for sentence in sentences if sentence not in known]
+            file.write("".join(f"{sentence}\n" for sentence in new))
 
 
 def told_before(aileron_home: Path) -> list[str]:

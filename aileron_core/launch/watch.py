@@ -88,6 +88,7 @@ class Watch:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.stat()  # raises where another was first: what lies there by now is the person's
             doors, aside = _read(os.pread(handle, _BYTES, 0))
         except BlockingIOError:
             os.close(handle)

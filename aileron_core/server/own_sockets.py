@@ -18,7 +18,7 @@ from aileron_core.control_plane.plane import ControlPlane
 from aileron_core.control_plane.port import Fact, SessionsUpdated
 from aileron_core.server.listen import bind_unix
 
-__all__ = ["OwnSockets", "Serve"]
+__all__ = ["Met", "OwnSockets", "Serve"]
 
 Met = Callable[[socket.socket], None]
 """Told of each connection, before anything of it is answered."""

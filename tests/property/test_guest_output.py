@@ -179,6 +179,7 @@ def test_a_damaged_request_is_refused_wherever_json_is(text: str, data: Any) -> 
         (b'["url"]', "not a JSON object"),
         (b"", "not a JSON object"),
     ],
+    ids=["array", "headers", "members", "two objects", "comma", "no object", "nothing"],
 )  # fmt: skip
 def test_a_request_is_large_only_by_its_texts(data: bytes, words: str) -> None:
     """Half a gigabyte of empty objects is never built."""

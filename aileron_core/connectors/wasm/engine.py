@@ -26,7 +26,7 @@ from aileron_core.connectors.wasm.invocation import Invocation, RunEnd, RunStopp
 from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
-from aileron_core.errors import ConnectorRuntimeError, Unavailable
+from aileron_core.errors import AileronError, ConnectorRuntimeError, Unavailable
 
 __all__ = ["WasmEngine"]
 
@@ -147,6 +147,8 @@ class WasmEngine:
             except BaseException as error:  # noqa: BLE001 - it is for whoever waits
                 with self._lock:
                     self._ready.pop(hash_, None)
+                if not isinstance(error, AileronError):
+                    error = ConnectorRuntimeError(f"{_CANNOT_RUN}: {type(error).__name__}")
                 mine.set_exception(error)
 
         threading.Thread(target=compile_, name="aileron-compile", daemon=True).start()

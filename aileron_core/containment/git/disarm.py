@@ -9,6 +9,7 @@ import stat
 from collections.abc import Collection, Generator, Mapping
 from pathlib import Path, PurePosixPath
 
+from aileron_core.containment.beneath import restore_rights
 from aileron_core.containment.git.repository import is_repository_shaped, scan
 from aileron_core.text import escape
 
@@ -40,7 +41,7 @@ def disarm(
         entries_left = [
             name
             for name in found.entries
-            if name not in done and not _is_the_same(project / name, entries.get(name))
+            if name not in done and not _is_the_same(project, name, entries.get(name))
         ]
         shapes_left = [name for name in found.shapes if name not in done and name not in shapes]
         closed = [name for name in found.unread if name not in done]
@@ -64,16 +65,26 @@ def disarm(
     return tuple(told)
 
 
-def _is_the_same(path: Path, before: list[int] | None) -> bool:
+def _is_the_same(project: Path, name: str, before: list[int] | None) -> bool:
+    path = PurePosixPath(name)
     try:
-        return identity(path) == before
+        with _folder(project, str(path.parent)) as folder:
+            status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:  # the person removed it meanwhile
         return True
+    except OSError:
+        return False
+    return [status.st_dev, status.st_ino] == before
 
 
 def _is_ours(path: Path) -> bool:
     """Tell whether an agent could have closed a folder; another user's was closed to it too."""
-    return os.path.lexists(path) and path.lstat().st_uid == os.getuid()
+    try:
+        return path.lstat().st_uid == os.getuid()
+    except FileNotFoundError:
+        return False
+    except OSError:  # too deep to be named, for one
+        return True
 
 
 def _entry(project: Path, name: str) -> list[str]:
@@ -132,26 +143,35 @@ def _renamed(folder: int, name: str) -> str:
 def _folder(project: Path, name: str) -> Generator[int, None, None]:
     """Hold the folder *name* of *project*, reached through no link: another session may be at work there.
 
+    What the agent closed on the way is opened.
+
     Raises:
         NotADirectoryError: it, or one above it, is a link or no folder.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(project, flags & ~os.O_NOFOLLOW)
     try:
+        _passable(handle)
         for part in PurePosixPath(name).parts:
             inner = os.open(part, flags, dir_fd=handle)
             os.close(handle)
             handle = inner
+            _passable(handle)
         yield handle
     finally:
         os.close(handle)
 
 
+def _passable(folder: int) -> None:
+    if not os.fstat(folder).st_mode & stat.S_IXUSR:
+        with contextlib.suppress(PermissionError):  # another user's: what is tried in it says so
+            _opened(folder)
+
+
 def _opened(folder: int) -> int:
     """Let the owner of *folder* read and write it; return the mode that it had."""
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
-    if mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(f"/proc/self/fd/{folder}", mode | stat.S_IRWXU)  # noqa: PTH101
+    restore_rights(folder)
     return mode
 
 

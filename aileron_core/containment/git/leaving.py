@@ -1,6 +1,8 @@
 """What a person is told of one repository when its session is over, and where the rest of it goes."""
 
 import os
+import secrets
+import stat
 from pathlib import Path
 
 from aileron_core.containment.git.box import GitFailed
@@ -27,7 +29,10 @@ def settings_of_the_agent(sides: Sides) -> None:
         names = []
     hooks = sides.own / "hooks"
     if hooks.is_dir() and not hooks.is_symlink():
-        names += [f"hooks/{name}" for name in os.listdir(hooks)]  # noqa: PTH208 - names alone
+        try:
+            names += [f"hooks/{name}" for name in os.listdir(hooks)]  # noqa: PTH208 - names alone
+        except OSError:  # closed by the agent
+            names.append("hooks")
     if names:
         sides.kept.tell(
             f"Git settings and hooks of the agent's were not carried over: {_listed(names)}."
@@ -74,30 +79,31 @@ def report(kept: Kept, aside: Path | None) -> list[str]:
 
 
 def put_aside(sides: Sides, folder: Path) -> Path:
-    """Move the agent's git folder to *folder*, under settings of ours and without its hooks; return where."""
+    """Move the agent's git folder to *folder*, under settings of ours and without its hooks; return where.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = folder / f"git-{sides.kept.number}"
     number = 1
     while target.exists():
         number += 1
         target = folder / f"git-{sides.kept.number}-{number}"
-    sides.own.chmod(0o700)
-    for name in ("config", "config.worktree", "commondir", "hooks", "objects/info"):
-        path = sides.own / name
-        if os.path.lexists(path) and not path.parent.is_symlink():
-            path.rename(_unused(path))
+    token = secrets.token_hex(4)  # so that nothing of the agent's stands there
+    for name in ("config", "config.worktree", "commondir", "hooks"):
+        _rename(sides.own / name, token)
     (sides.own / "config").write_bytes((sides.place / "config").read_bytes())
     objects = sides.own / "objects"
     if objects.is_dir() and not objects.is_symlink():
+        objects.chmod(stat.S_IRWXU)
+        _rename(objects / "info", token)
         (objects / "info").mkdir()
         text = "\n".join([*sides.kept.objects, ""])
         (objects / "info" / "alternates").write_text(text, encoding="utf-8")
     return sides.own.rename(target)
 
 
-def _unused(path: Path) -> Path:
-    found, number = path.with_name(f"{path.name}.of-the-agent"), 1
-    while os.path.lexists(found):
-        number += 1
-        found = path.with_name(f"{path.name}.of-the-agent-{number}")
-    return found
+def _rename(path: Path, token: str) -> None:
+    if os.path.lexists(path):
+        path.rename(path.with_name(f"{path.name}.of-the-agent-{token}"))

@@ -5,10 +5,11 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.git.box import GitFailed, find_git
 from aileron_core.containment.git.bring import bring_back
 from aileron_core.containment.git.disarm import disarm, identity
@@ -93,25 +94,27 @@ class GitFolders:
     def end(self) -> list[str]:
         """Bring everything back, disarm what is left in the project; return what a person has to know."""
         told: list[str] = []
-        whole = True
+        stays = False
         for sides in self.sides():
+            sides.kept.refused.clear()  # all of it is tried again
             _open_up(sides.own)
             try:
                 bring_back(sides, last=True)
             except (GitFailed, OSError, ValueError) as error:
                 sides.kept.refused[EVERYTHING] = str(error)
-            try:
-                settings_of_the_agent(sides)
-                kept = put_aside(sides, self.aside) if sides.kept.refused else None
-            except OSError as error:  # what follows is done whatever the agent left there
-                whole, kept = False, sides.own
-                sides.kept.tell(f"The agent's git folder cannot be put aside ({error.strerror}).")
-            told += report(sides.kept, kept)
+            settings_of_the_agent(sides)
+            place: Path | None = None
+            if sides.kept.refused:
+                try:
+                    place = put_aside(sides, self.aside)
+                except OSError:  # it stays where it is, and the next launch tries again
+                    place, stays = sides.own, True
+            told += report(sides.kept, place)
         project = Path(self.record.project)
         if project.is_dir():
             told += disarm(project, self.record.entries, self.record.shapes)
-        if whole:
-            _remove(self.folder)
+        if not stays:
+            remove_tree(self.folder)
         os.close(self.handle)
         return told
 
@@ -155,7 +158,7 @@ def begin(
         folders.mounts = _mounts(folders, project, (*read_only, *found.shapes))
         write_record(folder, record)
     except BaseException:
-        _remove(folder)
+        remove_tree(folder)
         os.close(handle)
         raise
     return folders
@@ -314,7 +317,7 @@ def recover(*, bwrap: str, parent: Path, aside: Path) -> list[str]:
                 told.append(str(error))
                 continue
             if record is None:
-                _remove(folder)
+                remove_tree(folder)
                 continue
             left = GitFolders(
                 bwrap=bwrap, folder=folder, aside=aside / folder.name, record=record,
@@ -353,27 +356,11 @@ def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:
 
 
 def _open_up(folder: Path) -> None:
-    """Let us look through what the agent, which has ended, closed."""
-    with contextlib.suppress(OSError):
-        folder.chmod(stat.S_IRWXU)
-    for here, names, _ in os.walk(folder):
-        for path in (Path(here, name) for name in names):
-            with contextlib.suppress(OSError):
-                if not path.is_symlink():
-                    path.chmod(stat.S_IRWXU)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder whatever the agent made of the modes in it."""
-
-    def again(remove: Callable[..., object], path: str, _: object) -> None:
-        for each in (Path(path).parent, Path(path)):
-            if not each.is_symlink() and each.is_relative_to(folder):
-                each.chmod(stat.S_IRWXU)
-        if remove is os.rmdir or Path(path).is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            remove(path)
-
-    with contextlib.suppress(OSError):
-        shutil.rmtree(folder, onerror=again)
+    """Let us look through what the agent, which has ended, closed; what lies too deep stays closed."""
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        with contextlib.suppress(OSError):
+            here.chmod(stat.S_IRWXU)
+            with os.scandir(here) as entries:
+                waiting += [Path(each) for each in entries if each.is_dir(follow_symlinks=False)]

@@ -54,7 +54,6 @@ NO_HOST: Final = "no host"
 NOT_KNOWN: Final = "not known as long as it is in error"
 TAKEN_IN: Final = "taken in "
 NOT_TAKEN_IN: Final = "nobody took it in"
-TAKE_OPENS: Final = "reads the file first"
 
 # Sessions
 CONNECTED: Final = "connected"

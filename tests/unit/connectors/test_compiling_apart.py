@@ -168,3 +168,17 @@ def test_the_machine_code_lies_in_no_file(
     over.set()
     watching.join()
     assert seen == {"connector.wasm", "manifest.toml"}
+
+
+def test_a_fault_of_ours_while_compiling_is_an_error_that_every_caller_knows(
+    make_engine: Callable[..., WasmEngine],
+) -> None:
+    """A preview that waits for it would else be fetched for ever."""
+
+    def broken() -> bytes:
+        raise MemoryError
+
+    engine = make_engine()
+    with pytest.raises(ConnectorRuntimeError, match="MemoryError"):
+        engine.prepare("sha256:broken", broken).result(PATIENCE)
+    assert not engine.is_ready("sha256:broken")

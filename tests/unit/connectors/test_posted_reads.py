@@ -192,7 +192,7 @@ def test_a_redirect_of_an_accepted_read_is_not_followed(
 ) -> None:
     """What was looked through was looked through for one place: another may take it for something else."""
     service.reply("/graphql", status=307, Location="https://api.example/")
-    assert "redirected and is not followed" in failed(preview(posted(graphql(QUERY)), GRAPHQL)).message  # fmt: skip
+    assert "redirected the request; that is not followed here" in failed(preview(posted(graphql(QUERY)), GRAPHQL)).message  # fmt: skip
     assert [path for _, path, _, _ in service.seen] == ["/graphql"]
 
 

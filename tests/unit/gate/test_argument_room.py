@@ -95,14 +95,14 @@ def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
 
 def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(home: Path) -> None:
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
-    furnish(home, change_draft=GATED)
+    furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
 
     async def story() -> None:
         async with Core.open(home) as core:
             core.plane.gate.room._most = 100_000
             rows = [await denied(core, number, 30_000) for number in range(2)]
             rows.append(await asked(core, "waits", 30_000))
-            for action in ("change-draft", "change-draft"):
+            for action in ("change-draft", "update-draft"):
                 with pytest.raises(RateLimited, match="MiB of arguments"):
                     await core.call(action, big("more", 30_000))
             assert (await kept(core))[1] == [row.run_id for row in rows]

@@ -105,7 +105,7 @@ def test_a_call_of_one_region_reaches_that_region_alone(home: Path) -> None:
                 _, there = await asked(core, {"region": "eu-west-1"})
                 assert there.hosts == ("athena.eu-west-1.amazonaws.com:443",)
                 assert there.preview.status == "unavailable"
-                assert "argument `region` leaves athena.eu-west-1" in there.preview.reason
+                assert "argument `region` allows only athena.eu-west-1" in there.preview.reason
                 _, anywhere = await asked(core, {"region": "of no host"})
                 assert anywhere.hosts == REGIONS
                 assert len(service.seen) == reached + 1

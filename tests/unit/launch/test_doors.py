@@ -215,3 +215,20 @@ def test_nothing_is_moved_through_a_link(project: Path, tmp_path: Path) -> None:
     with folder_at(project) as handle, pytest.raises(OSError, match="symbolic links"):
         move_aside(handle, "conf/config", tmp_path / "aside")
     assert (outside / "config").read_text() == "theirs"
+
+
+def test_what_another_has_just_closed_is_not_closed_twice(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that the person makes after a session's doors were closed is theirs, and stays."""
+    home = tmp_path / "home"
+    watch = Watch.begin(home, Doors.of(project), "ses-1")
+    watch.release()  # as if its launcher had been killed
+
+    def another_was_first(handle: int, how: int) -> None:
+        watch.path.unlink()
+        (project / ".envrc").write_text("export MINE=1\n")
+
+    monkeypatch.setattr("aileron_core.launch.watch.fcntl.flock", another_was_first)
+    assert list(close_left(home)) == []
+    assert (project / ".envrc").exists()

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ assert not bench.ran.exists()
 assert (bench.project / ".git" / "refs" / "heads" / "main").stat().st_uid == int(sys.argv[4])
 print("HELD")
 """
-CLOSED = """
+ARMED = """
 import sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
@@ -43,7 +44,7 @@ from git_bench import Bench, armed
 bench = Bench(Path(sys.argv[3]))
 evil, arm = armed(bench)
 agent = bench.begin()
-agent.does(arm + "mkdir sub; git init -q sub; git -C sub config core.fsmonitor " + evil + ";" + sys.argv[4])
+agent.does(arm + "mkdir sub; git init -q sub; git -C sub config core.fsmonitor " + evil + ";" + sys.argv[5])
 told = agent.end()
 bench.git("status", where=bench.project / "sub", code=None)
 assert not bench.ran.exists()
@@ -53,25 +54,67 @@ print("HELD")
 """
 
 
-def held(script: str, last: str) -> None:
-    """Run *script* as an ordinary user."""
-    if os.getuid() != 0:
-        pytest.skip("is one already: the other tests are this")
-    if not PYTHON.exists():
-        pytest.skip("needs a system Python")
-    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
-        os.chown(folder, NOBODY, NOBODY)
-        done = subprocess.run(
-            [str(PYTHON), "-c", script, str(HERE), str(ROOT), f"{folder}", last],
-            cwd="/", capture_output=True, text=True, timeout=120, check=False,
-            user=NOBODY, group=NOBODY, extra_groups=[],
-        )  # fmt: skip
-    assert "HELD" in done.stdout, done.stdout + done.stderr
+PLANTED = (
+    "python3 -c \"import os\nos.chdir('.git')\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')\""
+)
+CLOSED = """
+import sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+from git_bench import Bench
+bench = Bench(Path(sys.argv[3]))
+agent = bench.begin()
+agent.does("git config user.name A; git config user.email a@b; echo 2 >> file; git commit -qam second;"
+    "mkdir planted; git init -q planted; " + sys.argv[5])
+told = agent.end()
+assert "planted/.git is a new repository" in told, told
+arrived = bench.git("log", "--format=%s") == "second\\nfirst"
+assert arrived or (bench.aileron / "aside" / "ses-1" / "git-0").is_dir(), told
+assert not list((bench.aileron / "git").iterdir())
+print("HELD")
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param("chmod 0 .git", id="its git folder"),
+        pytest.param("mkdir .git/hooks; chmod 0 .git/hooks", id="its hooks"),
+        pytest.param("chmod 0444 planted", id="a folder that can be listed and not entered"),
+        pytest.param(
+            "rm .git/HEAD; chmod 0500 .git/objects/info", id="its list of borrowed objects"
+        ),
+        pytest.param(
+            "rm .git/HEAD .git/objects/info/alternates; mkdir .git/objects/info/alternates",
+            id="a folder for a file",
+        ),
+        pytest.param(PLANTED, id="folders three thousand deep"),
+    ],
+)
+def test_what_an_agent_closed_or_planted_stops_nothing(script: str) -> None:
+    """Its work arrives or is kept aside, a new repository is disarmed, and nothing is left to fail again."""
+    _as_ordinary(CLOSED, script)
 
 
 def test_an_ordinary_user() -> None:
     """Commits arrive, nothing of the agent's runs, a closed folder is opened and disarmed."""
-    held(SCRIPT, str(NOBODY))
+    _as_ordinary(SCRIPT)
+
+
+def _as_ordinary(script: str, *words: str) -> None:
+    if not PYTHON.exists():
+        pytest.skip("needs a system Python")
+    root = os.getuid() == 0
+    who: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}
+    with tempfile.TemporaryDirectory(prefix="ail-") as folder:
+        if root:
+            os.chown(folder, NOBODY, NOBODY)
+        uid = str(NOBODY if root else os.getuid())
+        done = subprocess.run(
+            [str(PYTHON), "-c", script, str(HERE), str(ROOT), folder, uid, *words],
+            cwd="/", capture_output=True, text=True, timeout=120, check=False, **who,
+        )  # fmt: skip
+    assert "HELD" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -87,4 +130,4 @@ def test_an_ordinary_user() -> None:
 )
 def test_what_the_agent_leaves_in_its_git_folder_keeps_nothing_armed(left: str) -> None:
     """Whatever modes and names it gave there: root would pass them by."""
-    held(CLOSED, left)
+    _as_ordinary(ARMED, left)
