@@ -83,10 +83,13 @@ def _tell(context: Context, added: list[dict[str, Any]], problems: list[Problem]
     if context.json:
         context.show({"items": added, "problems": [problem.to_json() for problem in problems]})
         return
+    told: set[tuple[str, str]] = set()
     for each in added:
         context.say(f"{each['did']} {escape(each['name'])}")
         for fqn, digest in each["bound"].items():
-            context.say(f"    {escape(fqn)} bound to the installed {digest}")
+            if (fqn, digest) not in told:  # thirty files of one connector say it once
+                context.say(f"    {escape(fqn)} bound to the installed {digest}")
+            told.add((fqn, digest))
     for problem in problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
     if any(each["did"] != "unchanged" for each in added):

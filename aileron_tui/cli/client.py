@@ -62,7 +62,12 @@ class HomeConnection(http.client.HTTPConnection):
             if folder >= 0:
                 os.close(folder)
         peer = peer_of(connection)
-        if peer is None or peer.pid != owner or peer.uid != os.getuid():
+        if peer is not None and peer.uid != os.getuid():
+            connection.close()
+            raise ConsoleAbsent(
+                f"{self._home.socket} is answered by a process of another user. Nothing was sent to it."
+            )
+        if peer is None or peer.pid != owner:
             connection.close()
             raise ConsoleAbsent(
                 f"{self._home.socket} is answered by a process that does not own {self._home.path}. "

@@ -225,7 +225,7 @@ def version(context: Context) -> int:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @command_options
 def completion(context: Context, shell: str) -> int:
-    """Print what makes your shell complete our words.
+    """Print the script that completes commands in your shell.
 
     \b
     bash: eval "$(aileron completion bash)"     in ~/.bashrc

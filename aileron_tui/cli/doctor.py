@@ -38,7 +38,8 @@ def show_doctor(context: Context, name: str | None) -> int:
     findings = [*_findings(context, env)]
     if name and reports[0].program is None:
         agent = reports[0].agent
-        text = f"{agent.title} is not installed: {agent.package}."
+        trouble = escape(reports[0].trouble)
+        text = f"{trouble}." if trouble else f"{agent.title} is not installed: {agent.package}."
         findings.insert(0, Finding(level="broken", topic=name, text=text))
     broken = any(each.level == "broken" for each in findings)
     if context.json:
@@ -109,7 +110,8 @@ def _report_json(report: AgentReport, traffic: ModelTraffic) -> dict[str, Any]:
 def _say_agent(context: Context, report: AgentReport, *, whole: bool) -> None:
     agent = report.agent
     if report.program is None:
-        context.say(f"{agent.title}: not installed ({agent.package})")
+        why = escape(report.trouble) or f"not installed ({agent.package})"
+        context.say(f"{agent.title}: {why}")
     else:
         tried = "tried" if report.tried else f"tried were {', '.join(agent.tried)}"
         version = f"{report.version}, {tried}" if report.version else report.trouble

@@ -33,7 +33,7 @@ def run_example(context: Context, port: int) -> int:
     except OSError as error:
         raise Fault(
             EXIT.FAILED,
-            f"Port {port} of 127.0.0.1 cannot be had ({os.strerror(error.errno or 0)}). Take another "
+            f"Port {port} of 127.0.0.1 cannot be used ({os.strerror(error.errno or 0)}). Take another "
             "with --port, here and in the console's --route.",
         ) from error
     with mailbox:

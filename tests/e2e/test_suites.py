@@ -137,7 +137,7 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
         assert "Take in these 62 actions?" in page
         for name in ("first-060", "gated-000", "gated-039", "read-059"):
             assert f"{name}  runs get_draft" in page
-        assert "t takes in all 62 exactly as they are; T leaves out the 2 listed first." in page
+        assert "t takes in all 62 as they are; T leaves out the 2 listed first." in page
         assert "T take in the rest" in page
         plain.answer("T")
         plain.hears("Taken in: 60 actions. They count from now on.")

@@ -56,6 +56,7 @@ class _Codex:
     )
     outside: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
+        "Its own sandbox cannot start inside Aileron's: its shell needs `--sandbox danger-full-access`.",
         "MCP servers of your own ~/.codex/config.toml: they run beside Aileron's.",
         "With models in code mode its tool calls are a program; each action still asks by itself.",
         "Signed in with ChatGPT, or with a provider of your own, its model traffic goes past Aileron.",

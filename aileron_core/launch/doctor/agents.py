@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -28,11 +29,11 @@ class AgentReport:
 
     agent: Agent
     program: Path | None
-    """None where it is not installed."""
+    """None where there is none outside the project."""
     version: str | None
     """As it says itself; None where it did not say."""
     trouble: str = ""
-    """Why it did not."""
+    """Why it did not, or why a program that is there is not taken."""
 
     @property
     def tried(self) -> bool:
@@ -49,7 +50,11 @@ def look_at(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
     try:
         program = find_program(agent.program, path, project)
     except NotFound:
-        return AgentReport(agent=agent, program=None, version=None)
+        inside = shutil.which(agent.program, path=path)
+        trouble = f"{inside} lies in this folder; a launch takes no program from its project"
+        return AgentReport(
+            agent=agent, program=None, version=None, trouble=trouble if inside else ""
+        )
     with tempfile.TemporaryDirectory(prefix="aileron-", ignore_cleanup_errors=True) as folder:
         version, trouble = _asked(program, path, folder)
     return AgentReport(agent=agent, program=program, version=version, trouble=trouble)

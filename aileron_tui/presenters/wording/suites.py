@@ -43,7 +43,7 @@ def warned(count: int) -> str:
 
 def take_in(all_key: str, rest_key: str, total: int, left_out: int) -> str:
     """Return what the keys would do; *left_out*: how many *rest_key* leaves out."""
-    told = f"{all_key} takes in all {total} exactly as they are"
+    told = f"{all_key} takes in all {total} as they are"
     if not left_out:
         return f"{told}."
     these = "the 1 listed first" if left_out == 1 else f"the {left_out} listed first"

@@ -152,5 +152,5 @@ def test_a_port_that_is_taken_is_a_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         text = run("example", "--port", port, code=1)
-    assert f"Port {port} of 127.0.0.1 cannot be had" in text
+    assert f"Port {port} of 127.0.0.1 cannot be used" in text
     assert "--route" in text
