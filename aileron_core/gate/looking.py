@@ -25,10 +25,12 @@ from aileron_core.pins.preview_reads import pin_name
 from aileron_core.preview.plan import PreviewPlan, plan_preview
 from aileron_core.preview.resolve import resolve
 
-__all__ = ["MAX_SHOWN", "Lookout"]
+__all__ = ["MAX_SHOWN", "MAX_SHOWN_LINES", "Lookout"]
 
-MAX_SHOWN: Final = 128 * 1024
+MAX_SHOWN: Final = 1024 * 1024
 """Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
+MAX_SHOWN_LINES: Final = 20_000
+"""Their lines, which cost more than characters."""
 
 _MOST_READS = 8
 """How often one preview is asked again where what it was refused for counts by then."""
@@ -174,11 +176,12 @@ class Lookout:
         if result.failure is not None:
             return replace(look, status="unavailable", reason=_why(result), output=None)
         assert action.approval.preview is not None
-        shown = sum(len(each.value) for each in resolve(action.approval.preview, result.output))
-        if shown > MAX_SHOWN:
+        values = [each.value for each in resolve(action.approval.preview, result.output)]
+        shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
+        if shown > MAX_SHOWN or lines > MAX_SHOWN_LINES:
             why = (
-                f"its answer has {shown} characters to be shown, more than {MAX_SHOWN}, which "
-                "nobody reads before a yes"
+                f"its answer has {shown:,} characters in {lines:,} lines to be shown, which nobody "
+                f"reads before a yes ({MAX_SHOWN:,} and {MAX_SHOWN_LINES:,} at most)"
             )
             return replace(look, status="unavailable", reason=why, output=None)
         try:

@@ -40,8 +40,14 @@ def sent(step: StepView) -> dict[str, str]:
 
 
 def drawn(args: Mapping[str, Json]) -> dict[str, str]:
-    """Return the op's arguments as a person would have to read them."""
-    return {k: v if isinstance(v, str) else json_text(v, indent=2) for k, v in args.items()}
+    """Return the op's arguments as a person would have to read them: a list of texts line by line."""
+
+    def told(value: Json) -> str:
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return "\n".join(str(each) for each in value)
+        return value if isinstance(value, str) else json_text(value, indent=2)
+
+    return {name: told(value) for name, value in args.items()}
 
 
 def step(view: ApprovalView, step_id: str) -> StepView:

@@ -11,7 +11,7 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
-from aileron_core.gate.looking import MAX_SHOWN
+from aileron_core.gate.looking import MAX_SHOWN, MAX_SHOWN_LINES
 from aileron_core.testing import FrozenClock
 
 
@@ -101,19 +101,22 @@ def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepar
         run(story(mailbox))
 
 
-def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["x" * (MAX_SHOWN + 1), "\n" * MAX_SHOWN_LINES], ids=["long", "lines"]
+)
+def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: str) -> None:
     """Drawing megabytes kept the console busy for half a minute; what is not shown may be as large."""
     furnish(home)
 
     async def story() -> None:
         async with Core.open(home) as core:
-            compiling = put_in(core, {"text": "x\n" * MAX_SHOWN})
+            compiling = put_in(core, {"text": text})
             compiling.go.set()
             view = await core.ask()
             assert view.preview.status == "unavailable"
             assert view.preview.fields == ()
-            assert "262144 characters to be shown, more than 131072" in view.preview.reason
-            compiling._output = {"text": "x", "raw": "x" * 1_000_000}
+            assert "1,048,576 and 20,000 at most" in view.preview.reason
+            compiling._output = {"text": text[1:], "raw": text * 2}
             assert (await core.ask("r-2")).preview.status == "ready"
 
     run(story())
