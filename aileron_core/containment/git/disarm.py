@@ -73,7 +73,12 @@ def _is_the_same(path: Path, before: list[int] | None) -> bool:
 
 def _is_ours(path: Path) -> bool:
     """Tell whether an agent could have closed a folder; another user's was closed to it too."""
-    return os.path.lexists(path) and path.lstat().st_uid == os.getuid()
+    try:
+        return path.lstat().st_uid == os.getuid()
+    except FileNotFoundError:
+        return False
+    except OSError:  # deeper than a path may be long
+        return True
 
 
 def _entry(project: Path, name: str) -> list[str]:

@@ -456,6 +456,14 @@ def test_a_repository_that_another_agent_made_shows_no_objects(bench: Bench) -> 
     second.end()
 
 
+def test_a_folder_that_lies_too_deep_is_named(bench: Bench) -> None:
+    """No path is long enough to look into it; a folder above can be moved, and then one is."""
+    agent = bench.begin()
+    name = "d" * 200
+    agent.does(f"for i in $(seq 30); do mkdir {name}; cd -P ./{name}; done; mkdir .git", code=None)
+    assert f"{name} cannot be looked through: do not run git there." in agent.end()
+
+
 def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another session may swap a folder for a link to one of the person's while one ends."""
     real = bench.folder / "mine"
