@@ -28,6 +28,8 @@ _MAX_NAME = 200
 """Characters of what a person has to read in order to accept it."""
 _JSON = re.compile(r'application/json(;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _AWS_JSON = re.compile(r"application/x-amz-json-1\.[01]", re.IGNORECASE)
+_TELLING = frozenset({"content-type", "x-amz-target"})
+"""Headers by which we tell what a body is."""
 _MEMBERS = frozenset({"query", "operationName", "variables", "extensions"})
 _NOT_PLAIN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|\r(?!\n)"
@@ -76,6 +78,8 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
         lower = name.lower().replace("_", "-")
         if lower in found:
             raise ValueError(f"it has the header {lower} twice")
+        if lower in _TELLING and name.lower() != lower:
+            raise ValueError(f"its header {name} is no {lower}, though some take it for one")
         if is_override(lower):
             raise ValueError(f"its header {lower} may make another method of it")
         if lower == "content-encoding" and value.strip(" \t").lower() != "identity":

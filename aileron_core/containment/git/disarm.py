@@ -83,7 +83,7 @@ def _is_ours(path: Path) -> bool:
         return path.lstat().st_uid == os.getuid()
     except FileNotFoundError:
         return False
-    except OSError:  # too deep to be named, for one
+    except OSError:  # deeper than a path may be long
         return True
 
 

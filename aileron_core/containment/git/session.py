@@ -170,9 +170,10 @@ def _stand_ins(
     """Make stand-ins; return the entries that have none and stay read-only."""
     read_only: list[str] = []
     unfollowed: list[str] = []
+    made = _made_by_others(folders.folder.parent, project, found)
     for number, name in enumerate(sorted(found.entries, key=lambda each: each.count("/"))):
         worktree = (project / name).parent
-        repository = repository_of(worktree) if name.endswith(".git") else None
+        repository = repository_of(worktree) if name.endswith(".git") and name not in made else None
         if repository is None or number >= _STAND_INS or find_git() is None:
             read_only.append(name)
             unfollowed.append(name)
@@ -206,9 +207,26 @@ def _stand_ins(
         more = f" and {len(unfollowed) - 1} more" if len(unfollowed) > 1 else ""
         folders.told.append(
             f"{escape(unfollowed[0])}{more} stays read-only for the agent: git is not installed here, "
-            f"it leads to no repository that names it back, or there are more than {_STAND_INS}."
+            "it leads to no repository that names it back, it is new since another session began, or "
+            f"there are more than {_STAND_INS}."
         )
     return read_only
+
+
+def _made_by_others(parent: Path, project: Path, found: Found) -> set[str]:
+    """Return the entries that another session, which has not ended, did not find when it began.
+
+    Its agent may have made them, and have them borrow the objects of any repository of the person's.
+    """
+    made: set[str] = set()
+    for folder in parent.iterdir():
+        with contextlib.suppress(AileronError, OSError):
+            if (record := read_record(folder)) is not None:
+                there = {name for name in found.entries
+                         if (project / name).is_relative_to(record.project)}  # fmt: skip
+                known = [*record.entries.values()]
+                made |= {name for name in there if identity(project / name) not in known}
+    return made
 
 
 def _included(sides: Sides, project: Path, env: Mapping[str, str]) -> list[str]:

@@ -204,3 +204,12 @@ def test_outside_of_a_preview_nothing_is_looked_through(
     connector = guest(requesting(posted(graphql(MUTATION))), HOSTS, on=routed)
     assert call(connector).failure is None
     assert len(service.seen) == 1
+
+
+@pytest.mark.parametrize("name", ["X_Amz_Target", "Content_Type"])
+def test_a_header_that_only_looks_like_the_one_that_tells_is_refused(name: str) -> None:
+    """The service reads the one with hyphens, and would take the body for something else."""
+    headers = {key: value for key, value in AWS_JSON.items() if key != name.replace("_", "-")}
+    headers[name] = AWS_JSON[name.replace("_", "-")]
+    with pytest.raises(CapabilityDenied, match="could not be checked"):
+        read_of(headers, b"{}", parse_target("https://api.example/"))

@@ -440,6 +440,30 @@ def test_the_same_setting_in_the_persons_own_config_runs(bench: Bench, name: str
     assert bench.ran.exists()
 
 
+def test_a_repository_that_another_agent_made_shows_no_objects(bench: Bench) -> None:
+    """What it borrows from would be shown to the agent of the next session."""
+    other = bench.folder / "other"
+    other.mkdir()
+    bench.git("init", "-q", where=other)
+    bench.commit("secret", "key", "secret\n", where=other)
+    key = bench.git("rev-parse", "HEAD:key", where=other)
+    first = bench.begin()
+    first.does(f"git init -q sub; echo {other}/.git/objects > sub/.git/objects/info/alternates")
+    second = bench.begin("ses-2")
+    assert second.does(f"git -C sub cat-file -p {key}", code=128) == ""
+    assert "sub/.git stays read-only for the agent" in second.folders.told[0]
+    assert "sub/.git is a new repository" in first.end()
+    second.end()
+
+
+def test_a_folder_that_lies_too_deep_is_named(bench: Bench) -> None:
+    """No path is long enough to look into it; a folder above can be moved, and then one is."""
+    agent = bench.begin()
+    name = "d" * 200
+    agent.does(f"for i in $(seq 30); do mkdir {name}; cd -P ./{name}; done; mkdir .git", code=None)
+    assert f"{name} cannot be looked through: do not run git there." in agent.end()
+
+
 def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another session may swap a folder for a link to one of the person's while one ends."""
     real = bench.folder / "mine"
