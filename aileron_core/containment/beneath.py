@@ -21,6 +21,7 @@ __all__ = [
     "folder_at",
     "folder_beneath",
     "open_beneath",
+    "read_small",
     "remove_tree",
     "restore_rights",
     "restore_rights_at",
@@ -71,6 +72,23 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
             root = _step(root, part)
             stack.callback(os.close, root)
         return os.open(parts[-1], flags | os.O_NOFOLLOW, mode, dir_fd=root)
+
+
+def read_small(descriptor: int, most: int) -> bytes | None:
+    """Return what an open regular file of at most *most* bytes holds, None of anything else; closes it.
+
+    Args:
+        descriptor: opened with O_NONBLOCK, so that a pipe is not waited for.
+        most: bytes.
+    """
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
 
 
 def _step(root: int, name: str) -> int:

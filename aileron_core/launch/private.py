@@ -14,6 +14,7 @@ from aileron_core.containment.beneath import (
     folder_at,
     folder_beneath,
     open_beneath,
+    read_small,
     remove_tree,
 )
 from aileron_core.errors import AileronError, Forbidden
@@ -278,11 +279,7 @@ def _small(root: int, path: PurePosixPath) -> bytes | None:
         descriptor = open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _CREDENTIAL_BYTES:
-            return None
-        return file.read(_CREDENTIAL_BYTES)
+    return read_small(descriptor, _CREDENTIAL_BYTES)
 
 
 def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: None) -> list[Path]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from aileron_core.containment import beneath
 from aileron_core.containment.git.box import Box, GitFailed
 from aileron_core.containment.git.record import INSIDE_OBJECTS, OID, Kept
 
@@ -61,11 +62,7 @@ def read_small(path: Path) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _SMALL:
-            return None
-        return file.read(_SMALL)
+    return beneath.read_small(descriptor, _SMALL)
 
 
 class Sides:

@@ -81,8 +81,8 @@ def test_anything_else_stays_in_the_sandbox(tmp_path: Path, after: str) -> None:
     assert [each.name for each in (person / ".codex").iterdir()] == ["auth.json"]
 
 
-def test_neither_a_link_nor_a_pipe_comes_back(tmp_path: Path) -> None:
-    """A link would carry another file out; a pipe would hold the launcher for ever."""
+def test_neither_a_link_nor_a_pipe_nor_a_folder_comes_back(tmp_path: Path) -> None:
+    """A link would carry another file out; a pipe would hold the launcher for ever, a folder end it."""
     person, own = homes(tmp_path)
     (tmp_path / "other").write_text(BEFORE.replace("old", "new"))
     copied = copy_in(person, own, [FOLDER])
@@ -92,6 +92,9 @@ def test_neither_a_link_nor_a_pipe_comes_back(tmp_path: Path) -> None:
     assert copy_back(copied) == []
     copy.unlink()
     os.mkfifo(copy)
+    assert copy_back(copied) == []
+    copy.unlink()
+    copy.mkdir()
     assert copy_back(copied) == []
 
 

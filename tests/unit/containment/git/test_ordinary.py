@@ -88,6 +88,7 @@ print("HELD")
             "rm .git/HEAD .git/objects/info/alternates; mkdir .git/objects/info/alternates",
             id="a folder for a file",
         ),
+        pytest.param("rm .git/config; mkdir .git/config", id="a folder for its settings"),
         pytest.param(PLANTED, id="folders three thousand deep"),
     ],
 )
