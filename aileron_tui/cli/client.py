@@ -108,7 +108,7 @@ class Console:
             response = connection.getresponse()
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ConsoleAbsent(f"The console went away: {type(error).__name__}.") from error
+            raise ConsoleAbsent("The console went away before it answered.") from error
         finally:
             connection.close()
         content: Any = json.loads(text) if text else None
