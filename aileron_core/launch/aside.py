@@ -30,7 +30,8 @@ def move_aside(project: int, name: str, aside: Path) -> Path:
         restore_rights(folder)
         restore_rights_at(folder, path.name)
         try:
-            aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for each in (aside.parent, aside):
+                each.mkdir(mode=0o700, exist_ok=True)
             target = aside / name.replace("/", "_")
             if os.path.lexists(target):
                 target = target.with_name(f"{target.name}.{secrets.token_hex(4)}")

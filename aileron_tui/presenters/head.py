@@ -36,13 +36,15 @@ def approval_head(
     lines = [spread(first, line(*right, " "), width)]
     who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
     where = _hosts(view)
+    held = wording.CONTAINMENT[view.containment]
     if compact:
-        lines.append(cut(line(*who, Piece("on ", "muted"), *where), width - 1))
+        how = () if view.containment == "seen" else (Piece(f"{held}, ", "muted"),)
+        lines.append(cut(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
     else:
         about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
         if view.containment != "seen":
             # Before the words of the session: those are cut where the line ends.
-            about.append(Piece(f" · {wording.CONTAINMENT[view.containment]}", "muted"))
+            about.append(Piece(f" · {held}", "muted"))
         if view.session_label:
             about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
         if view.cwd:

@@ -23,6 +23,7 @@ from aileron_core.text import escape
 __all__ = ["bring_back"]
 
 _LINKS = "its commits put another repository into the tree"
+_TOUCHED = "you changed the index meanwhile"
 _STASH, _INDEX = "refs/stash", "index"
 _LOCK_SECONDS = 5.0
 _EACH = 8
@@ -73,7 +74,17 @@ def bring_back(sides: Sides, *, last: bool) -> None:
     with IndexLock(sides, seconds=_LOCK_SECONDS if last else 0.0) as lock:
         if not (lock.held or last):
             raise GitFailed("the index is locked by another program.")
+        if entries != before and not (lock.held and sides.index_is_untouched(lock.read())):
+            _leave_checkout(sides, moves)
         _settle(sides, agent, moves, lock, (entries, before))
+
+
+def _leave_checkout(sides: Sides, moves: Moves) -> None:
+    """Leave HEAD and its branch: an index that is not made anew would undo the agent's work at the next commit."""
+    moves.head_stays = True
+    name = sides.person_head().removeprefix("ref: ")
+    if name in moves.moved:
+        moves.withhold(name, _TOUCHED)
 
 
 def _look(sides: Sides, *, last: bool) -> _Agent:
@@ -293,10 +304,7 @@ def _index(
     if entries == before:
         return
     if not lock.held or not sides.index_is_untouched(lock.read()):
-        sides.kept.tell(
-            "You changed the index meanwhile, so what the agent staged is not in it: `git status` "
-            "sets your index against the agent's commits. `git reset` makes it anew and keeps every file."
-        )
+        sides.kept.tell(f"What the agent staged is not in your index: {_TOUCHED}.")
         return
     made = rebuild(sides, entries, before)
     lock.commit(made)

@@ -100,7 +100,7 @@ def _entry(project: Path, name: str) -> list[str]:
     return [
         (
             f"{escape(name)} is a new repository. It is {escape(str(path.with_name(target)))} now, so that "
-            f"git obeys nothing in it. To use it: look at its config and hooks, then {how}."
+            f"git obeys nothing in it. To use it: look at its config, hooks and objects/info/alternates, then {how}."
         )
     ]
 
@@ -113,7 +113,7 @@ def _shape(project: Path, name: str) -> list[str]:
     return [
         (
             f"{escape(name)} is new and git would take it for a repository. Its HEAD is {target} "
-            "now, so that git obeys nothing in it; look at its config and hooks before you rename it."
+            "now, so that git obeys nothing in it; look at its config, hooks and objects/info/alternates before you rename it."
         )
     ]
 

@@ -76,15 +76,19 @@ def test_two_sessions_at_once(bench: Bench) -> None:
 
 
 def test_an_index_that_the_person_touched_is_left_alone(bench: Bench) -> None:
-    """The refs move, the index does not, and the person is told what to do."""
+    """So is its branch: else the person's next commit, made of that index, would undo the agent's."""
     agent = bench.begin()
-    agent.does(ME + "echo two >> file; git commit -qam second")
+    agent.does(ME + "echo more > more; git add more; git commit -qm second; git branch side")
     (bench.project / "staged").write_text("x")
     bench.git("add", "staged")
     told = agent.end()
-    assert bench.git("log", "-1", "--format=%s") == "second"
-    assert "staged" in bench.git("diff", "--cached", "--name-only").splitlines()
-    assert "`git reset` makes it anew" in told
+    assert bench.git("log", "-1", "--format=%s") == "first"
+    assert bench.git("log", "-1", "--format=%s", "side") == "second"
+    assert bench.git("log", "-1", "--format=%s", "refs/aileron/ses-1/heads/main") == "second"
+    assert bench.git("diff", "--cached", "--name-only") == "staged"
+    assert "main was not moved (you changed the index meanwhile)" in told
+    bench.git("commit", "-qm", "mine")
+    assert bench.git("show", "--format=", "--name-status") == "A\tstaged"
 
 
 def test_an_index_that_was_only_read_again_counts_as_untouched(bench: Bench) -> None:
