@@ -6,7 +6,6 @@ An agent's program may hand the model either the text or the structured half of 
 """
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -385,18 +384,25 @@ def _visible_json(value: Any) -> str:
 
     An agent's program may print it on a terminal, which would obey some of it.
     """
-    return _NOT_ASCII.sub(_shown, json.dumps(value, ensure_ascii=False))
+    return json.dumps(value, ensure_ascii=False).translate(_visible)
 
 
-def _shown(match: re.Match[str]) -> str:
-    char = match[0]
-    if unicodedata.category(char) not in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp"):
-        return char
-    units = char.encode("utf-16-be")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+class _Visible(dict[int, str]):
+    """What each character is written as, kept once it was met: an output may have millions of them."""
+
+    def __missing__(self, code: int) -> str:
+        char = shown = chr(code)
+        if unicodedata.category(char) in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp"):
+            shown = json.dumps(char)[1:-1] if code != _DELETE else "\\u007f"
+        if len(self) < _MOST_KEPT:
+            self[code] = shown
+        return shown
 
 
-_NOT_ASCII = re.compile(r"[^\x20-\x7e]")
+_DELETE = 0x7F
+"""Hidden, and ASCII: `json.dumps` writes it as it is."""
+_MOST_KEPT = 65_536
+_visible = _Visible()
 
 
 def _without_surrogates(text: str) -> str:
