@@ -27,6 +27,7 @@ __all__ = [
     "find_bwrap",
     "find_support",
     "is_root_outside",
+    "refuse_root",
     "this_filter",
 ]
 
@@ -81,13 +82,7 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
             "There is no sandbox for agents on this system. Use a container or another user, or "
             "start with --no-sandbox: the console marks the session as uncontained."
         )
-    if is_root_outside(os.geteuid(), _uid_map()):
-        raise Forbidden(
-            "As root nothing is contained: the kernel lets root's programs write its settings and "
-            "read every file, in a sandbox too. Run console and agent as an ordinary user "
-            "(`runuser -u USER -- aileron console`, `runuser -u USER -- aileron launch ...`), or "
-            "start with --no-sandbox to go without."
-        )
+    refuse_root()
     bwrap = find_bwrap()
     if bwrap is None:
         raise NotFound(
@@ -113,6 +108,21 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
             f"{more}. Use --sandbox=offline, or accept that with --allow-abstract-sockets."
         )
     return support
+
+
+def refuse_root() -> None:
+    """Contain nothing as root, whatever it is called in a user namespace.
+
+    Raises:
+        Forbidden: this is root.
+    """
+    if is_root_outside(os.geteuid(), _uid_map()):
+        raise Forbidden(
+            "As root nothing is contained: the kernel lets root's programs write its settings and "
+            "read every file, in a sandbox too. Run console and agent as an ordinary user "
+            "(`runuser -u USER -- aileron console`, `runuser -u USER -- aileron launch ...`), or "
+            "start with --no-sandbox to go without."
+        )
 
 
 def this_filter() -> bytes | None:

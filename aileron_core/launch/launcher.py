@@ -18,7 +18,7 @@ from aileron_core.containment.spec import (
     bwrap_argv,
     environment,
 )
-from aileron_core.containment.support import SandboxSupport, find_support
+from aileron_core.containment.support import SandboxSupport, find_support, refuse_root
 from aileron_core.errors import Forbidden
 from aileron_core.launch.foreground import run_foreground
 from aileron_core.launch.model_traffic import OwnSettings, model_traffic, sentences
@@ -196,6 +196,8 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         NotFound, Forbidden, FileProblems: see `wire`; or the project's settings were not accepted.
         ConsoleAbsent: no console owns the home.
     """
+    if request.contained:
+        refuse_root()  # a console of root's would not help
     console.find()  # before anything is made: without one there may be no home either
     parent = private_parents(request.aileron_home, request.env)[0]
     for sentence in (

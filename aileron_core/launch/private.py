@@ -264,13 +264,12 @@ def _copy_file(source: int, above: int, name: str, room: _Room) -> None:
     status = os.fstat(source)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     target = open_beneath(above, name, flags, stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
-    try:
+    with os.fdopen(target, "wb") as file:
         while data := os.read(source, _CHUNK):
             room.take(len(data))
-            os.write(target, data)
+            file.write(data)
+        file.flush()
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-    finally:
-        os.close(target)
 
 
 def _small(root: int, path: PurePosixPath) -> bytes | None:

@@ -33,10 +33,11 @@ def said(*words: str) -> "subprocess.CompletedProcess[str]":
         )
 
 
+@pytest.mark.parametrize("words", [["--dry-run"], []], ids=["dry run", "no console"])
 @pytest.mark.parametrize("how", ["on", "offline"])
-def test_root_is_told_how_an_ordinary_user_starts_it(how: str) -> None:
+def test_root_is_told_how_an_ordinary_user_starts_it(how: str, words: list[str]) -> None:
     """Refused before anything is looked at further, with the words to type instead."""
-    done = said("launch", "codex", f"--sandbox={how}", "--dry-run")
+    done = said("launch", "codex", f"--sandbox={how}", *words)
     assert done.returncode != 0
     assert "STARTED" not in done.stdout
     assert "As root nothing is contained" in done.stderr

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.beneath import remove_tree
+from aileron_core.containment.beneath import folder_at, remove_tree, restore_rights
 from aileron_core.containment.git.box import GitFailed, find_git
 from aileron_core.containment.git.bring import bring_back
 from aileron_core.containment.git.disarm import disarm, identity
@@ -95,6 +95,8 @@ class GitFolders:
         """Bring everything back, disarm what is left in the project; return what a person has to know."""
         told: list[str] = []
         stays = False
+        with contextlib.suppress(OSError), folder_at(Path(self.record.project)) as project_handle:
+            restore_rights(project_handle)  # the agent may have shut it
         for sides in self.sides():
             sides.kept.refused.clear()  # all of it is tried again
             _open_up(sides.own)
