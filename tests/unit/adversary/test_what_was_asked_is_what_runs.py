@@ -43,7 +43,7 @@ def drawn(args: Mapping[str, Json]) -> dict[str, str]:
     """Return the op's arguments as a person would have to read them: a list of texts line by line."""
 
     def told(value: Json) -> str:
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        if value and isinstance(value, list) and all(isinstance(each, str) for each in value):
             return "\n".join(str(each) for each in value)
         return value if isinstance(value, str) else json_text(value, indent=2)
 

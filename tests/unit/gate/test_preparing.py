@@ -116,7 +116,7 @@ def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: str) ->
             assert view.preview.status == "unavailable"
             assert view.preview.fields == ()
             assert "1,048,576 and 20,000 at most" in view.preview.reason
-            compiling._output = {"text": text[1:], "raw": text * 2}
+            compiling._output = {"text": text[10:], "raw": text * 2}
             assert (await core.ask("r-2")).preview.status == "ready"
 
     run(story())
