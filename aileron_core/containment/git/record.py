@@ -64,6 +64,8 @@ class Record:
     shapes: list[str]
     """Folders of a repository's shape at the start."""
     repositories: list[Kept] = field(default_factory=list[Kept])
+    covered: bool = False
+    """Whether an empty `.git` was put into the project, so that its agent can make none there."""
 
 
 def write_record(folder: Path, record: Record) -> None:

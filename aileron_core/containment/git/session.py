@@ -117,6 +117,9 @@ class GitFolders:
             told += disarm(project, self.record.entries, self.record.shapes)
         if not stays:
             remove_tree(self.folder)
+        if self.record.covered and not _is_covered(self.folder.parent, project, but=self.folder):
+            with contextlib.suppress(OSError):  # no longer empty, or gone with the project
+                (project / ".git").rmdir()
         os.close(self.handle)
         return told
 
@@ -138,6 +141,7 @@ def begin(
         Forbidden: the project has what nothing can be mounted over.
     """
     check_place(project)
+    covered = _cover(parent, project)
     found = scan(project)
     links = [name for name in found.entries if (project / name).is_symlink()]
     if links:
@@ -151,6 +155,7 @@ def begin(
         project=str(project),
         entries={name: identity(project / name) for name in found.entries},
         shapes=list(found.shapes),
+        covered=covered,
     )
     folders = GitFolders(
         bwrap=bwrap, folder=folder, aside=aside, record=record, mounts=(), handle=handle
@@ -166,6 +171,31 @@ def begin(
     return folders
 
 
+def _cover(parent: Path, project: Path) -> bool:
+    """Put an empty `.git` into a project that is a folder of a repository above it; git passes it by.
+
+    Mounted read-only, it keeps the agent from making a repository in the very folder in which the
+    person's git looks for the one above.
+    """
+    own = project / ".git"
+    if os.path.lexists(own):
+        return _is_covered(parent, project)
+    if not any(os.path.lexists(each / ".git") for each in project.parents):
+        return False
+    own.mkdir(mode=0o700)
+    return True
+
+
+def _is_covered(parent: Path, project: Path, *, but: Path | None = None) -> bool:
+    """Tell whether a session that has not ended has covered *project*."""
+    for folder in parent.iterdir() if parent.is_dir() else ():
+        with contextlib.suppress(AileronError, OSError):
+            record = read_record(folder) if folder != but else None
+            if record is not None and record.covered and record.project == str(project):
+                return True
+    return False
+
+
 def _stand_ins(
     folders: GitFolders, project: Path, found: Found, env: Mapping[str, str]
 ) -> list[str]:
@@ -174,6 +204,9 @@ def _stand_ins(
     unfollowed: list[str] = []
     made = _made_by_others(folders.folder.parent, project, found)
     for number, name in enumerate(sorted(found.entries, key=lambda each: each.count("/"))):
+        if name == ".git" and folders.record.covered:
+            read_only.append(name)
+            continue
         worktree = (project / name).parent
         repository = repository_of(worktree) if name.endswith(".git") and name not in made else None
         if repository is None or number >= _STAND_INS or find_git() is None:

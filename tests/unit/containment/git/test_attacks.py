@@ -486,3 +486,28 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
         in told[0]
     )
     assert (bench.project / "was" / ".git.disarmed").is_dir()
+
+
+def test_a_folder_of_a_larger_repository_cannot_become_one_while_the_agent_runs(
+    bench: Bench,
+) -> None:
+    """The person's `git status` there is about the repository above, and nothing stays behind."""
+    service = bench.project / "service"
+    service.mkdir()
+    bench.project = service
+    evil, arm = armed(bench)
+    one, two = bench.begin("ses-1"), bench.begin("ses-2")
+    for agent in (one, two):
+        agent.does(
+            arm + "git init -q .; git init -q made; mv made/.git .git; mv .git away; "
+            f"git config -f .git/config core.fsmonitor {evil}",
+            code=None,
+        )
+    bench.git("status", where=service)
+    assert not bench.ran.exists()
+    one.end()
+    two.does(f"git init -q .; git config core.fsmonitor {evil}", code=None)
+    bench.git("status", where=service)
+    assert not bench.ran.exists()
+    two.end()
+    assert not (service / ".git").exists()
