@@ -1,7 +1,7 @@
 """Every exception that Aileron raises on purpose.
 
 The class names on the wire are WIRE.md's "One error body" and FACTS C.7. The HTTP status of
-each stands in one table, `aileron_core.server.problems`.
+each stands in one table, `aileron_core.server.error_responses`.
 
     AileronError
       InvalidRequest              invalid_request

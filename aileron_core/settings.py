@@ -190,7 +190,7 @@ def _unknown(path: Path, content: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
-class _Table:
+class _SettingsTable:
     """One section of the file; what is wrong in it goes to *problems*."""
 
     def __init__(
@@ -230,27 +230,27 @@ class _Table:
 
 
 def _read(path: Path, content: Mapping[str, Any], problems: list[Problem]) -> Settings:
-    server = _Table(path, "server", content, problems)
+    server = _SettingsTable(path, "server", content, problems)
     listen = server.value("listen", "127.0.0.1:0")
     match = _LISTEN.fullmatch(listen) if isinstance(listen, str) else None
     if match is None or int(match[1]) > 65535:
         server.refuse("listen", 'must be "127.0.0.1:PORT"')
-    approval = _Table(path, "approval", content, problems)
-    mcp = _Table(path, "mcp", content, problems)
+    approval = _SettingsTable(path, "approval", content, problems)
+    mcp = _SettingsTable(path, "mcp", content, problems)
     return Settings(
         listen_port=int(match[1]) if match else 0,
         expires_seconds=int(approval.number("expires_seconds", 1800, 0, 30 * 86400)),
         hold_seconds=mcp.number("hold_seconds", 25.0, 0, 600),
         tools=_tools(mcp),
-        console=_console(_Table(path, "console", content, problems)),
-        log=_logging(_Table(path, "log", content, problems)),
-        notify=_notify(_Table(path, "notify", content, problems)),
+        console=_console(_SettingsTable(path, "console", content, problems)),
+        log=_logging(_SettingsTable(path, "log", content, problems)),
+        notify=_notify(_SettingsTable(path, "notify", content, problems)),
         launch=_launch(path, content.get("launch", {}), problems),
-        gateway=_gateway(_Table(path, "gateway", content, problems)),
+        gateway=_gateway(_SettingsTable(path, "gateway", content, problems)),
     )
 
 
-def _tools(table: _Table) -> tuple[str, ...]:
+def _tools(table: _SettingsTable) -> tuple[str, ...]:
     found = table.value("tools", ["*"])
     if not _are_words(found):
         table.refuse("tools", 'must be a list of names of actions, as in ["issue-*", "send-draft"]')
@@ -292,7 +292,7 @@ def _launch(path: Path, content: object, problems: list[Problem]) -> Mapping[str
             problems.append(_problem(path, "must be a table with args and env", section))
             continue
         values = cast("Mapping[str, Any]", given)
-        table = _Table(path, section, {section: values}, problems)
+        table = _SettingsTable(path, section, {section: values}, problems)
         args: object = values.get("args", [])
         env: object = values.get("env", {})
         if not _are_words(args):
@@ -314,7 +314,7 @@ def _are_words(found: object) -> TypeGuard[list[str]]:
     return isinstance(found, list) and all(map(_is_word, cast("list[Any]", found)))
 
 
-def _logging(table: _Table) -> LogSettings:
+def _logging(table: _SettingsTable) -> LogSettings:
     level = table.value("level", "info")
     if level not in _LEVELS:
         table.refuse("level", f"must be one of {', '.join(_LEVELS)}")
@@ -326,7 +326,7 @@ def _logging(table: _Table) -> LogSettings:
     )
 
 
-def _notify(table: _Table) -> NotifySettings:
+def _notify(table: _SettingsTable) -> NotifySettings:
     osc9 = table.value("osc9", "auto")
     if osc9 not in _OSC9:
         table.refuse("osc9", f"must be one of {', '.join(_OSC9)}")
@@ -344,7 +344,7 @@ def _is_word(found: object) -> bool:
     return isinstance(found, str) and "\0" not in found
 
 
-def _gateway(table: _Table) -> GatewaySettings:
+def _gateway(table: _SettingsTable) -> GatewaySettings:
     urls = {key: table.value(key, "") for key in ("anthropic", "openai", "gemini")}
     for key, url in urls.items():
         if not _is_base_url(url):
@@ -373,7 +373,7 @@ def _is_base_url(found: object) -> bool:
     return not found or (named and not {"@", "?", "#"} & set(found))
 
 
-def _console(table: _Table) -> ConsoleSettings:
+def _console(table: _SettingsTable) -> ConsoleSettings:
     theme = table.value("theme", "auto")
     if not isinstance(theme, str) or not theme:
         table.refuse("theme", 'must be the name of a theme, or "auto"')
@@ -392,7 +392,7 @@ def _console(table: _Table) -> ConsoleSettings:
     )
 
 
-def _keys(table: _Table) -> tuple[tuple[str, str], ...]:
+def _keys(table: _SettingsTable) -> tuple[tuple[str, str], ...]:
     found = table.value("keys", {})
     if not isinstance(found, Mapping):
         table.refuse("keys", 'must be a table of keys, as in approve = "a"')

@@ -29,12 +29,12 @@ from starlette.requests import Request
 
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import AileronError, NotFound, Unauthorized, Unavailable
-from aileron_core.server.claims import EXTENSION as CLAIMS
-from aileron_core.server.problems import STATUS
+from aileron_core.server.client_claims import EXTENSION as CLAIMS
+from aileron_core.server.error_responses import STATUS
 from aileron_core.tasks import spawn
-from aileron_mcp.bounds import bounded
-from aileron_mcp.claims import call_claims, client_claims
-from aileron_mcp.mount import (
+from aileron_mcp.client_claims import call_claims, client_claims
+from aileron_mcp.error_bodies import in_one_body
+from aileron_mcp.lazy_mount import (
     AsgiApp,
     Call,
     IsTool,
@@ -44,9 +44,9 @@ from aileron_mcp.mount import (
     everything,
     send_json,
 )
-from aileron_mcp.opened import OpenSessions
-from aileron_mcp.refusals import in_one_body
-from aileron_mcp.streams import Subscriber, ended_by, nothing, unheard, unless
+from aileron_mcp.metadata_limits import bounded
+from aileron_mcp.session_limit import SessionLimit
+from aileron_mcp.subscriptions import Subscriber, ended_by, nothing, unheard, unless
 from aileron_mcp.translate import (
     CHECK_ACTION_STATUS,
     INSTRUCTIONS,
@@ -111,7 +111,7 @@ class McpMount:
     """The ASGI application for `/mcp` and `/mcp/`.
 
     Args:
-        call: reaches the routes of this process (`aileron_mcp.mount.asgi_call`).
+        call: reaches the routes of this process (`aileron_mcp.lazy_mount.asgi_call`).
         hold_seconds: `[mcp] hold_seconds`, the longest a gated call is held.
         version: what clients are told of this program.
         is_tool: whether an action, and the tool that it would be, are for agents: `[mcp] tools`.
@@ -134,7 +134,7 @@ class McpMount:
         self._changes = 0
         self._known: dict[str, int] = {}  # by session: `_changes` when it or its stream was opened
         self._closing = asyncio.Event()
-        self._opened = OpenSessions()
+        self._opened = SessionLimit()
         server = _ToolServer(
             "aileron",
             version=version,

@@ -15,36 +15,42 @@ from textual.filter import LineFilter
 from textual.types import AnimationLevel
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.control_plane.port import ApprovalUpdated, ConsolePort, CoreLost
+from aileron_core.console_port.port import ApprovalUpdated, ConsolePort, CoreLost
 from aileron_core.errors import Unavailable
 from aileron_core.settings import NotifySettings
 from aileron_core.text import escape
-from aileron_tui.actions import DEFAULT, Registry
-from aileron_tui.faults import fault_place
-from aileron_tui.inbox import Inbox
-from aileron_tui.keyed import KeyedApp
-from aileron_tui.messages import CoreFact, FactsCame, Failed, Painted, Wanted
-from aileron_tui.notifying import Attention, Notifier
-from aileron_tui.presenters import wording
-from aileron_tui.presenters.glyphs import Glyphs
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.news import take_fact
-from aileron_tui.presenters.outside import outside
-from aileron_tui.presenters.situation import View
-from aileron_tui.presenters.standing import situation_of
+from aileron_tui import words
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.error_location import error_location
+from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.input.key_timing import KeyTimingApp
+from aileron_tui.messages import (
+    CommandRequested,
+    CoreEventArrived,
+    CoreEventsReady,
+    Failed,
+    Painted,
+)
 from aileron_tui.screens.activity import ActivityScreen
-from aileron_tui.screens.asking import AskingScreen
 from aileron_tui.screens.audit import AuditScreen
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.help import HelpScreen
 from aileron_tui.screens.library import LibraryScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import PaletteScreen
+from aileron_tui.screens.prompting import PromptingScreen
 from aileron_tui.screens.sessions import SessionsScreen
 from aileron_tui.screens.waiting import WaitingScreen
+from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.current_situation import situation_of
+from aileron_tui.state.event_queue import EventQueue
+from aileron_tui.state.model import Model
+from aileron_tui.state.situation import View
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
-from aileron_tui.terminal import ConsoleDriver
+from aileron_tui.terminal.driver import ConsoleDriver
+from aileron_tui.terminal.notifications import Attention, Notifier
 
 __all__ = ["EXIT_CORE_LOST", "AileronApp"]
 
@@ -59,7 +65,7 @@ UNREAD_SECONDS = 0.005
 """How soon a press is looked at again while input waits unread."""
 
 
-_PAGES: Mapping[View, type[AskingScreen]] = {
+_PAGES: Mapping[View, type[PromptingScreen]] = {
     "waiting": WaitingScreen,
     "activity": ActivityScreen,
     "audit": AuditScreen,
@@ -69,7 +75,7 @@ _PAGES: Mapping[View, type[AskingScreen]] = {
 _VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _PAGES}
 
 
-class AileronApp(KeyedApp, inherit_bindings=False):
+class AileronApp(KeyTimingApp, inherit_bindings=False):
     """Shows what the core says and hands over what the person presses. It holds no decision."""
 
     CSS_PATH = "styles/app.tcss"
@@ -87,7 +93,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
         bell: bool = True,
         notify: NotifySettings = NotifySettings(),  # noqa: B008 - a frozen value
         environment: Mapping[str, str] = os.environ,
-        registry: Registry = DEFAULT,
+        registry: CommandRegistry = DEFAULT,
         start_view: View = "waiting",
         lock_seconds: float = 0.0,
         first_frame: Callable[[], object] | None = None,
@@ -123,7 +129,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
             later=self.set_timer,
         )
         self._ends_on_signal = False
-        self._inbox = Inbox(lambda: self.post_message(FactsCame()))
+        self._inbox = EventQueue(lambda: self.post_message(CoreEventsReady()))
         self._redraw_due = False
         self._drawn_at = float("-inf")
         self._title_shown = ""
@@ -186,7 +192,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
 
     def _handle_exception(self, error: Exception) -> None:
         """End with a sentence. A traceback would print what agents and services said, and to whom."""
-        _log.critical("the screen ended: %s", fault_place(error))
+        _log.critical("the screen ended: %s", error_location(error))
         super()._handle_exception(error)
         self._return_code = EXIT_CORE_LOST
 
@@ -195,7 +201,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
 
     def panic(self, *renderables: RenderableType) -> None:
         """Leave the screen and say what holds; *renderables*, Textual's tracebacks, are not shown."""
-        self._exit_renderables.append(Text(wording.SCREEN_FAILED))
+        self._exit_renderables.append(Text(words.SCREEN_FAILED))
         self._close_messages_no_wait()
 
     def on_terminal_gone(self) -> None:
@@ -213,17 +219,17 @@ class AileronApp(KeyedApp, inherit_bindings=False):
         Textual lays out and draws once no message is left; the rest is not one until then.
         """
         for fact in self._inbox.take():
-            self.on_core_fact(CoreFact(fact))
+            self.on_core_fact(CoreEventArrived(fact))
         if self._inbox.waits:
             self.set_timer(FACTS_PAUSE_SECONDS, self.on_facts_came)
 
-    def on_core_fact(self, message: CoreFact) -> None:
+    def on_core_fact(self, message: CoreEventArrived) -> None:
         """Take the fact into the model and draw."""
         model = self._model
         if model is None:
             return
         at = self._clock.monotonic()
-        arrived = take_fact(model, message.fact, self._clock.now(), at)
+        arrived = apply_event(model, message.fact, self._clock.now(), at)
         if isinstance(message.fact, CoreLost):
             model.arming.changed()
         if arrived and isinstance(message.fact, ApprovalUpdated) and model.paused_at is None:
@@ -240,7 +246,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
     def on_failed(self, message: Failed) -> None:
         """Say what did not work, of what the person set."""
         if self._model is not None:
-            self._model.say(outside(message.why, "attn"), self._clock.monotonic())
+            self._model.say(foreign_text(message.why, "attn"), self._clock.monotonic())
             self.draw_all()
 
     def _tick(self) -> None:
@@ -262,7 +268,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
 
     def _show_title(self) -> None:
         """Put the count into the terminal's title; nothing from outside is in it."""
-        title = wording.notification(self._model.queue.waiting if self._model else 0)
+        title = words.notification(self._model.queue.waiting if self._model else 0)
         if title != self._title_shown:
             # The first time, the terminal is asked to keep its own; it gets it back at the end.
             keep = "" if self._title_shown else "\x1b[22;2t"
@@ -286,7 +292,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
         self._model.show(view)
         self.switch_screen(self._pages[view])  # pyright: ignore[reportUnknownMemberType]
 
-    async def on_wanted(self, message: Wanted) -> None:
+    async def on_wanted(self, message: CommandRequested) -> None:
         """Do what a page's key asked the application for."""
         if (view := _VIEWS.get(message.action)) is not None:
             self._show_page(view)
@@ -373,7 +379,7 @@ class AileronApp(KeyedApp, inherit_bindings=False):
         if model.queue.waiting and not self._quit_asked:
             self._quit_asked = True
             model.say(
-                wording.quit_asks(model.queue.waiting, self._keys.face("quit")),
+                words.quit_asks(model.queue.waiting, self._keys.face("quit")),
                 self._clock.monotonic(),
             )
             self.draw_all()

@@ -5,29 +5,29 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from aileron_core.control_plane.port import Fact
+from aileron_core.console_port.port import CoreEvent
 
 __all__ = [
-    "CopyWanted",
-    "CoreFact",
+    "CommandRequested",
+    "CopyRequested",
+    "CoreEventArrived",
+    "CoreEventsReady",
     "DocumentScrolled",
-    "FactsCame",
     "Failed",
-    "OpenWanted",
-    "PageWanted",
+    "OpenRequested",
+    "PagerRequested",
     "Painted",
     "PieceClicked",
-    "Relaid",
     "RowClicked",
     "SettleDue",
-    "Wanted",
+    "SizeChanged",
 ]
 
 
-class CoreFact(Message):
+class CoreEventArrived(Message):
     """A fact arrived from the core's thread."""
 
-    def __init__(self, fact: Fact) -> None:
+    def __init__(self, fact: CoreEvent) -> None:
         super().__init__()
         self.fact = fact
 
@@ -36,7 +36,7 @@ class DocumentScrolled(Message):
     """The document shows other rows than before."""
 
 
-class Relaid(Message):
+class SizeChanged(Message):
     """A widget got another size: what it shows must be laid out anew."""
 
 
@@ -55,7 +55,7 @@ class PieceClicked(Message):
 
 
 @dataclass
-class Wanted(Message):
+class CommandRequested(Message):
     """A key asked for something that the application does: another page, help, the end."""
 
     action: str
@@ -68,7 +68,7 @@ class Painted(Message):
     then: Callable[[], None]
 
 
-class FactsCame(Message):
+class CoreEventsReady(Message):
     """Facts of the core lie ready to be taken."""
 
 
@@ -84,14 +84,14 @@ class SettleDue(Message):
 
 
 @dataclass
-class CopyWanted(Message):
+class CopyRequested(Message):
     """A text, as it is drawn, is to go to the clipboard."""
 
     text: str
 
 
 @dataclass
-class PageWanted(Message):
+class PagerRequested(Message):
     """A text, as it is drawn, is to be read in the pager; *name* is ours, or empty."""
 
     text: str
@@ -99,7 +99,7 @@ class PageWanted(Message):
 
 
 @dataclass
-class OpenWanted(Message):
+class OpenRequested(Message):
     """The page of an approval is to be opened in the browser."""
 
     approval_id: str

@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore

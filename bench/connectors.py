@@ -22,7 +22,7 @@ from typing import Any
 import wasmtime
 from wasmtime import _bindings as c
 
-from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector

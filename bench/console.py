@@ -31,10 +31,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.gate import Call
+from aileron_core.app import App, AppOptions
+from aileron_core.home.layout import Home
+from aileron_core.runs import Call
 from aileron_core.settings import Settings
-from aileron_core.storage.home import Home
 from aileron_tui.cli.client import Console
 from bench.support import AILERON, fill, milliseconds, serving
 
@@ -162,15 +162,13 @@ def _console(home: Path) -> Screen:
 
 async def _wait_for(home: Home, count: int) -> None:
     settings = Settings(expires_seconds=0)
-    async with ControlPlane(home, PlaneOptions(accept_installed=True, settings=settings)) as plane:
+    async with App(home, AppOptions(accept_installed=True, settings=settings)) as app:
         for first in range(0, count, PER_SESSION):
-            opened = await plane.session_desk.open(
+            opened = await app.session_service.open(
                 agent="bench", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=3600
             )
             calls = (
-                plane.gate.run(
-                    Call(session=opened.session, action="ask-nothing", args={"n": number})
-                )
+                app.gate.run(Call(session=opened.session, action="ask-nothing", args={"n": number}))
                 for number in range(first, min(first + PER_SESSION, count))
             )
             await asyncio.gather(*calls)

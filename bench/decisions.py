@@ -11,9 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.gate import Call
-from aileron_core.storage.home import Home
+from aileron_core.app import App, AppOptions
+from aileron_core.home.layout import Home
+from aileron_core.runs import Call
 from bench.support import fill
 
 DECISIONS = 2000
@@ -31,26 +31,26 @@ def _floor(folder: Path) -> float:
     return DECISIONS / took
 
 
-async def _ask(plane: ControlPlane) -> list[str]:
+async def _ask(app: App) -> list[str]:
     waiting: list[str] = []
     for _ in range(DECISIONS // PER_SESSION):
-        opened = await plane.session_desk.open(
+        opened = await app.session_service.open(
             agent="bench", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=3600
         )
         for number in range(PER_SESSION):
             call = Call(session=opened.session, action="ask-nothing", args={"n": number})
-            answer = await plane.gate.run(call)
+            answer = await app.gate.run(call)
             assert answer.row.approval_id is not None
             waiting.append(answer.row.approval_id)
     return waiting
 
 
-async def _decide(plane: ControlPlane, callers: int) -> float:
-    waiting = await _ask(plane)
+async def _decide(app: App, callers: int) -> float:
+    waiting = await _ask(app)
 
     async def caller() -> None:
         while waiting:
-            await plane.desk.deny(waiting.pop(), "")
+            await app.approvals.deny(waiting.pop(), "")
 
     began = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(callers)))
@@ -61,8 +61,8 @@ async def _measure(folder: Path, callers: int) -> float:
     home = Home(folder / f"home-{callers}")
     home.prepare()
     fill(home.path)
-    async with ControlPlane(home, PlaneOptions(accept_installed=True)) as plane:
-        return await _decide(plane, callers)
+    async with App(home, AppOptions(accept_installed=True)) as app:
+        return await _decide(app, callers)
 
 
 def _run(folder: Path, callers: int) -> float:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_tui.cli.client import Console
 from bench.console import SETTLED, Screen
 from bench.gateway_wire import PATH

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from aileron_core.actions.catalog import Catalog, Scan, scan
+from aileron_core.actions.catalog import Catalog, CatalogScan, scan
 
 FILES = 516
 ROUNDS = 7
@@ -100,7 +100,7 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def _offered(found: Scan) -> int:
+def _offered(found: CatalogScan) -> int:
     catalog = Catalog(found, {file.file: file.sha256 for file in found.files})
     return len(catalog.ready())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import wasmtime
 
-from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector

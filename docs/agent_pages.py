@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.plan import Agent, Context
+from aileron_core.launch.plan import Agent, PlanContext
 
 PRIVATE = PurePosixPath("/run/aileron/private")
 GATEWAY = "http://127.0.0.1:PORT/gw/TOKEN"
@@ -51,7 +51,7 @@ def _page(agent: Agent) -> Iterator[str]:
 def _wiring(agent: Agent) -> Iterator[str]:
     relay = str(PRIVATE / "bin" / "aileron-mcp")
     plan = agent.plan(
-        Context(
+        PlanContext(
             relay=relay,
             private=PRIVATE,
             env=EXAMPLE_KEYS,
@@ -126,7 +126,7 @@ def _undo(agent: Agent) -> Iterator[str]:
     yield "## How to undo"
     yield ""
     yield f"There is nothing to undo: start `{agent.program}` by its own name, and it is as it was."
-    additions = agent.plan(Context(relay="", private=PRIVATE, env={})).additions
+    additions = agent.plan(PlanContext(relay="", private=PRIVATE, env={})).additions
     for each in additions:
         yield f"If a launch without a sandbox was killed, `~/{each.path.parent}` may still be there. The next launch removes it, or you do."
 

@@ -11,7 +11,7 @@ from agent_pages import agent_pages
 from commands import with_commands
 from keys_page import keys_page
 
-from aileron_core.approval.transitions import FINAL, TRANSITIONS, State
+from aileron_core.runs.transitions import FINAL, TRANSITIONS, RunState
 
 DOCS = Path(__file__).resolve().parent
 SNAPSHOTS = DOCS.parent / "tests" / "tui" / "__snapshots__"
@@ -47,7 +47,7 @@ def states() -> str:
     lines = [
         "# The life of a run",
         "",
-        "Made from the one table in `aileron_core/approval/transitions.py` by `docs/generate.py`.",
+        "Made from the one table in `aileron_core/runs/transitions.py` by `docs/generate.py`.",
         "An edge that is not here does not exist: such an event is refused and changes nothing.",
         "Each one is on disk, with its audit record, before the effect that it permits.",
         "",
@@ -55,7 +55,7 @@ def states() -> str:
         "stateDiagram-v2",
     ]
     lines += [f"    {state} --> {after} : {event}" for (state, event), after in TRANSITIONS.items()]
-    lines += [f"    {state} --> [*]" for state in State if state in FINAL]
+    lines += [f"    {state} --> [*]" for state in RunState if state in FINAL]
     lines += [
         "```",
         "",

@@ -1,10 +1,10 @@
 """docs/keys.md, made from the console's one registry of keys."""
 
-from aileron_tui.actions import ACTIONS, VIEW_CONTEXTS, Action, Context, face_of
+from aileron_tui.input.commands import COMMANDS, VIEW_CONTEXTS, Command, KeyContext, face_of
 
 __all__ = ["keys_page"]
 
-_PLACES: dict[Context, str] = {
+_PLACES: dict[KeyContext, str] = {
     "waiting": "Waiting",
     "activity": "Activity",
     "audit": "Audit",
@@ -20,7 +20,7 @@ _PLACES: dict[Context, str] = {
 _HEAD = """\
 # Keys
 
-Made from the registry in `aileron_tui/actions.py` by `docs/generate.py`; footer, help and palette read the same one.
+Made from the registry in `aileron_tui/input/commands.py` by `docs/generate.py`; footer, help and palette read the same one.
 `?` in the console shows the keys of the view that you are in, with the ones you gave yourself.
 
 ## When a key counts
@@ -43,16 +43,16 @@ Two keys that decide cannot be the same, `esc` decides nothing, and a key that y
 def keys_page() -> str:
     """Return the page."""
     parts = [_HEAD]
-    everywhere = [each for each in ACTIONS if set(VIEW_CONTEXTS) <= set(each.contexts)]
+    everywhere = [each for each in COMMANDS if set(VIEW_CONTEXTS) <= set(each.contexts)]
     parts.append(_table("In every view", everywhere))
     for context, title in _PLACES.items():
-        here = [each for each in ACTIONS if context in each.contexts and each not in everywhere]
+        here = [each for each in COMMANDS if context in each.contexts and each not in everywhere]
         if here:
             parts.append(_table(title, here))
     return "\n".join(parts)
 
 
-def _table(title: str, actions: list[Action]) -> str:
+def _table(title: str, actions: list[Command]) -> str:
     rows = [
         f"| {' '.join(f'`{face_of(key)}`' for key in each.keys)} | {each.id} | {_what(each)} |"
         for each in actions
@@ -60,7 +60,7 @@ def _table(title: str, actions: list[Action]) -> str:
     return "\n".join([f"## {title}", "", "| key | name | what |", "|---|---|---|", *rows, ""])
 
 
-def _what(action: Action) -> str:
+def _what(action: Command) -> str:
     text = action.help or action.label
     notes = [
         word for word, holds in (("decides", action.decides), ("asks first", action.asks)) if holds

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from aileron_core.actions.findings import quoted
+from aileron_core.actions.json_paths import is_array
 from aileron_core.actions.model import ANY, MAX_DEPTH, MAX_INTEGER, Action, Input, InputType
-from aileron_core.actions.paths import is_array
+from aileron_core.actions.problems import quoted
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import InvalidArguments
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from aileron_core.actions.findings import Finding
 from aileron_core.actions.load import place_findings, place_problems, read_action
 from aileron_core.actions.model import UNBOUND_HASH, Action
+from aileron_core.actions.problems import KeyProblem
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import Problem
 
 __all__ = [
     "MAX_FILE",
+    "ActionState",
     "Catalog",
-    "Entry",
-    "Scan",
+    "CatalogEntry",
+    "CatalogScan",
     "ScannedFile",
-    "State",
     "cannot_run",
     "read_file",
     "read_handle",
@@ -33,7 +33,7 @@ __all__ = [
 MAX_FILE = 4 * 1024 * 1024
 """Bytes of one action file."""
 
-State = Literal["ready", "held_back", "error"]
+ActionState = Literal["ready", "held_back", "error"]
 _CHUNK = 64 * 1024
 _PREVIEW_OP = ("approval", "preview", "op")
 
@@ -49,25 +49,25 @@ class ScannedFile:
     action: Action | None = None
     problems: tuple[Problem, ...] = ()
     """Why it is no action."""
-    warnings: tuple[Finding, ...] = ()
+    warnings: tuple[KeyProblem, ...] = ()
     """What was taken leniently; its places are looked up when somebody asks (`Entry.problems`)."""
     data: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class CatalogScan:
     """What a folder held at one time, in the order of file names."""
 
     files: tuple[ScannedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogEntry:
     """One file with what became of it; only a ready one is shown to agents and may run."""
 
     file: str
     sha256: str
-    state: State
+    state: ActionState
     action: Action | None = None
     errors: tuple[Problem, ...] = ()
     """What was found of the set, of its connectors, or why the file is no action."""
@@ -96,7 +96,7 @@ def cannot_run(action: Action) -> str:
     )
 
 
-def scan(folder: Path, previous: Scan | None = None) -> Scan:
+def scan(folder: Path, previous: CatalogScan | None = None) -> CatalogScan:
     """Read every `*.md` file of *folder*; a missing folder holds none, dot files are left out.
 
     Nothing raises: what is wrong with a file is its own problem and hides no other file, and a
@@ -108,11 +108,11 @@ def scan(folder: Path, previous: Scan | None = None) -> Scan:
     """
     known = {file.file: file for file in previous.files} if previous else {}
     try:
-        return Scan(files=_scan_folder(folder, known))
+        return CatalogScan(files=_scan_folder(folder, known))
     except FileNotFoundError:
-        return Scan()
+        return CatalogScan()
     except OSError as error:
-        return Scan(files=(_unread(folder.name, error),))
+        return CatalogScan(files=(_unread(folder.name, error),))
 
 
 def _scan_folder(folder: Path, known: Mapping[str, ScannedFile]) -> tuple[ScannedFile, ...]:
@@ -212,7 +212,7 @@ class Catalog:
 
     def __init__(
         self,
-        found: Scan,
+        found: CatalogScan,
         accepted: Mapping[str, str],
         *,
         extra_problems: Callable[[Action], Sequence[Problem]] = _no_problems,
@@ -234,7 +234,7 @@ class Catalog:
                 self._fail(file, _PREVIEW_OP, message)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[CatalogEntry, ...]:
         """Every file, in the order of file names."""
         return tuple(self._entries.values())
 
@@ -242,7 +242,7 @@ class Catalog:
         """Return the actions that agents may see, by name."""
         return {entry.action.name: entry.action for entry in self._ready() if entry.action}
 
-    def held_back(self) -> tuple[Entry, ...]:
+    def held_back(self) -> tuple[CatalogEntry, ...]:
         """Return the files that wait for a person to take them in."""
         return tuple(entry for entry in self.entries if entry.state == "held_back")
 
@@ -253,7 +253,7 @@ class Catalog:
             problem for entry in failed for problem in entry.errors if problem.severity == "error"
         )
 
-    def _ready(self) -> list[Entry]:
+    def _ready(self) -> list[CatalogEntry]:
         return [entry for entry in self._entries.values() if entry.state == "ready"]
 
     def _refuse_duplicates(self, name_of: Callable[[Action], str], what: str) -> None:
@@ -301,7 +301,7 @@ class Catalog:
 
     def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:
         entry = self._entries[file]
-        finding = Finding(path=path, message=message)
+        finding = KeyProblem(path=path, message=message)
         errors = (*entry.errors, *place_findings([finding], entry.scanned.data, file))
         self._entries[file] = replace(entry, state="error", errors=errors)
 
@@ -310,8 +310,8 @@ def _judge(
     file: ScannedFile,
     accepted: Mapping[str, str],
     extra_problems: Callable[[Action], Sequence[Problem]],
-) -> Entry:
-    entry = Entry(
+) -> CatalogEntry:
+    entry = CatalogEntry(
         file=file.file,
         sha256=file.sha256,
         state="error",
@@ -335,10 +335,10 @@ def _judge(
     return replace(entry, state="error" if failed else "ready", errors=errors)
 
 
-def _unbound(action: Action) -> list[Finding]:
+def _unbound(action: Action) -> list[KeyProblem]:
     """Return what is to do about each connector whose hash is still the placeholder."""
     return [
-        Finding(
+        KeyProblem(
             path=("requires", "connectors", index, "hash"),
             message=f"{UNBOUND_HASH} names no bytes; `aileron action add` with the published file "
             f"binds it to the installed {each.fqn}@{each.version}",

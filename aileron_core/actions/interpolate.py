@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from aileron_core.actions.findings import quoted
+from aileron_core.actions.json_paths import is_array, lookup
 from aileron_core.actions.model import Step
-from aileron_core.actions.paths import is_array, lookup
+from aileron_core.actions.problems import quoted
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import MissingValue
 from aileron_core.text import escape
@@ -115,7 +115,7 @@ def interpolate(
     Raises:
         MissingValue: a step's output has no value at the path.
     """
-    filling = _Filling(
+    filling = _Interpolation(
         args=args, outputs=outputs, declared=frozenset(declared), unknown=frozenset(unknown)
     )
     return filling.table(template)
@@ -170,7 +170,7 @@ def json_text(value: Json, *, indent: int | None = None) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Filling:
+class _Interpolation:
     args: JsonObject
     outputs: Mapping[str, Json] | None
     declared: frozenset[str]

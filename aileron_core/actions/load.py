@@ -4,18 +4,25 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from aileron_core.actions.document import read_document
-from aileron_core.actions.findings import Finding, KeyPath, key_text
-from aileron_core.actions.lenient import join_declarations, soften
+from aileron_core.actions.compat import join_declarations, soften
+from aileron_core.actions.front_matter import read_front_matter
 from aileron_core.actions.model import Action
 from aileron_core.actions.portable import portability
 from aileron_core.actions.positions import locate
-from aileron_core.actions.syntax import Fault, Parsed, parse
+from aileron_core.actions.problems import KeyPath, KeyProblem, key_text
+from aileron_core.actions.syntax import ParsedToml, SyntaxProblem, parse
 from aileron_core.actions.validate import validate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["MAX_LINE", "Reading", "load_action", "place_findings", "place_problems", "read_action"]
+__all__ = [
+    "MAX_LINE",
+    "ParsedFile",
+    "load_action",
+    "place_findings",
+    "place_problems",
+    "read_action",
+]
 
 MAX_LINE = 1024 * 1024
 """Bytes of one line (FACTS A.1)."""
@@ -46,7 +53,7 @@ def load_action(data: bytes, file: str) -> Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ParsedFile:
     """What the bytes of an action file came to.
 
     Places are looked up when `problems` is asked for: that takes as long as the parsing, and most
@@ -57,7 +64,7 @@ class Reading:
     data: bytes = field(repr=False)
     action: Action | None = None
     """The action, where nothing is an error."""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[KeyProblem, ...] = ()
     """What is wrong with it or was taken leniently; errors first."""
     form: tuple[Problem, ...] = ()
     """Why it is no action file at all."""
@@ -77,7 +84,7 @@ class Reading:
         return self.form + problems
 
 
-def read_action(data: bytes, file: str, *, portable: bool = False) -> Reading:
+def read_action(data: bytes, file: str, *, portable: bool = False) -> ParsedFile:
     """Return the action that *data* states, or what is wrong with it, with every warning.
 
     Args:
@@ -90,9 +97,11 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> Reading:
         frame = _split(data, file)
         _refuse_long_keys(frame, file)
     except FileProblems as error:
-        return Reading(file=file, data=data, form=error.problems)
+        return ParsedFile(file=file, data=data, form=error.problems)
     parsed = parse(frame.front)
-    raw, form = read_document(parsed.document, body=frame.body, sha256=sha256_hex(data), file=file)
+    raw, form = read_front_matter(
+        parsed.document, body=frame.body, sha256=sha256_hex(data), file=file
+    )
     action, found = soften(raw)
     errors = form + _not_covered([*_errors(found), *validate(action)], form)
     warnings = [finding for finding in found if finding.severity == "warning"]
@@ -101,8 +110,8 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> Reading:
     if len(shown) > 1:
         shown.sort(key=lambda each: (each.severity == "warning", each.class_ != "parse_error"))
     if parsed.faults:
-        return Reading(file=file, data=data, form=_of_faulty(parsed, shown, frame, file))
-    return Reading(
+        return ParsedFile(file=file, data=data, form=_of_faulty(parsed, shown, frame, file))
+    return ParsedFile(
         file=file,
         data=data,
         action=None if errors else join_declarations(action),
@@ -110,12 +119,12 @@ def read_action(data: bytes, file: str, *, portable: bool = False) -> Reading:
     )
 
 
-def _errors(findings: Iterable[Finding]) -> list[Finding]:
+def _errors(findings: Iterable[KeyProblem]) -> list[KeyProblem]:
     return [finding for finding in findings if finding.severity == "error"]
 
 
 def _of_faulty(
-    parsed: Parsed, findings: Iterable[Finding], frame: "_Frame", file: str
+    parsed: ParsedToml, findings: Iterable[KeyProblem], frame: "_Frame", file: str
 ) -> tuple[Problem, ...]:
     """Return what is wrong with a file that is no TOML: its faults, then what is sure of the rest."""
     faults = tuple(_fault_problem(fault, frame, file) for fault in parsed.faults)
@@ -123,7 +132,7 @@ def _of_faulty(
     return faults + _placed(sure[:MAX_PROBLEMS], parsed.text, frame, file)
 
 
-def place_findings(findings: Iterable[Finding], data: bytes, file: str) -> tuple[Problem, ...]:
+def place_findings(findings: Iterable[KeyProblem], data: bytes, file: str) -> tuple[Problem, ...]:
     """Return *findings* as problems of *file*, with line and column where *data* shows them."""
     findings = tuple(findings)
     if not findings:
@@ -152,7 +161,7 @@ def _at_key(problem: Problem, place: tuple[int, int] | None, frame: "_Frame") ->
 
 
 def _placed(
-    findings: Iterable[Finding], text: str, frame: "_Frame", file: str
+    findings: Iterable[KeyProblem], text: str, frame: "_Frame", file: str
 ) -> tuple[Problem, ...]:
     places = locate(text)
     return tuple(
@@ -225,7 +234,7 @@ def _refuse_long_keys(frame: _Frame, file: str) -> None:
             raise FileProblems([_parse_problem(file, message, number)])
 
 
-def _not_covered(findings: Iterable[Finding], known: list[Finding]) -> list[Finding]:
+def _not_covered(findings: Iterable[KeyProblem], known: list[KeyProblem]) -> list[KeyProblem]:
     """Return the findings that do not merely repeat that a key has the wrong form."""
     covered = {finding.path for finding in known}
     return [
@@ -245,7 +254,7 @@ def _place(
     return first_line - 1, 1
 
 
-def _fault_problem(fault: Fault, frame: _Frame, file: str) -> Problem:
+def _fault_problem(fault: SyntaxProblem, frame: _Frame, file: str) -> Problem:
     before = frame.first_line - 1
     first = f", first in line {fault.first_line + before}" if fault.first_line else ""
     return Problem(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from aileron_core.actions.findings import Finding, KeyPath, quoted
+from aileron_core.actions.compat import STRICT_NAME, is_compat_type
 from aileron_core.actions.interpolate import placed_references
-from aileron_core.actions.lenient import STRICT_NAME, is_lenient_type
 from aileron_core.actions.model import INPUT_TYPES, Action
+from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 
 __all__ = ["portability"]
 
@@ -20,7 +20,7 @@ _OUR_KEYS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def portability(document: Mapping[str, object], action: Action) -> Iterator[Finding]:
+def portability(document: Mapping[str, object], action: Action) -> Iterator[KeyProblem]:
     """Yield what upstream refuses (errors) or runs otherwise (warnings).
 
     Args:
@@ -36,7 +36,7 @@ def portability(document: Mapping[str, object], action: Action) -> Iterator[Find
     for index, step in enumerate(action.steps):
         for place, reference in placed_references(step.inputs or {}):
             if not reference.of_argument:
-                yield Finding(
+                yield KeyProblem(
                     path=("execute", index, "inputs", *place),
                     message=f"{quoted(str(reference))} reaches the op as this literal text upstream",
                     class_="portability",
@@ -44,7 +44,7 @@ def portability(document: Mapping[str, object], action: Action) -> Iterator[Find
                 )
 
 
-def _inputs(action: Action) -> Iterator[Finding]:
+def _inputs(action: Action) -> Iterator[KeyProblem]:
     seen: set[str] = set()
     for index, entry in enumerate(action.inputs):
         path = ("inputs", index)
@@ -55,7 +55,7 @@ def _inputs(action: Action) -> Iterator[Finding]:
         if entry.name and entry.name in seen:
             yield _refused((*path, "name"), f"{quoted(entry.name)} is duplicated")
         seen.add(entry.name)
-        if is_lenient_type(entry.type):
+        if is_compat_type(entry.type):
             yield _refused(
                 (*path, "type"), f"{quoted(entry.type)} must be one of {'|'.join(INPUT_TYPES)}"
             )
@@ -71,7 +71,7 @@ def _states(document: Mapping[str, object], path: tuple[str, ...]) -> bool:
     return isinstance(value, dict) and _states(cast("dict[str, object]", value), tuple(rest))
 
 
-def _refused(path: KeyPath, message: str) -> Finding:
-    return Finding(
+def _refused(path: KeyPath, message: str) -> KeyProblem:
+    return KeyProblem(
         path=path, message=f"{message} (upstream refuses the file)", class_="portability"
     )

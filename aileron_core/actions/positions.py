@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aileron_core.actions.findings import KeyPath
+from aileron_core.actions.problems import KeyPath
 
 __all__ = ["Outline", "Statement", "line_column", "line_starts", "locate", "outline"]
 

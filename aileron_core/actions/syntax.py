@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from aileron_core.actions.findings import Finding, KeyPath, key_text, quoted
 from aileron_core.actions.positions import Statement, line_column, line_starts, outline
+from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 
-__all__ = ["MAX_FAULTS", "Fault", "Parsed", "parse"]
+__all__ = ["MAX_FAULTS", "ParsedToml", "SyntaxProblem", "parse"]
 
 MAX_FAULTS = 20
 """Faults that are looked for in one file."""
@@ -52,7 +52,7 @@ _HINTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class SyntaxProblem:
     """One place that is no TOML, or that states a thing twice; *path* as far as it can be told."""
 
     message: str
@@ -64,17 +64,17 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parsed:
+class ParsedToml:
     """What could be read of a text, and what could not."""
 
     document: Mapping[str, object]
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[SyntaxProblem, ...] = ()
     text: str
     """The text without its faulty statements; what is left of it stands where it stood."""
     tables: frozenset[str] = frozenset()
     """The top-level keys of which something was taken out; "" for what could not be told."""
 
-    def tells(self, finding: Finding) -> bool:
+    def tells(self, finding: KeyProblem) -> bool:
         """Whether *finding* holds although something was taken out.
 
         What seems to be missing may have been taken out, and so may what a reference names.
@@ -95,13 +95,13 @@ _NEEDS: Mapping[tuple[str, ...], frozenset[str]] = {
 """What else of a file the findings at a place are judged by."""
 
 
-def parse(text: str) -> Parsed:
+def parse(text: str) -> ParsedToml:
     """Return what *text* states as TOML, and every fault in it up to `MAX_FAULTS`.
 
     Of a long text, and of one whose statements cannot be followed, only the first fault is named
     and nothing is read.
     """
-    faults: list[Fault] = []
+    faults: list[SyntaxProblem] = []
     tables: set[str] = set()
     rest = text
     while True:
@@ -112,14 +112,18 @@ def parse(text: str) -> Parsed:
             seen = _Seen(rest, error)
             faults.append(seen.fault())
             if len(text) > _MAX_RECOVERED or len(faults) == MAX_FAULTS or seen.statement is None:
-                return Parsed(document={}, faults=tuple(faults), text="", tables=frozenset({""}))
+                return ParsedToml(
+                    document={}, faults=tuple(faults), text="", tables=frozenset({""})
+                )
             path = seen.statement.path
             tables.add(str(path[0]) if path else "")
             rest, whole = seen.without_statement()
             if not whole:
                 tables.add("")
             continue
-        return Parsed(document=document, faults=tuple(faults), text=rest, tables=frozenset(tables))
+        return ParsedToml(
+            document=document, faults=tuple(faults), text=rest, tables=frozenset(tables)
+        )
 
 
 class _Seen:
@@ -146,7 +150,7 @@ class _Seen:
             return text[: place.start()], len(self._text)
         return text[: place.start()], self._starts[int(place[1]) - 1] + int(place[2]) - 1
 
-    def fault(self) -> Fault:
+    def fault(self) -> SyntaxProblem:
         """Return the fault with the place and the key that a person has to look at."""
         offset, path, first = self._place()
         line, column = line_column(offset, self._starts)
@@ -157,7 +161,9 @@ class _Seen:
             if message.startswith(beginning):
                 message = hint
         first_line = 0 if first is None else line_column(first, self._starts)[0]
-        return Fault(message=message, line=line, column=column, path=path, first_line=first_line)
+        return SyntaxProblem(
+            message=message, line=line, column=column, path=path, first_line=first_line
+        )
 
     def _place(self) -> tuple[int, KeyPath, int | None]:
         """Return offset and key of the fault, and where the same key stands first."""

@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Iterator
 
 from aileron_core.actions.arguments import check_arguments, input_schema
-from aileron_core.actions.findings import Finding, KeyPath, quoted
 from aileron_core.actions.interpolate import template_problems
 from aileron_core.actions.model import (
     ANY,
@@ -20,6 +19,7 @@ from aileron_core.actions.model import (
     Step,
 )
 from aileron_core.actions.names import fqn_problem, is_semver, source_problem
+from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 from aileron_core.canonical import Json
 
 __all__ = ["check_arguments", "input_schema", "validate"]
@@ -45,12 +45,12 @@ _MEANT = {
 _SEMVER_RULE = "must be strict SemVer (e.g. 1.2.3)"
 
 
-def validate(action: Action) -> tuple[Finding, ...]:
+def validate(action: Action) -> tuple[KeyProblem, ...]:
     """Return everything that is wrong with *action*, in the order of FACTS A.3.
 
     *action* went through `lenient.soften`: spellings that are taken leniently are no fault here.
     """
-    return tuple(Finding(path=path, message=message) for path, message in _all_problems(action))
+    return tuple(KeyProblem(path=path, message=message) for path, message in _all_problems(action))
 
 
 _Problems = Iterator[tuple[KeyPath, str]]

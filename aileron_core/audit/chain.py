@@ -1,6 +1,6 @@
 """How a record becomes a link of the chain (WIRE.md, Audit)."""
 
-from aileron_core.audit.link import link
+from aileron_core.audit.link import chain_hash
 from aileron_core.canonical import JsonObject, canonical
 from aileron_core.storage.record import AuditRecord
 
@@ -25,4 +25,4 @@ def record_body(seq: int, record: AuditRecord) -> JsonObject:
 def seal(seq: int, prev: bytes, record: AuditRecord) -> tuple[str, bytes]:
     """Return the body text and hash of *record* as number *seq* after *prev*."""
     body = canonical(record_body(seq, record))
-    return body.decode(), link(prev, body)
+    return body.decode(), chain_hash(prev, body)

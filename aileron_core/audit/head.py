@@ -14,7 +14,7 @@ from aileron_core.audit.link import StoredHead
 from aileron_core.storage.open import ChainHead
 from aileron_core.storage.record import CommittedRecord
 
-__all__ = ["JOURNAL", "HeadFile", "Journal", "parse_head", "read_head"]
+__all__ = ["JOURNAL", "HeadFile", "SystemJournal", "parse_head", "read_head"]
 
 JOURNAL = Path("/run/systemd/journal/socket")
 _LINE = 256
@@ -46,7 +46,7 @@ class HeadFile:
         os.close(self._handle)
 
 
-class Journal:
+class SystemJournal:
     """Sends the head to systemd's journal after each commit, never waiting for it.
 
     The journal is append-only for the user; records from before a rewrite of the whole home stay.

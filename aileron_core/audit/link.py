@@ -3,10 +3,10 @@
 import hashlib
 from dataclasses import dataclass
 
-__all__ = ["StoredHead", "link"]
+__all__ = ["StoredHead", "chain_hash"]
 
 
-def link(prev: bytes, body: bytes) -> bytes:
+def chain_hash(prev: bytes, body: bytes) -> bytes:
     """Return the hash of a record: SHA-256(prev || body)."""
     return hashlib.sha256(prev + body).digest()
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from aileron_core.audit.head import parse_head, read_head
 from aileron_core.audit.link import StoredHead
-from aileron_core.audit.verify import ChainProblem, ChainRow, Naming, Report, verify
+from aileron_core.audit.verify import ChainProblem, ChainReport, ChainRow, LastRecord, verify
 from aileron_core.canonical import canonical, sha256_hex
 
 __all__ = ["head_contradiction", "journal_head", "list_records", "run_records", "verify_home"]
@@ -38,7 +38,7 @@ def _blob(value: object) -> bytes:
     return value if isinstance(value, bytes) else b""
 
 
-def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
+def _namings(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     # A home of an earlier schema is read as it is: its runs had no progress.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
     progress_column = "progress" if "progress" in columns else "NULL"
@@ -51,7 +51,7 @@ def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
         if progress is not None or args is not None:  # else forgotten, both at once
             done = None if progress is None else sha256_hex(progress.encode("utf-8", "replace"))
             told["progress_sha256"] = done
-        yield Naming(
+        yield LastRecord(
             what="run",
             key=run_id,
             last_record=last,
@@ -65,10 +65,10 @@ def _namings(connection: sqlite3.Connection) -> Iterator[Naming]:
     for session_id, last, token_hash, opened_by, ended_at in sessions:
         # Only the record of its opening says these, and it is the last one until the end.
         told = {} if ended_at is not None else {"token_hash": token_hash, "opened_by": opened_by}
-        yield Naming(what="session", key=session_id, last_record=last, told=told)
+        yield LastRecord(what="session", key=session_id, last_record=last, told=told)
     pins = connection.execute("SELECT kind, name, last_record, digest FROM pins")
     for kind, name, last, digest in pins:
-        yield Naming(what=f"taken-in {kind}", key=name, last_record=last, digest=digest)
+        yield LastRecord(what=f"taken-in {kind}", key=name, last_record=last, digest=digest)
 
 
 def _content(args: str) -> str:
@@ -153,7 +153,7 @@ def journal_head(home: Path) -> StoredHead | None:
         return None
 
 
-def verify_home(connection: sqlite3.Connection, home: Path) -> Report:
+def verify_home(connection: sqlite3.Connection, home: Path) -> ChainReport:
     """Check the whole audit of *home*: table, rows that name records, `audit.head`, journal."""
     # The head first: a record committed in between makes the table longer, which is no problem.
     heads: list[StoredHead] = []
@@ -175,6 +175,6 @@ def verify_home(connection: sqlite3.Connection, home: Path) -> Report:
     if report.records and not (home / "audit.head").exists():
         message = "audit.head is gone, so records cut from the end would not be seen"
         unreadable.append(ChainProblem(seq=report.records, kind="cut", message=message))
-    return Report(
+    return ChainReport(
         records=report.records, head=report.head, problems=(*unreadable, *report.problems)
     )

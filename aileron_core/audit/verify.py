@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from aileron_core.audit.link import StoredHead, link
+from aileron_core.audit.link import StoredHead, chain_hash
 from aileron_core.canonical import canonical
 
-__all__ = ["CUT_FOUND", "ChainProblem", "ChainRow", "Naming", "Report", "verify"]
+__all__ = ["CUT_FOUND", "ChainProblem", "ChainReport", "ChainRow", "LastRecord", "verify"]
 
 CUT_FOUND = "audit.cut"
 """The event by which a console records what `audit.head` knew and the table did not have."""
-Kind = Literal["edited", "missing", "reordered", "cut", "orphan"]
+ChainProblemKind = Literal["edited", "missing", "reordered", "cut", "orphan"]
 _GENESIS = bytes(32)
 _NAMED_BY = {"run": "run", "session": "session"}
 """Which member of a record names the row of each kind; a pin's is its name."""
@@ -36,7 +36,7 @@ class ChainRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Naming:
+class LastRecord:
     """A row elsewhere (a run, a session, a pin) that names its last record."""
 
     what: str
@@ -57,7 +57,7 @@ class ChainProblem:
     """One thing wrong, at the record's number."""
 
     seq: int
-    kind: Kind
+    kind: ChainProblemKind
     message: str
 
     def to_json(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class ChainProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ChainReport:
     """What `audit verify` found."""
 
     records: int
@@ -81,8 +81,8 @@ class Report:
 
 
 def verify(
-    rows: Iterable[ChainRow], namings: Iterable[Naming] = (), heads: Sequence[StoredHead] = ()
-) -> Report:
+    rows: Iterable[ChainRow], namings: Iterable[LastRecord] = (), heads: Sequence[StoredHead] = ()
+) -> ChainReport:
     """Check every link, the columns against the bodies, who names which record, and outside heads."""
     problems: list[ChainProblem] = []
     hashes: dict[int, bytes] = {}
@@ -104,7 +104,7 @@ def verify(
     problems += (_broken(row, known) for row in broken)
     problems += _orphans(namings, bodies)
     problems += _cuts(heads, hashes, expected - 1)
-    return Report(
+    return ChainReport(
         records=len(hashes),
         head=prev.hex(),
         problems=tuple(sorted(problems, key=lambda problem: problem.seq)),
@@ -128,7 +128,7 @@ def _told(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
 
 def _broken(row: ChainRow, known: set[bytes]) -> ChainProblem:
     """Say why a record does not name the hash of the one before it."""
-    if link(row.prev, _bytes(row)) == row.hash:
+    if chain_hash(row.prev, _bytes(row)) == row.hash:
         if row.prev in known or row.prev == _GENESIS:
             message = f"record {row.seq} does not follow record {row.seq - 1}: it was moved here"
             return ChainProblem(seq=row.seq, kind="reordered", message=message)
@@ -148,7 +148,7 @@ def _body(row: ChainRow, problems: list[ChainProblem]) -> dict[str, Any] | None:
     def edited(message: str) -> None:
         problems.append(ChainProblem(seq=row.seq, kind="edited", message=message))
 
-    if link(row.prev, _bytes(row)) != row.hash:
+    if chain_hash(row.prev, _bytes(row)) != row.hash:
         edited(f"record {row.seq} does not have the content that its hash was made of")
         return None
     try:
@@ -175,7 +175,9 @@ def _body(row: ChainRow, problems: list[ChainProblem]) -> dict[str, Any] | None:
     return body
 
 
-def _orphans(namings: Iterable[Naming], bodies: dict[int, dict[str, Any]]) -> list[ChainProblem]:
+def _orphans(
+    namings: Iterable[LastRecord], bodies: dict[int, dict[str, Any]]
+) -> list[ChainProblem]:
     problems: list[ChainProblem] = []
     for naming in namings:
         body = bodies.get(naming.last_record)

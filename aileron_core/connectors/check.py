@@ -20,7 +20,7 @@ from aileron_core.connectors.store import (
     InstalledConnector,
     identity_hash,
 )
-from aileron_core.connectors.wasm.compiling import compile_problem
+from aileron_core.connectors.wasm.compile_check import compile_problem
 from aileron_core.errors import FileProblems, NotFound, Problem
 
 __all__ = ["ConnectorCheck", "check_connector", "install_checked"]

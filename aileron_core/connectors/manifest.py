@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
-from aileron_core.connectors.hosts import normal_host_port
+from aileron_core.connectors.http.hosts import normal_host_port
+from aileron_core.connectors.key_positions import key_line, syntax_place
 from aileron_core.connectors.manifest_rules import (
     any_text,
     credential_kind,
@@ -23,7 +24,6 @@ from aileron_core.connectors.manifest_rules import (
     url,
     version,
 )
-from aileron_core.connectors.toml_places import key_line, syntax_place
 from aileron_core.errors import FileProblems, Problem
 
 __all__ = ["CredentialKind", "CredentialNeed", "Manifest", "OAuth2Need", "parse_manifest"]
@@ -194,10 +194,10 @@ def _load(data: bytes, file: str) -> tuple[str, dict[str, Any]]:
         raise refuse("invalid TOML: nested too deeply, or a number or date out of range") from error
 
 
-Report: TypeAlias = Callable[..., None]
+ReportProblem: TypeAlias = Callable[..., None]
 
 
-def _check_table(table: Mapping[str, Any], path: str, report: Report) -> None:
+def _check_table(table: Mapping[str, Any], path: str, report: ReportProblem) -> None:
     for key, value in table.items():
         dotted = f"{path}.{key}" if path else key
         if key not in _SCHEMA[path]:
@@ -214,7 +214,7 @@ def _check_table(table: Mapping[str, Any], path: str, report: Report) -> None:
             report(f"{path}.{key}" if path else key, "is required")
 
 
-def _check_credential(document: Mapping[str, Any], report: Report) -> None:
+def _check_credential(document: Mapping[str, Any], report: ReportProblem) -> None:
     """Check what the keys of the credential's table say about one another."""
     path = "capabilities.credential"
     table = _table(document, path)

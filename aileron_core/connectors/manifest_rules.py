@@ -4,7 +4,7 @@ import re
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from aileron_core.connectors.hosts import normal_host_port
+from aileron_core.connectors.http.hosts import normal_host_port
 from aileron_core.connectors.names import Fqn, is_semver
 
 __all__ = [

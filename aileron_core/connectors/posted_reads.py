@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
-from aileron_core.connectors.hosts import short_host
-from aileron_core.connectors.target import Target
+from aileron_core.connectors.http.hosts import short_host
+from aileron_core.connectors.http.target import Target
 from aileron_core.errors import CapabilityDenied
 
 __all__ = ["AWS", "GRAPHQL", "OFFER", "is_override", "read_of"]

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from aileron_core.containment.linux import die_with_parent
-from aileron_core.launch.terminal import Seen, lent
+from aileron_core.launch.terminal import TerminalState, raw_terminal
 
 __all__ = ["run_foreground"]
 
@@ -39,14 +39,14 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Way:
+class _Pump:
     """One direction in which bytes are carried."""
 
     source: int
     target: int
     inwards: bool
     """To the agent, which need not take it: what it has not taken yet waits in `pending`."""
-    seen: Seen | None = None
+    seen: TerminalState | None = None
     """Where what is carried to the person's terminal is noted."""
     pending: memoryview = field(default_factory=lambda: memoryview(b""))
 
@@ -83,7 +83,7 @@ class _Way:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Standard:
+class _StandardStreams:
     """What stands in for our three descriptors, and the ways between those and ours."""
 
     master: int = -1
@@ -91,14 +91,14 @@ class _Standard:
     """Those of ours that are the person's terminal."""
     given: dict[int, int] = field(default_factory=dict[int, int])
     """Descriptor of the child -> descriptor here that it gets."""
-    ways: list[_Way] = field(default_factory=list[_Way])
+    ways: list[_Pump] = field(default_factory=list[_Pump])
 
     def close_given(self) -> None:
         """Close what is the child's alone."""
         for descriptor in {*self.given.values()}:
             os.close(descriptor)
 
-    def end(self, way: _Way) -> None:
+    def end(self, way: _Pump) -> None:
         """Carry no more that way; the agent reads the end of what came by a pipe."""
         self.ways.remove(way)
         if self.master not in (way.source, way.target):
@@ -135,7 +135,7 @@ def run_foreground(
         prepare: called in the child just before exec; must not allocate much.
         started: called once it runs; threads may be started from then on, and not before.
     """
-    seen = Seen()
+    seen = TerminalState()
     standard = _standard(seen)
     with _signals() as signalled:
         child = os.fork()
@@ -144,16 +144,16 @@ def run_foreground(
         standard.close_given()
         try:
             started()
-            with lent(standard.terminals, seen):
+            with raw_terminal(standard.terminals, seen):
                 return _attend(child, standard, signalled)
         finally:
             standard.close()
 
 
-def _standard(seen: Seen) -> _Standard:
+def _standard(seen: TerminalState) -> _StandardStreams:
     """Return a new pseudo-terminal of the size of ours where one of our descriptors is a terminal, and pipes."""
     ours = tuple(number for number in (0, 1, 2) if os.isatty(number))
-    found = _Standard(terminals=ours)
+    found = _StandardStreams(terminals=ours)
     if ours:
         found.master, slave = pty.openpty()
         os.set_blocking(found.master, False)
@@ -162,9 +162,9 @@ def _standard(seen: Seen) -> _Standard:
             termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(ours[0]))
         found.given |= dict.fromkeys(ours, slave)
         shown = next((number for number in (1, 2) if number in ours), 0)
-        found.ways.append(_Way(source=found.master, target=shown, inwards=False, seen=seen))
+        found.ways.append(_Pump(source=found.master, target=shown, inwards=False, seen=seen))
         if 0 in ours:
-            found.ways.append(_Way(source=0, target=found.master, inwards=True))
+            found.ways.append(_Pump(source=0, target=found.master, inwards=True))
     for number in (0, 1, 2):
         if _is_file(number):
             _pipe(found, number)
@@ -180,7 +180,7 @@ def _is_file(number: int) -> bool:
     return stat.S_ISREG(mode) or stat.S_ISBLK(mode) or stat.S_ISDIR(mode)
 
 
-def _pipe(standard: _Standard, number: int) -> None:
+def _pipe(standard: _StandardStreams, number: int) -> None:
     if number == 2 and 1 in standard.given and os.path.sameopenfile(1, 2):
         standard.given[2] = standard.given[1]  # one pipe keeps the order in which they are written
         return
@@ -189,7 +189,7 @@ def _pipe(standard: _Standard, number: int) -> None:
     os.set_blocking(ours, False)
     standard.given[number] = theirs
     source, target = (0, ours) if number == 0 else (ours, number)
-    standard.ways.append(_Way(source=source, target=target, inwards=number == 0))
+    standard.ways.append(_Pump(source=source, target=target, inwards=number == 0))
 
 
 def _copy_size(source: int, target: int) -> None:
@@ -200,7 +200,7 @@ def _copy_size(source: int, target: int) -> None:
 
 
 def _become(
-    standard: _Standard,
+    standard: _StandardStreams,
     argv: Sequence[str],
     env: Mapping[str, str],
     cwd: str,
@@ -252,7 +252,7 @@ def _signals() -> Generator[int, None, None]:
         os.close(writing)
 
 
-def _attend(child: int, standard: _Standard, signalled: int) -> int:
+def _attend(child: int, standard: _StandardStreams, signalled: int) -> int:
     """Pass bytes and signals on until the child has ended; return its exit code."""
     killing_at: float | None = None
     while True:
@@ -276,7 +276,9 @@ def _attend(child: int, standard: _Standard, signalled: int) -> int:
             return ended
 
 
-def _handle(number: int, child: int, standard: _Standard, killing_at: float | None) -> float | None:
+def _handle(
+    number: int, child: int, standard: _StandardStreams, killing_at: float | None
+) -> float | None:
     if number == signal.SIGWINCH and standard.terminals:
         _copy_size(standard.terminals[0], standard.master)
     elif number in _FORWARDED:
@@ -324,7 +326,7 @@ def _write_all(target: int, data: bytes) -> None:
             return
 
 
-def _drain(standard: _Standard) -> None:
+def _drain(standard: _StandardStreams) -> None:
     """Pass on the last output of an agent that has ended; a grandchild that stays is not waited for."""
     until = time.monotonic() + _DRAIN
     rounds = _LAST // _CHUNK

@@ -21,31 +21,35 @@ from aileron_core.containment.spec import (
 from aileron_core.containment.support import SandboxSupport, find_support, refuse_root
 from aileron_core.errors import Forbidden
 from aileron_core.launch.foreground import run_foreground
-from aileron_core.launch.model_traffic import OwnSettings, model_traffic, sentences
-from aileron_core.launch.plan import Agent, Context, ModelTraffic, Plan
-from aileron_core.launch.private import (
-    Additions,
-    PrivateFolder,
+from aileron_core.launch.launch_dir import (
+    InjectedFiles,
+    LaunchDir,
     copy_back,
     copy_in,
     private_parents,
 )
-from aileron_core.launch.project import Doors, check_project
-from aileron_core.launch.proxies import past_proxies
+from aileron_core.launch.model_traffic import OwnSettings, model_traffic, sentences
+from aileron_core.launch.no_proxy import bypass_proxies
+from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext
+from aileron_core.launch.project import ProtectedPaths, check_project
+from aileron_core.launch.project_settings import (
+    ProjectSettings,
+    own_settings,
+    read_project_settings,
+)
 from aileron_core.launch.repositories import Repositories, left_by_killed_launches, told_before
-from aileron_core.launch.sessions import Hold, Launched, SessionPort
-from aileron_core.launch.watch import Watch, close_left, refuse_left
-from aileron_core.launch.wish import Wish, own_settings, wish_of
+from aileron_core.launch.sessions import LaunchedSession, SessionHold, SessionPort
+from aileron_core.launch.unfinished import UnfinishedSession, finish_sessions, refuse_unfinished
 from aileron_core.settings import LaunchSettings
 from aileron_core.text import escape
 
-__all__ = ["Person", "Request", "Wired", "launch", "through_gateway", "wire"]
+__all__ = ["LaunchRequest", "PreparedLaunch", "Prompter", "launch", "prepare", "through_gateway"]
 
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class LaunchRequest:
     """What a person asked for on the command line."""
 
     agent: Agent
@@ -71,14 +75,14 @@ class Request:
         return self.sandbox != "off"
 
 
-class Person(Protocol):
+class Prompter(Protocol):
     """Who sits at the terminal."""
 
     def say(self, text: str) -> None:
         """Tell them a sentence, before the agent has the terminal or after it."""
         ...
 
-    def accepts(self, wish: Wish) -> bool:
+    def accepts(self, wish: ProjectSettings) -> bool:
         """Show what a project asks for, and return whether they accept it.
 
         Raises:
@@ -88,12 +92,12 @@ class Person(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wired:
+class PreparedLaunch:
     """A launch as it will be started, without its session; `--dry-run` shows it."""
 
     program: Path
     plan: Plan
-    context: Context = field(repr=False)
+    context: PlanContext = field(repr=False)
     """What the plan is made from."""
     traffic: ModelTraffic | None
     """What of its model traffic can pass the gateway; None where the person wants none of it to."""
@@ -101,11 +105,11 @@ class Wired:
     env: Mapping[str, str]
     programs: tuple[Path, ...]
     """What the sandbox shows of programs outside the system's own folders."""
-    wish: Wish | None
+    wish: ProjectSettings | None
     """What the project asks for; it is in the plan, and a person has to accept it."""
 
 
-def wire(request: Request, private: PurePosixPath) -> Wired:
+def prepare(request: LaunchRequest, private: PurePosixPath) -> PreparedLaunch:
     """Return how *request* will be started. Reads this machine and changes nothing.
 
     Args:
@@ -126,7 +130,7 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
     )
     path = request.env.get("PATH", os.defpath)
     program = find_program(agent.program, path, request.project)
-    wish = wish_of(request.project, agent)
+    wish = read_project_settings(request.project, agent)
     own = own_settings(request.settings, agent, contained=request.contained)
     asked = wish.settings if wish is not None else LaunchSettings()
     seen = PurePosixPath(INSIDE_PRIVATE) if request.contained else private
@@ -137,7 +141,7 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
     )
     given = {**given, **dict(own.env), **dict(asked.env)}
     read = OwnSettings.read(agent, given, request.home, request.project)
-    context = Context(
+    context = PlanContext(
         relay=str(seen / "bin" / "aileron-mcp"),
         private=seen,
         env=given,
@@ -147,7 +151,7 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
         contained=request.contained,
     )
     plan = agent.plan(context)
-    return Wired(
+    return PreparedLaunch(
         program=program,
         plan=plan,
         context=context,
@@ -159,7 +163,7 @@ def wire(request: Request, private: PurePosixPath) -> Wired:
     )
 
 
-def through_gateway(wired: Wired, agent: Agent, gateway: str) -> Wired:
+def through_gateway(wired: PreparedLaunch, agent: Agent, gateway: str) -> PreparedLaunch:
     """Return the same launch with its model traffic through *gateway*, as far as that can pass.
 
     Args:
@@ -172,10 +176,10 @@ def through_gateway(wired: Wired, agent: Agent, gateway: str) -> Wired:
     given = wired.context.env
     plan = agent.plan(replace(wired.context, gateway=gateway))
     host = urlsplit(gateway).hostname or ""
-    return replace(wired, plan=plan, env={**given, **past_proxies(given, host), **plan.env})
+    return replace(wired, plan=plan, env={**given, **bypass_proxies(given, host), **plan.env})
 
 
-def _settle_wish(wish: Wish | None, console: SessionPort, person: Person) -> None:
+def _settle_wish(wish: ProjectSettings | None, console: SessionPort, person: Prompter) -> None:
     """Have a person accept what the project asks for, unless they did so for exactly these bytes."""
     if wish is None or console.taken_in(wish.agent, wish.path) == wish.digest:
         return
@@ -184,7 +188,7 @@ def _settle_wish(wish: Wish | None, console: SessionPort, person: Person) -> Non
     console.take_in(wish.agent, wish.path, wish.digest)
 
 
-def launch(request: Request, console: SessionPort, person: Person) -> int:
+def launch(request: LaunchRequest, console: SessionPort, person: Prompter) -> int:
     """Run the agent in the foreground and return its exit code; everything of ours is gone afterwards.
 
     Args:
@@ -203,15 +207,15 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
     for sentence in (
         *told_before(request.aileron_home),
         *left_by_killed_launches(request.aileron_home),
-        *close_left(request.aileron_home),
+        *finish_sessions(request.aileron_home),
     ):
         person.say(sentence)
-    refuse_left(request.aileron_home, request.project)
+    refuse_unfinished(request.aileron_home, request.project)
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(PrivateFolder(parent, person.say))
+        folder = stack.enter_context(LaunchDir(parent, person.say))
         if request.contained:
             _say_shared(request, person)
-        wired = wire(request, PurePosixPath(folder.path))
+        wired = prepare(request, PurePosixPath(folder.path))
         _settle_wish(wired.wish, console, person)
         session = console.open(
             agent=request.agent.name,
@@ -223,33 +227,33 @@ def launch(request: Request, console: SessionPort, person: Person) -> int:
         wired = through_gateway(wired, request.agent, f"{session.url}/gw/{session.gateway_token}")
         _say_traffic(wired, request, person)
         _write_wiring(folder, request, session, wired.plan)
-        doors = Doors.of(request.project)
-        watch = Watch.begin(request.aileron_home, doors, session.session_id)
+        doors = ProtectedPaths.of(request.project)
+        watch = UnfinishedSession.begin(request.aileron_home, doors, session.session_id)
         stack.callback(_close_doors, watch, person.say)
         hold = console.hold(session)
         stack.callback(hold.stop)
         if wired.support is None:
-            stack.enter_context(Additions(request.home, wired.plan.additions))
+            stack.enter_context(InjectedFiles(request.home, wired.plan.additions))
             argv = [str(wired.program), *wired.plan.argv[1:]]
             return run_foreground(argv, env=wired.env, cwd=str(request.project), started=hold.start)
         return _run_contained(request, wired, wired.support, session, folder.path, hold, person)
 
 
 def _run_contained(
-    request: Request,
-    wired: Wired,
+    request: LaunchRequest,
+    wired: PreparedLaunch,
     support: SandboxSupport,
-    session: Launched,
+    session: LaunchedSession,
     private: Path,
-    hold: Hold,
-    person: Person,
+    hold: SessionHold,
+    person: Prompter,
 ) -> int:
     """Run the agent in its sandbox, with a home and repositories of its own, and return its exit code."""
     with contextlib.ExitStack() as stack:
-        own_home = stack.enter_context(PrivateFolder(private.parent, person.say)).path
+        own_home = stack.enter_context(LaunchDir(private.parent, person.say)).path
         credentials = copy_in(request.home, own_home, request.agent.folders, person.say)
         stack.callback(copy_back, credentials, person.say)
-        Additions(own_home, wired.plan.additions).__enter__()
+        InjectedFiles(own_home, wired.plan.additions).__enter__()
         git = stack.enter_context(_repositories(request, support, session, person))
         spec = replace(_spec(request, wired, support, session, private, own_home), git=git.mounts)
         port = urlsplit(session.url).port if _forwards(wired, request) else None
@@ -269,7 +273,7 @@ def _run_contained(
         )
 
 
-def _say_shared(request: Request, person: Person) -> None:
+def _say_shared(request: LaunchRequest, person: Prompter) -> None:
     """See to it that no file of ours is one of another place too; tell of such files of the project."""
     for sentence in (keep_apart(), linked_outside(request.project).sentence()):
         if sentence is not None:
@@ -277,7 +281,7 @@ def _say_shared(request: Request, person: Person) -> None:
 
 
 def _repositories(
-    request: Request, support: SandboxSupport, session: Launched, person: Person
+    request: LaunchRequest, support: SandboxSupport, session: LaunchedSession, person: Prompter
 ) -> Repositories:
     return Repositories(
         bwrap=support.bwrap,
@@ -289,7 +293,7 @@ def _repositories(
     )
 
 
-def _say_traffic(wired: Wired, request: Request, person: Person) -> None:
+def _say_traffic(wired: PreparedLaunch, request: LaunchRequest, person: Prompter) -> None:
     """Tell what of the agent's model traffic goes past the gateway, and why."""
     if wired.traffic is not None:
         offline = request.sandbox == "offline"
@@ -297,13 +301,15 @@ def _say_traffic(wired: Wired, request: Request, person: Person) -> None:
             person.say(escape(sentence))
 
 
-def _forwards(wired: Wired, request: Request) -> bool:
+def _forwards(wired: PreparedLaunch, request: LaunchRequest) -> bool:
     """Tell whether the sandbox needs a way to the gateway of its own: it has no network in common."""
     passes = wired.traffic is not None and bool(wired.traffic.through)
     return passes and request.sandbox == "offline"
 
 
-def _write_wiring(folder: PrivateFolder, request: Request, session: Launched, plan: Plan) -> None:
+def _write_wiring(
+    folder: LaunchDir, request: LaunchRequest, session: LaunchedSession, plan: Plan
+) -> None:
     """Put the relay, the token's file and the agent's own files into the private folder."""
     if request.contained:
         seen = PurePosixPath(INSIDE_PRIVATE)
@@ -330,10 +336,10 @@ def _quoted(text: str) -> str:
 
 
 def _spec(
-    request: Request,
-    wired: Wired,
+    request: LaunchRequest,
+    wired: PreparedLaunch,
     support: SandboxSupport,
-    session: Launched,
+    session: LaunchedSession,
     private: Path,
     own_home: Path,
 ) -> SandboxSpec:
@@ -349,7 +355,7 @@ def _spec(
     )
 
 
-def _inner_env(request: Request, wired: Wired) -> dict[str, str]:
+def _inner_env(request: LaunchRequest, wired: PreparedLaunch) -> dict[str, str]:
     """Return the whole environment of the sandbox."""
     bins = [str(root.parent) for root in wired.programs if root.is_file()]
     bins += [str(root / "bin") for root in wired.programs if (root / "bin").is_dir()]
@@ -357,7 +363,7 @@ def _inner_env(request: Request, wired: Wired) -> dict[str, str]:
     return {**wired.env, "HOME": str(request.home), "PATH": path}
 
 
-def _programs(request: Request, program: Path) -> tuple[Path, ...]:
+def _programs(request: LaunchRequest, program: Path) -> tuple[Path, ...]:
     """Return what is mounted so that the agent and the relay run."""
     path = request.env.get("PATH", os.defpath)
     home, never = request.home, (request.aileron_home, request.project)
@@ -365,6 +371,6 @@ def _programs(request: Request, program: Path) -> tuple[Path, ...]:
     return tuple({*roots_of(program, path, home=home, never=never), *own})
 
 
-def _close_doors(watch: Watch, say: Callable[[str], None]) -> None:
+def _close_doors(watch: UnfinishedSession, say: Callable[[str], None]) -> None:
     for sentence in watch.close():
         say(sentence)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from aileron_core.launch.plan import Agent, Context, ModelTraffic
+from aileron_core.launch.plan import Agent, ModelTraffic, PlanContext
 
 __all__ = ["OwnSettings", "model_traffic", "sentences", "traffic_here"]
 
@@ -61,7 +61,7 @@ def _read(path: Path) -> str | None:
     return path.read_bytes().decode("utf-8")
 
 
-def model_traffic(agent: Agent, context: Context, own: OwnSettings) -> ModelTraffic:
+def model_traffic(agent: Agent, context: PlanContext, own: OwnSettings) -> ModelTraffic:
     """Return what of *agent*'s model traffic can pass; nothing does where a file cannot be read."""
     if own.unreadable:
         told = tuple(f"{name} cannot be read" for name in own.unreadable)
@@ -74,7 +74,7 @@ def traffic_here(
 ) -> ModelTraffic:
     """Return what of *agent*'s model traffic would pass if it were launched in *project* now."""
     own = OwnSettings.read(agent, env, home, project)
-    context = Context(
+    context = PlanContext(
         relay="", private=PurePosixPath("/"), env=env, standing=standing, settings=own.texts
     )
     return model_traffic(agent, context, own)

@@ -11,12 +11,12 @@ from typing import Literal, Protocol
 
 __all__ = [
     "SERVER",
-    "Addition",
     "Agent",
     "AgentFolder",
-    "Context",
+    "InjectedFile",
     "ModelTraffic",
     "Plan",
+    "PlanContext",
     "Provider",
 ]
 
@@ -45,7 +45,7 @@ class AgentFolder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addition:
+class InjectedFile:
     """Something of ours in a folder of the person's, where the agent leaves no other way.
 
     Removed at the end, and at the next launch where that did not happen.
@@ -57,7 +57,7 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class PlanContext:
     """What a plan is made from. Every path is one that the agent sees, inside its sandbox or out."""
 
     relay: str
@@ -116,7 +116,7 @@ class Plan:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name -> text, put into `Context.private`, 0600."""
-    additions: tuple[Addition, ...] = ()
+    additions: tuple[InjectedFile, ...] = ()
     call_seconds: float = 60.0
     """How long this agent will wait for one tool call, as wired."""
 
@@ -166,7 +166,7 @@ class Agent(Protocol):
         """
         ...
 
-    def traffic(self, context: Context) -> ModelTraffic:
+    def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return which providers a plan may give the gateway's base URL, and why not the others.
 
         Whatever already names a base URL, another provider or another login is left alone: an agent
@@ -189,7 +189,7 @@ class Agent(Protocol):
         """What stays outside Aileron's control, a sentence each."""
         ...
 
-    def plan(self, context: Context) -> Plan:
+    def plan(self, context: PlanContext) -> Plan:
         """Return how it is started.
 
         Raises:

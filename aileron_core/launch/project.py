@@ -9,11 +9,18 @@ from pathlib import Path, PurePosixPath
 from aileron_core.containment.beneath import folder_at, folder_beneath, restore_rights
 from aileron_core.containment.spec import PROTECTED
 from aileron_core.errors import Forbidden
-from aileron_core.launch.aside import move_aside
+from aileron_core.launch.move_aside import move_aside
 from aileron_core.launch.plan import Agent
 from aileron_core.text import escape
 
-__all__ = ["Closed", "Doors", "Link", "check_project", "settings_files", "small_text"]
+__all__ = [
+    "ProtectedLink",
+    "ProtectedPaths",
+    "RestoredPaths",
+    "check_project",
+    "settings_files",
+    "small_text",
+]
 
 _SETTINGS_BYTES = 1024 * 1024
 _SHARED = tuple(Path("/", name) for name in ("tmp", "var/tmp", "run", "dev/shm"))
@@ -79,7 +86,7 @@ def small_text(path: Path) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class ProtectedLink:
     """A protected name that was a link."""
 
     led: str
@@ -89,7 +96,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class RestoredPaths:
     """What became of a project's doors."""
 
     told: tuple[str, ...] = ()
@@ -99,7 +106,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class ProtectedPaths:
     """The protected names of a project that were missing, or links, when the session began.
 
     A mount over a missing name would leave an empty file there, and none goes over a link, so they
@@ -108,21 +115,21 @@ class Doors:
 
     project: Path
     missing: tuple[str, ...]
-    links: Mapping[str, Link] = field(default_factory=dict[str, Link])
+    links: Mapping[str, ProtectedLink] = field(default_factory=dict[str, ProtectedLink])
 
     @classmethod
-    def of(cls, project: Path) -> "Doors":
+    def of(cls, project: Path) -> "ProtectedPaths":
         """Return those of *project* as it is now."""
         missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
         links = {name: _link(project, name) for name in PROTECTED if (project / name).is_symlink()}
         return cls(project=project, missing=missing, links=links)
 
-    def close(self, aside: Path) -> Closed:
+    def close(self, aside: Path) -> RestoredPaths:
         """Move what is new to *aside* and put links back, each name on its own; tell of each."""
         told: list[str] = []
         left: list[str] = []
         if not self.project.is_dir():
-            return Closed()
+            return RestoredPaths()
         with folder_at(self.project) as project:
             if not os.access(self.project, os.R_OK | os.X_OK):  # shut: nothing would be seen
                 with contextlib.suppress(OSError):  # another user's: each name says what is wrong
@@ -143,9 +150,9 @@ class Doors:
                 except OSError as error:
                     told.append(_stays(name, "was a link and is not what it was", error))
                     left.append(name)
-        return Closed(told=tuple(told), left=tuple(left))
+        return RestoredPaths(told=tuple(told), left=tuple(left))
 
-    def _restored(self, project: int, name: str, link: Link, aside: Path) -> Iterator[str]:
+    def _restored(self, project: int, name: str, link: ProtectedLink, aside: Path) -> Iterator[str]:
         path = self.project / name
         if path.is_symlink() and str(path.readlink()) == link.led:
             if _inside(self.project, path) == link.inside:
@@ -163,9 +170,9 @@ class Doors:
 _LOOK = "Look at it before you use it."
 
 
-def _link(project: Path, name: str) -> Link:
+def _link(project: Path, name: str) -> ProtectedLink:
     path = project / name
-    return Link(led=str(path.readlink()), inside=_inside(project, path))
+    return ProtectedLink(led=str(path.readlink()), inside=_inside(project, path))
 
 
 def _inside(project: Path, path: Path) -> tuple[int, int] | None:

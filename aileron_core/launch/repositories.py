@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from aileron_core.containment.git.box import GitFailed
+from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session import GitFolders, begin, recover
 from aileron_core.containment.support import find_bwrap
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Hold", "Launched", "SessionPort"]
+__all__ = ["LaunchedSession", "SessionHold", "SessionPort"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
+class LaunchedSession:
     """A session that was opened for a launched agent."""
 
     session_id: str
@@ -22,7 +22,7 @@ class Launched:
         return f"Launched({self.session_id}, tokens hidden)"
 
 
-class Hold(Protocol):
+class SessionHold(Protocol):
     """An open stream whose loss ends the session; it comes back after a restart of the console."""
 
     def start(self) -> None:
@@ -45,7 +45,7 @@ class SessionPort(Protocol):
         """
         ...
 
-    def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> Launched:
+    def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> LaunchedSession:
         """Open a session in the name of the person at the terminal.
 
         Raises:
@@ -69,7 +69,7 @@ class SessionPort(Protocol):
         """
         ...
 
-    def hold(self, session: Launched) -> Hold:
+    def hold(self, session: LaunchedSession) -> SessionHold:
         """Return the stream that keeps the session, not yet open."""
         ...
 

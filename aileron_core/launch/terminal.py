@@ -16,7 +16,7 @@ import tty
 from collections.abc import Generator, Sequence
 from typing import Any
 
-__all__ = ["Seen", "lent"]
+__all__ = ["TerminalState", "raw_terminal"]
 
 _LINGER = 0.1
 """Seconds in which a terminal that was asked nothing may still send what was typed last."""
@@ -50,7 +50,7 @@ _UNDO = (
 )
 
 
-class Seen:
+class TerminalState:
     """What the agent's output did to the terminal, as far as that has to be known."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Seen:
 
 
 @contextlib.contextmanager
-def lent(ours: Sequence[int], seen: Seen) -> Generator[None, None, None]:
+def raw_terminal(ours: Sequence[int], seen: TerminalState) -> Generator[None, None, None]:
     """Lend the person's terminal, and put it right afterwards.
 
     Args:
@@ -114,7 +114,7 @@ def lent(ours: Sequence[int], seen: Seen) -> Generator[None, None, None]:
             _put_right(ours, before, seen)
 
 
-def _put_right(ours: Sequence[int], before: list[Any], seen: Seen) -> None:
+def _put_right(ours: Sequence[int], before: list[Any], seen: TerminalState) -> None:
     if 0 not in ours:
         if os.tcgetpgrp(ours[0]) != os.getpgrp():
             return  # in the background: the terminal is somebody else's now

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aileron_core.control_plane.plane import ControlPlane
+from aileron_core.app import App
 from aileron_core.errors import (
     AileronError,
     Failure,
@@ -23,61 +23,61 @@ from aileron_core.errors import (
     Unauthorized,
 )
 from aileron_core.server.auth import Guard, principal_of
+from aileron_core.server.error_responses import error_response, failure_response
 from aileron_core.server.gateway.app import Gateway
-from aileron_core.server.gateway.dial import Dialer
-from aileron_core.server.gateway.wire import WIRE
+from aileron_core.server.gateway.client_request import WIRE
+from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.openapi import document
-from aileron_core.server.problems import error_response, failure_response
 from aileron_core.server.routes import ROUTES
 
-__all__ = ["Front", "State", "create_app"]
+__all__ = ["GatewayDispatch", "LifespanState", "create_app"]
 
 
-class State(TypedDict):
+class LifespanState(TypedDict):
     """What the lifespan hands to each request."""
 
-    plane: ControlPlane
+    app: App
     draining: asyncio.Event
 
 
 def create_app(
-    plane: ControlPlane,
+    app: App,
     mounts: Mapping[str, ASGIApp] | None = None,
     *,
     dialer: Dialer | None = None,
 ) -> Starlette:
-    """Return the ASGI application over *plane*.
+    """Return the ASGI application over *app*.
 
     Args:
-        plane: the core.
+        app: the core.
         mounts: exact path -> application that needs a session's token (`/mcp`).
         dialer: how the gateway reaches upstreams; another one is for tests, in process only.
     """
     draining = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncGenerator[State, None]:
-        with contextlib.closing(Gateway(plane, dialer)) as gateway:
-            app.state.gateway = gateway
-            yield {"plane": plane, "draining": draining}
+    async def lifespan(starlette: Starlette) -> AsyncGenerator[LifespanState, None]:
+        with contextlib.closing(Gateway(app, dialer)) as gateway:
+            starlette.state.gateway = gateway
+            yield {"app": app, "draining": draining}
 
     routes: list[BaseRoute] = [
         Route(spec.path, spec.endpoint, methods=[spec.method]) for spec in ROUTES
     ]
-    for path, app in (mounts or {}).items():
+    for path, mounted in (mounts or {}).items():
         # A class instance keeps Starlette from wrapping the application as an endpoint function.
-        routes.append(Route(path, _NeedsSession(app)))
+        routes.append(Route(path, _RequireSession(mounted)))
     starlette = Starlette(
         routes=routes,
         lifespan=lifespan,
         middleware=[
             Middleware(
                 Guard,
-                sessions=plane.sessions,
-                hosts=lambda: plane.hosts,
-                met=lambda session_id, found: plane.session_desk.met(session_id, found),  # noqa: PLW0108 - not there yet
+                sessions=app.sessions,
+                hosts=lambda: app.hosts,
+                met=lambda session_id, found: app.session_service.met(session_id, found),  # noqa: PLW0108 - not there yet
             ),
-            Middleware(_OneBody),
+            Middleware(_UnexpectedErrors),
         ],
         exception_handlers={AileronError: _ours, HTTPException: _http},
     )
@@ -88,7 +88,7 @@ def create_app(
     return starlette
 
 
-class Front:
+class GatewayDispatch:
     """What the server calls: the gateway for what is its own, before anything else looks at it."""
 
     def __init__(self, app: Starlette) -> None:
@@ -104,7 +104,7 @@ class Front:
             await self._app(scope, receive, send)
 
 
-class _NeedsSession:
+class _RequireSession:
     """A mounted application that only a session's token reaches."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -122,7 +122,7 @@ class _NeedsSession:
         await self._app(scope, receive, send)
 
 
-class _OneBody:
+class _UnexpectedErrors:
     """Our own faults in the one error body too, with nothing of the fault in it."""
 
     def __init__(self, app: ASGIApp) -> None:

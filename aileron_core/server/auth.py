@@ -21,9 +21,9 @@ from aileron_core.errors import (
     PayloadTooLarge,
     RateLimited,
 )
-from aileron_core.server.problems import error_response
-from aileron_core.sessions.book import SessionBook
+from aileron_core.server.error_responses import error_response
 from aileron_core.sessions.model import Session
+from aileron_core.sessions.registry import SessionRegistry
 
 __all__ = [
     "ADMIT",
@@ -123,7 +123,7 @@ class Guard:
         self,
         app: ASGIApp,
         *,
-        sessions: SessionBook,
+        sessions: SessionRegistry,
         hosts: Callable[[], frozenset[str]],
         met: Callable[[str, Containment], Awaitable[None]],
     ) -> None:

@@ -16,10 +16,10 @@ from starlette.applications import Starlette
 
 from aileron_core import tasks
 from aileron_core.errors import ServerStartError
-from aileron_core.server.asgi import Front
-from aileron_core.server.own_sockets import Met
-from aileron_core.server.places import Places
-from aileron_core.server.protocol import ServedConnection
+from aileron_core.server.asgi import GatewayDispatch
+from aileron_core.server.connection_limits import ConnectionLimits
+from aileron_core.server.http_protocol import ServedConnection
+from aileron_core.server.session_sockets import ConnectionMade
 
 __all__ = ["EmbeddedServer"]
 
@@ -62,9 +62,9 @@ class EmbeddedServer:
         self._listeners = listeners
         self._draining: asyncio.Event = app.state.draining
         self._before_drain = before_drain
-        self._places = Places()
+        self._places = ConnectionLimits()
         config = uvicorn.Config(
-            Front(app),
+            GatewayDispatch(app),
             http=cast("type[asyncio.Protocol]", partial(ServedConnection, places=self._places)),
             ws="none",
             log_config=None,
@@ -94,7 +94,7 @@ class EmbeddedServer:
         return self
 
     async def serve_session(
-        self, listener: socket.socket, session_id: str, met: Met
+        self, listener: socket.socket, session_id: str, met: ConnectionMade
     ) -> asyncio.AbstractServer:
         """Answer on *listener* too, in the name of one session, and tell *met* of each connection."""
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from aileron_core.server.problems import STATUS
+from aileron_core.server.error_responses import STATUS
 from aileron_core.server.routes import ROUTES, RouteSpec
 from aileron_core.settings import AGENT_NAMES
 

@@ -9,25 +9,18 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
-from aileron_core.approval.model import RunRow
-from aileron_core.approval.transitions import FINAL, State
-from aileron_core.connectors.depth import is_small
-from aileron_core.control_plane.plane import ControlPlane
+from aileron_core.app import App
+from aileron_core.connectors.json_depth import is_small
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound
-from aileron_core.gate import Call
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
-from aileron_core.pins.rows import Pin
+from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.runs import Call
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.server.auth import bearer_of, principal_of, proof
-from aileron_core.server.bodies import (
-    action_item,
-    completed_body,
-    pending_body,
-    result_body,
-)
-from aileron_core.server.claims import call_claims, client_claims
-from aileron_core.server.own_sockets import OwnSockets
-from aileron_core.server.problems import failure_response
-from aileron_core.server.requests import (
+from aileron_core.server.client_claims import call_claims, client_claims
+from aileron_core.server.error_responses import failure_response
+from aileron_core.server.request_parsing import (
     flag,
     json_object,
     number,
@@ -37,10 +30,17 @@ from aileron_core.server.requests import (
     text,
     whole_number,
 )
+from aileron_core.server.responses import (
+    action_item,
+    completed_body,
+    pending_body,
+    result_body,
+)
+from aileron_core.server.session_sockets import SessionSockets
 from aileron_core.sessions.model import Session
 from aileron_core.settings import AGENT_NAMES
 
-__all__ = ["ROUTES", "Endpoint", "RouteSpec", "plane_of"]
+__all__ = ["ROUTES", "Endpoint", "RouteSpec", "app_of"]
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
@@ -58,10 +58,10 @@ class RouteSpec:
     endpoint: Endpoint
 
 
-def plane_of(request: Request) -> ControlPlane:
-    """Return the control plane that the lifespan put into the state."""
-    plane: ControlPlane = request.state.plane
-    return plane
+def app_of(request: Request) -> App:
+    """Return the control app that the lifespan put into the state."""
+    app: App = request.state.app
+    return app
 
 
 def _draining(request: Request) -> asyncio.Event:
@@ -75,7 +75,7 @@ async def health(request: Request) -> Response:
     challenge = request.headers.get("aileron-challenge", "")
     key_id, _, nonce = challenge.partition(":")
     if key_id and 16 <= len(nonce) <= 128:
-        session = plane_of(request).sessions.by_key_id(key_id)
+        session = app_of(request).sessions.by_key_id(key_id)
         address = request.scope.get("server")
         if session is not None and address and address[1] is not None:
             body["proof"] = proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
@@ -91,7 +91,7 @@ async def openapi(request: Request) -> Response:
 async def status(request: Request) -> Response:
     """Say how the console is, to the person's own command line."""
     require_peer(request)
-    return JSONResponse(plane_of(request).status())
+    return JSONResponse(app_of(request).status())
 
 
 async def open_session(request: Request) -> Response:
@@ -106,7 +106,7 @@ async def open_session(request: Request) -> Response:
     contained = flag(body, "contained")
     if contained and not launched:
         raise InvalidRequest("Only a launcher contains an agent: `contained` needs `launched`.")
-    opened = await plane_of(request).session_desk.open(
+    opened = await app_of(request).session_service.open(
         agent=text(body, "agent", most=64, least=1),
         label=text(body, "label", most=128, default=""),
         cwd=text(body, "cwd", most=4096),
@@ -119,11 +119,11 @@ async def open_session(request: Request) -> Response:
         "session_id": opened.session.session_id,
         "token": opened.token,
         "gateway_token": opened.gateway_token,
-        "url": plane_of(request).url,
-        "expires_at": plane_of(request).time_text(opened.session.expires_at),
+        "url": app_of(request).url,
+        "expires_at": app_of(request).time_text(opened.session.expires_at),
     }
     if contained:
-        sockets: OwnSockets = request.app.state.own_sockets
+        sockets: SessionSockets = request.app.state.own_sockets
         told["socket"] = str(await sockets.open(opened.session.session_id))
     return JSONResponse(told, status_code=201, headers={"cache-control": "no-store"})
 
@@ -137,7 +137,7 @@ def _own_session(request: Request) -> str:
             raise NotFound("There is no such session of this token.")
         return session_id
     require_peer(request)
-    if not SESSION_ID.fullmatch(session_id) or plane_of(request).sessions.get(session_id) is None:
+    if not SESSION_ID.fullmatch(session_id) or app_of(request).sessions.get(session_id) is None:
         raise NotFound(f"There is no open session {session_id[:40]!r}.")
     return session_id
 
@@ -147,11 +147,11 @@ async def hold_session(request: Request) -> Response:
     session_id = _own_session(request)
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
-    plane, draining = plane_of(request), _draining(request)
+    app, draining = app_of(request), _draining(request)
 
     async def beats() -> AsyncIterator[bytes]:
         try:
-            await plane.session_desk.hold(session_id)
+            await app.session_service.hold(session_id)
             yield b": held\n\n"
             while not draining.is_set():
                 try:
@@ -159,10 +159,10 @@ async def hold_session(request: Request) -> Response:
                         await draining.wait()
                 except TimeoutError:
                     yield b": held\n\n"
-                if plane.sessions.get(session_id) is None:
+                if app.sessions.get(session_id) is None:
                     return
         finally:
-            plane.session_desk.release(session_id, draining=draining.is_set())
+            app.session_service.release(session_id, draining=draining.is_set())
 
     return StreamingResponse(beats(), media_type="text/event-stream")
 
@@ -174,14 +174,14 @@ async def end_session(request: Request) -> Response:
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
-        if await plane_of(request).session_desk.ended_by_token(
+        if await app_of(request).session_service.ended_by_token(
             session_id, bearer_of(request.scope)
         ):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
             raise NotFound("That is no session id.")
-    await plane_of(request).session_desk.end(session_id, "its agent said so")
+    await app_of(request).session_service.end(session_id, "its agent said so")
     return Response(status_code=204)
 
 
@@ -189,7 +189,7 @@ async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person took in for a launch."""
     require_peer(request)
     return JSONResponse(
-        {"items": [_project(request, pin) for pin in plane_of(request).projects.all()]}
+        {"items": [_project(request, pin) for pin in app_of(request).project_trust.all()]}
     )
 
 
@@ -203,13 +203,13 @@ async def take_in_project(request: Request) -> Response:
     if not _DIGEST.fullmatch(digest):
         raise InvalidRequest("'digest' must be a SHA-256, 64 hexadecimal digits.")
     path = text(body, "path", most=4096, least=1)
-    pin = await plane_of(request).projects.take_in(agent, path, digest)
+    pin = await app_of(request).project_trust.accept(agent, path, digest)
     return JSONResponse(_project(request, pin), status_code=201)
 
 
-def _project(request: Request, pin: Pin) -> dict[str, str]:
+def _project(request: Request, pin: AcceptanceRecord) -> dict[str, str]:
     agent, _, path = pin.name.partition(" ")
-    at = plane_of(request).time_text(pin.taken_at)
+    at = app_of(request).time_text(pin.taken_at)
     return {"agent": agent, "path": path, "digest": pin.digest, "taken_at": at}
 
 
@@ -220,7 +220,7 @@ async def list_actions(request: Request) -> Response:
         require_peer(request)
     else:
         _note_client(request, session)
-    library = plane_of(request).library
+    library = app_of(request).library
     return JSONResponse(
         {
             "items": [action_item(action) for action in library.ready()],
@@ -241,7 +241,7 @@ async def list_actions(request: Request) -> Response:
 def _note_client(request: Request, session: Session) -> None:
     """Note what the MCP client behind a request says of itself, where there is one."""
     if said := client_claims(request.scope):
-        plane_of(request).session_desk.claimed(session.session_id, said)
+        app_of(request).session_service.claimed(session.session_id, said)
 
 
 async def get_action(request: Request) -> Response:
@@ -249,7 +249,7 @@ async def get_action(request: Request) -> Response:
     if principal_of(request.scope).session is None:
         require_peer(request)
     name: str = request.path_params["name"]
-    for action in plane_of(request).library.ready():
+    for action in app_of(request).library.ready():
         if action.name == name:
             return JSONResponse(action_item(action))
     raise NotFound(
@@ -275,20 +275,20 @@ async def run_action(request: Request) -> Response:
         idempotency_key=key,
         claims=call_claims(request.scope),
     )
-    plane = plane_of(request)
+    app = app_of(request)
     _note_client(request, session)
-    answer = await plane.gate.run(call)
+    answer = await app.gate.run(call)
     row = answer.row
-    if row.state is State.COMPLETED:
-        await plane.desk.deliver(row.approval_id)
+    if row.state is RunState.COMPLETED:
+        await app.approvals.deliver(row.approval_id)
         return await _answered(row, completed_body(row))
     if row.gated:
-        return JSONResponse(pending_body(row, plane.url, attached=answer.attached), status_code=202)
+        return JSONResponse(pending_body(row, app.url, attached=answer.attached), status_code=202)
     assert row.failure is not None
     return failure_response(row.failure)
 
 
-async def _answered(row: RunRow, body: dict[str, Any]) -> Response:
+async def _answered(row: RunRecord, body: dict[str, Any]) -> Response:
     """Return *body* as JSON; with a large output it is written beside the loop."""
     headers = {"cache-control": "no-store"}
     if is_small(row.output):
@@ -311,23 +311,23 @@ async def approval_result(request: Request) -> Response:
     row = await _until_end_or_drain(request, session.session_id, approval_id, wait)
     # HEAD tells the agent nothing of the end, and nothing reaches one that hung up.
     if row.state in FINAL and request.method != "HEAD" and not await request.is_disconnected():
-        await plane_of(request).desk.deliver(approval_id)
+        await app_of(request).approvals.deliver(approval_id)
     return await _answered(row, result_body(row))
 
 
 async def _until_end_or_drain(
     request: Request, session_id: str, approval_id: str, wait: float
-) -> RunRow:
+) -> RunRecord:
     """Long-poll, but neither for a client that hung up nor in a console that wants to stop."""
-    plane, loop = plane_of(request), asyncio.get_running_loop()
-    row = await plane.desk.result(session_id, approval_id, 0)
+    app, loop = app_of(request), asyncio.get_running_loop()
+    row = await app.approvals.result(session_id, approval_id, 0)
     if row.state in FINAL or wait == 0:
         return row
     deadline = loop.time() + wait
-    with plane.news.waiters.waiting(approval_id):
+    with app.publisher.waiters.waiting(approval_id):
         while not _draining(request).is_set() and not await request.is_disconnected():
             left = deadline - loop.time()
-            row = await plane.desk.result(session_id, approval_id, max(0.0, min(left, 1.0)))
+            row = await app.approvals.result(session_id, approval_id, max(0.0, min(left, 1.0)))
             if row.state in FINAL or left <= 0:
                 break
     return row
@@ -346,7 +346,9 @@ async def withdraw(request: Request) -> Response:
     session = require_session(request)
     body = await json_object(request, ("reason",))
     reason = text(body, "reason", most=2000, default="")
-    row = await plane_of(request).desk.withdraw(session.session_id, _approval_id(request), reason)
+    row = await app_of(request).approvals.withdraw(
+        session.session_id, _approval_id(request), reason
+    )
     return JSONResponse(result_body(row))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.errors import HomeError
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_core.storage.open import (
     GENESIS,
     ChainHead,

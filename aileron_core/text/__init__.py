@@ -8,6 +8,6 @@ the length of the text.
 """
 
 from aileron_core.text.lookalikes import Lookalike
-from aileron_core.text.rendering import Kind, Rendered, Span, escape, inline, render
+from aileron_core.text.rendering import Rendered, Span, SpanKind, escape, inline, render
 
-__all__ = ["Kind", "Lookalike", "Rendered", "Span", "escape", "inline", "render"]
+__all__ = ["Lookalike", "Rendered", "Span", "SpanKind", "escape", "inline", "render"]

@@ -21,7 +21,7 @@ MAX_COMBINING = 3
 MAX_JOINING = 2
 """Parts that join one base: a Hangul syllable has a vowel and an end, an emoji one skin."""
 
-Kind = Literal["plain", "mark", "lookalike"]
+SpanKind = Literal["plain", "mark", "lookalike"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Span:
     """A stretch of one line, drawn in one style; `size` is the code points of the input it stands for."""
 
     text: str
-    kind: Kind
+    kind: SpanKind
     size: int
 
 
@@ -153,7 +153,7 @@ def _spans(
 ) -> Iterator[Span]:
     """Yield the spans of one line; *letters* are the places of look-alikes; counts into *hidden*."""
     start = 0  # of the plain or look-alike stretch that is being gathered
-    kind: Kind = "plain"
+    kind: SpanKind = "plain"
     for begin, end, folded in _runs(line, unfold=unfold):
         char = line[begin]
         if folded:
@@ -164,7 +164,7 @@ def _spans(
                 hidden[_counted_name(char)] += end - begin
             yield from _marks(char, end - begin, unfold=unfold)
             continue
-        now: Kind = "lookalike" if begin in letters else "plain"
+        now: SpanKind = "lookalike" if begin in letters else "plain"
         # A combining mark stays with its base: between two spans it would join the wrong cell.
         if now != kind and not is_combining(char):
             if begin > start:

@@ -5,19 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aileron_core.actions.catalog import Catalog, Entry, cannot_run, scan
-from aileron_core.connectors.requirements import offer_problems
+from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run, scan
+from aileron_core.connectors.availability import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
-from aileron_core.pins import rows as pins
-from aileron_core.pins.removal import note_removed, noted, read_notes
-from aileron_core.server.bodies import action_item
+from aileron_core.home.layout import Home
+from aileron_core.library import acceptance as pins
+from aileron_core.library.removal import note_removed, noted, read_notes
+from aileron_core.server.responses import action_item
 from aileron_core.settings import Settings, load_settings
-from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_mcp.translate import own_tools, tool, tool_bytes
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, CommandContext
 
 __all__ = ["list_actions", "remove_action"]
 
@@ -30,14 +30,14 @@ def _pinned(home: Home) -> dict[tuple[str, str], str]:
         return {}  # no console ever ran here, so nothing was taken in
     connection = open_reader(home.database)
     try:
-        found = pins.all_pins(connection)
+        found = pins.all_records(connection)
         gone = noted(found, read_notes(home.path))
         return {(pin.kind, pin.name): pin.digest for pin in found if pin not in gone}
     finally:
         connection.close()
 
 
-def list_actions(context: Context) -> int:
+def list_actions(context: CommandContext) -> int:
     """Print every action file with its state, and how much its tool takes; 1 if one is in error."""
     home = Home(context.home)
     settings = load_settings(home.config)
@@ -67,7 +67,7 @@ def _catalog(home: Home) -> Catalog:
     )
 
 
-def _item(entry: Entry, settings: Settings) -> dict[str, Any]:
+def _item(entry: CatalogEntry, settings: Settings) -> dict[str, Any]:
     action = entry.action
     return {
         "name": action.name if action else Path(entry.file).stem,
@@ -102,7 +102,7 @@ def _kilobytes(size: int) -> str:
     return f"{size / 1000:,.1f} kB"
 
 
-def _print(context: Context, entry: Entry, item: dict[str, Any]) -> None:
+def _print(context: CommandContext, entry: CatalogEntry, item: dict[str, Any]) -> None:
     action = entry.action
     name = escape(action.name if action else entry.file)
     kind = "" if action is None else "asks a person" if action.gated else "runs at once"
@@ -119,7 +119,9 @@ def _print(context: Context, entry: Entry, item: dict[str, Any]) -> None:
         )
 
 
-def _print_end(context: Context, home: Home, entries: Sequence[Entry], settings: Settings) -> None:
+def _print_end(
+    context: CommandContext, home: Home, entries: Sequence[CatalogEntry], settings: Settings
+) -> None:
     """Print what to do about what the list shows."""
     if any(entry.state == "held_back" for entry in entries):
         context.say("t in the console takes in what is held back.")
@@ -135,7 +137,7 @@ def _print_end(context: Context, home: Home, entries: Sequence[Entry], settings:
             context.say(told, fg="yellow")
 
 
-def remove_action(context: Context, name: str) -> int:
+def remove_action(context: CommandContext, name: str) -> int:
     """Remove the file that holds the action *name*."""
     home = Home(context.home)
     for file in scan(home.actions).files:

@@ -18,10 +18,10 @@ from aileron_core.canonical import sha256_hex
 from aileron_core.clock import SystemClock
 from aileron_core.connectors.store import ConnectorStore, InstalledConnector
 from aileron_core.errors import FileProblems, NotFound, Problem
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_tui.cli.binding import bind
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, CommandContext
 
 __all__ = ["add_actions", "add_file"]
 
@@ -43,7 +43,7 @@ class _Valid:
         return f"{self.name}.md"
 
 
-def add_actions(context: Context, paths: Sequence[str]) -> int:
+def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
     """Copy valid action files into the home; a file with a problem is named, and stops none of the others."""
     home = Home(context.home)
     home.prepare()
@@ -79,7 +79,7 @@ def _shown(sources: Sequence[Path]) -> Iterator[Path]:
         yield source
 
 
-def _tell(context: Context, added: list[dict[str, Any]], problems: list[Problem]) -> None:
+def _tell(context: CommandContext, added: list[dict[str, Any]], problems: list[Problem]) -> None:
     if context.json:
         context.show({"items": added, "problems": [problem.to_json() for problem in problems]})
         return

@@ -5,15 +5,15 @@ import json
 from aileron_core.audit.read import list_records, run_records, verify_home
 from aileron_core.canonical import Json
 from aileron_core.errors import NotFound
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, CommandContext
 
 __all__ = ["list_audit", "show_audit", "verify_audit"]
 
 
-def list_audit(context: Context, limit: int) -> int:
+def list_audit(context: CommandContext, limit: int) -> int:
     """Print the newest records, oldest first."""
     connection = open_reader(Home(context.home).database)
     try:
@@ -32,7 +32,7 @@ def list_audit(context: Context, limit: int) -> int:
     return EXIT.DONE
 
 
-def show_audit(context: Context, run: str) -> int:
+def show_audit(context: CommandContext, run: str) -> int:
     """Print every record of one run, whole."""
     connection = open_reader(Home(context.home).database)
     try:
@@ -69,7 +69,7 @@ def _plain(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def verify_audit(context: Context) -> int:
+def verify_audit(context: CommandContext) -> int:
     """Check everything that is recorded; 1 if something is wrong."""
     home = Home(context.home)
     connection = open_reader(home.database)

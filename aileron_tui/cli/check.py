@@ -9,12 +9,12 @@ from aileron_core.actions.catalog import read_handle
 from aileron_core.actions.load import read_action
 from aileron_core.errors import Problem
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, Context, Fault
+from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
 __all__ = ["check_actions"]
 
 
-def check_actions(context: Context, paths: Sequence[str], *, portable: bool) -> int:
+def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bool) -> int:
     """Print every problem of every file with its place; 1 if one is an error, 2 for a wrong PATH.
 
     Args:
@@ -53,15 +53,17 @@ def _files(path: Path) -> list[Path]:
     except FileNotFoundError as error:
         if os.path.lexists(path):
             return [path]
-        raise Fault(EXIT.USAGE, f"There is no file or folder {path}.") from error
+        raise CliError(EXIT.USAGE, f"There is no file or folder {path}.") from error
     except OSError as error:
         if os.path.isdir(path):  # noqa: PTH112 - what cannot be asked is none
-            raise Fault(EXIT.USAGE, f"{path} cannot be read: {error.strerror}.") from error
+            raise CliError(EXIT.USAGE, f"{path} cannot be read: {error.strerror}.") from error
         return [path]
     found = sorted({*path.glob("*.md"), *path.rglob("action.md"), *path.glob("actions/*.md")})
     found = [file for file in found if file.name != "README.md" and not file.name.startswith(".")]
     if not found:
-        raise Fault(EXIT.USAGE, f"{path} holds no action files (*.md, or NAME/action.md below it).")
+        raise CliError(
+            EXIT.USAGE, f"{path} holds no action files (*.md, or NAME/action.md below it)."
+        )
     return found
 
 
@@ -81,7 +83,7 @@ def _read(path: Path) -> bytes:
     return read_handle(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
 
 
-def _print(context: Context, problem: Problem) -> None:
+def _print(context: CommandContext, problem: Problem) -> None:
     place = problem.file
     if problem.line:
         place += f":{problem.line}:{problem.column}"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.errors import ConsoleAbsent, Failure
-from aileron_core.server.listen import peer_of
-from aileron_core.storage.home import Home, locked_by
-from aileron_tui.cli.output import Refused
+from aileron_core.home.layout import Home, locked_by
+from aileron_core.server.sockets import peer_of
+from aileron_tui.cli.output import ConsoleRefused
 
 __all__ = ["Console", "HomeConnection"]
 
@@ -113,5 +113,5 @@ class Console:
             connection.close()
         content: Any = json.loads(text) if text else None
         if response.status >= 400:
-            raise Refused(Failure.from_json(content["error"]))
+            raise ConsoleRefused(Failure.from_json(content["error"]))
         return response.status, content

@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from aileron_tui.cli import groups
+from aileron_tui.cli import subcommands
 from aileron_tui.cli.options import Program, command_options, shared_options
-from aileron_tui.cli.output import EXIT, Context, Fault
+from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import close_memory, leave_no_hands
-from aileron_tui.cli.suite import EXAMPLE_PORT
+from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
 __all__ = ["aileron"]
 
@@ -17,13 +17,13 @@ __all__ = ["aileron"]
 @click.version_option(package_name="aileron", message="aileron %(version)s")
 @shared_options
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
-    """The control plane and approval console for AI agents."""
+    """The control app and approval console for AI agents."""
 
 
 @aileron.command()
 @click.option("--example", is_flag=True, help="Add an example connector with three actions.")
 @command_options
-def init(context: Context, example: bool) -> int:
+def init(context: CommandContext, example: bool) -> int:
     """Make a home, and say what to do next."""
     from aileron_tui.cli.init import init_home
 
@@ -40,7 +40,7 @@ def init(context: Context, example: bool) -> int:
     help="Where on 127.0.0.1; 0 takes a free one.",
 )
 @command_options
-def example_service(context: Context, port: int) -> int:
+def example_service(context: CommandContext, port: int) -> int:
     """Run the mail service of `init --example`."""
     from aileron_tui.cli.example import run_example
 
@@ -70,17 +70,19 @@ def _console_options(function: Any) -> Any:
     help="Line by line, for screen readers and terminals that draw nothing.",
 )
 @command_options
-def console(context: Context, routes: tuple[str, ...], accept_installed: bool, plain: bool) -> int:
+def console(
+    context: CommandContext, routes: tuple[str, ...], accept_installed: bool, plain: bool
+) -> int:
     """Open the console, with the server inside."""
     if context.json:
-        raise Fault(
+        raise CliError(
             EXIT.USAGE,
             "The console draws on a terminal and prints no object. `aileron status --json` says how "
             "it is; `aileron serve --json` runs without one.",
         )
     close_memory()
     leave_no_hands()
-    from aileron_tui.cli.root import run_console
+    from aileron_tui.cli.runtime import run_console
 
     return run_console(context, routes, accept_installed=accept_installed, plain=plain)
 
@@ -88,10 +90,10 @@ def console(context: Context, routes: tuple[str, ...], accept_installed: bool, p
 @aileron.command()
 @_console_options
 @command_options
-def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> int:
+def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bool) -> int:
     """Run the server without the console. Nobody can approve; calls wait."""
     close_memory()
-    from aileron_tui.cli.root import run_serve
+    from aileron_tui.cli.runtime import run_serve
 
     return run_serve(context, routes, accept_installed=accept_installed)
 
@@ -127,7 +129,7 @@ def serve(context: Context, routes: tuple[str, ...], accept_installed: bool) -> 
 )
 @command_options
 def launch(
-    context: Context,
+    context: CommandContext,
     agent: str,
     args: tuple[str, ...],
     dry_run: bool,
@@ -166,7 +168,7 @@ def launch(
     type=click.Choice(["codex", "claude", "opencode", "goose", "pi", "gemini"]),
 )
 @command_options
-def doctor(context: Context, agent: str | None) -> int:
+def doctor(context: CommandContext, agent: str | None) -> int:
     """Say what a launch contains here, and what stays open.
 
     Also which agents are installed on this machine. With AGENT also what Aileron controls in it and what not. Changes nothing; 1 if something is broken.
@@ -178,7 +180,7 @@ def doctor(context: Context, agent: str | None) -> int:
 
 @aileron.command()
 @command_options
-def status(context: Context) -> int:
+def status(context: CommandContext) -> int:
     """Say whether a console runs, and what waits in it."""
     from aileron_tui.cli.status import show_status
 
@@ -197,7 +199,7 @@ def status(context: Context) -> int:
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @command_options
-def logs(context: Context, count: int, follow: bool) -> int:
+def logs(context: CommandContext, count: int, follow: bool) -> int:
     """Print Aileron's own log. It holds no arguments, previews or secrets.
 
     With --json one object; with --follow too, one object a line.
@@ -209,7 +211,7 @@ def logs(context: Context, count: int, follow: bool) -> int:
 
 @aileron.command()
 @command_options
-def version(context: Context) -> int:
+def version(context: CommandContext) -> int:
     """Print the version."""
     from importlib import metadata
 
@@ -224,7 +226,7 @@ def version(context: Context) -> int:
 @aileron.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @command_options
-def completion(context: Context, shell: str) -> int:
+def completion(context: CommandContext, shell: str) -> int:
     """Print the script that completes commands in your shell.
 
     \b
@@ -244,5 +246,5 @@ def completion(context: Context, shell: str) -> int:
     return EXIT.DONE
 
 
-for _group in (groups.action, groups.connector, groups.audit, groups.open_):
+for _group in (subcommands.action, subcommands.connector, subcommands.audit, subcommands.open_):
     aileron.add_command(_group)

@@ -15,8 +15,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from aileron_core.errors import AileronError
+from aileron_core.home.layout import Home
 from aileron_core.ids import APPROVAL_ID, RUN_ID
-from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.options import given_home

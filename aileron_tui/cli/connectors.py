@@ -10,17 +10,17 @@ import click
 
 from aileron_core.actions.catalog import scan
 from aileron_core.connectors.check import check_connector, install_checked
+from aileron_core.connectors.dev_run import try_op
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.trial import try_op
 from aileron_core.errors import Conflict, NotFound
-from aileron_core.pins import rows as pins
-from aileron_core.pins.removal import note_removed, noted, read_notes
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
+from aileron_core.library import acceptance as pins
+from aileron_core.library.removal import note_removed, noted, read_notes
 from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
-from aileron_tui.cli.given import json_argument, route_argument
-from aileron_tui.cli.output import EXIT, Context, safe_json
+from aileron_tui.cli.arguments import json_argument, route_argument
+from aileron_tui.cli.output import EXIT, CommandContext, safe_json
 
 __all__ = ["check", "install_connector", "list_connectors", "remove_connector", "run_op"]
 
@@ -30,14 +30,14 @@ def _taken_in(home: Home) -> set[str]:
         return set()  # no console ever ran here, so nothing was taken in
     connection = open_reader(home.database)
     try:
-        found = [pin for pin in pins.all_pins(connection) if pin.kind == "connector"]
+        found = [pin for pin in pins.all_records(connection) if pin.kind == "connector"]
         gone = noted(found, read_notes(home.path))
         return {pin.digest for pin in found if pin not in gone}
     finally:
         connection.close()
 
 
-def list_connectors(context: Context) -> int:
+def list_connectors(context: CommandContext) -> int:
     """Print what is installed, and what in the store cannot be used; 1 if there is such."""
     home = Home(context.home)
     found, problems = ConnectorStore(home.path).scan()
@@ -67,7 +67,7 @@ def list_connectors(context: Context) -> int:
     return EXIT.FAILED if problems else EXIT.DONE
 
 
-def install_connector(context: Context, path: str) -> int:
+def install_connector(context: CommandContext, path: str) -> int:
     """Install the connector of a folder; it counts once a person took it in."""
     home = Home(context.home)
     home.prepare()
@@ -89,7 +89,7 @@ def install_connector(context: Context, path: str) -> int:
     return EXIT.DONE
 
 
-def remove_connector(context: Context, name: str) -> int:
+def remove_connector(context: CommandContext, name: str) -> int:
     """Remove the one connector that *name* fits; say which actions had named it."""
     home = Home(context.home)
     store = ConnectorStore(home.path)
@@ -132,7 +132,7 @@ def _names(identity: ConnectorIdentity) -> tuple[str, ...]:
     return (identity.hash, *names, *(f"{name}@{identity.version}" for name in names))
 
 
-def check(context: Context, path: str) -> int:
+def check(context: CommandContext, path: str) -> int:
     """Print everything that is wrong with the connector in *path*, and what it asks for."""
     found = check_connector(Path(path))
     manifest = found.manifest
@@ -167,7 +167,13 @@ def check(context: Context, path: str) -> int:
 
 
 def run_op(
-    context: Context, path: str, op: str, text: str, routes: Sequence[str], *, read_only: bool
+    context: CommandContext,
+    path: str,
+    op: str,
+    text: str,
+    routes: Sequence[str],
+    *,
+    read_only: bool,
 ) -> int:
     """Run one op of the connector in *path* against routed hosts, and print how it ended."""
     args = json_argument(text)

@@ -11,18 +11,18 @@ from aileron_core.clock import SystemClock
 from aileron_core.containment.hard_links import own_folders
 from aileron_core.containment.spec import environment
 from aileron_core.errors import FileProblems
+from aileron_core.home.layout import Home
 from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.doctor.agents import AgentReport, look_at
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.launch.doctor.machine import look_at_machine, look_at_terminal
-from aileron_core.launch.doctor.neighbours import running_agents, uncontained_sessions
 from aileron_core.launch.doctor.ownership import look_at_code, look_at_home, look_at_links
+from aileron_core.launch.doctor.uncontained_agents import running_agents, uncontained_sessions
 from aileron_core.launch.model_traffic import sentences, traffic_here
 from aileron_core.launch.plan import Agent, ModelTraffic
 from aileron_core.settings import LaunchSettings, load_settings
-from aileron_core.storage.home import Home
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, CommandContext
 
 __all__ = ["show_doctor"]
 
@@ -30,7 +30,7 @@ _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
 
 
-def show_doctor(context: Context, name: str | None) -> int:
+def show_doctor(context: CommandContext, name: str | None) -> int:
     """Print what was found, of every agent or of *name*; 1 if something is broken."""
     project, env = Path.cwd(), dict(os.environ)
     wanted = [AGENTS[name]] if name else list(AGENTS.values())
@@ -61,7 +61,7 @@ def show_doctor(context: Context, name: str | None) -> int:
     return EXIT.FAILED if broken else EXIT.DONE
 
 
-def _findings(context: Context, env: dict[str, str]) -> Iterable[Finding]:
+def _findings(context: CommandContext, env: dict[str, str]) -> Iterable[Finding]:
     home, uid = Home(context.home), os.getuid()
     yield from look_at_machine()
     yield from look_at_terminal(env, Path.home())
@@ -74,7 +74,7 @@ def _findings(context: Context, env: dict[str, str]) -> Iterable[Finding]:
     yield from look_at_home(home, uid=uid)
 
 
-def _traffic(context: Context, agent: Agent) -> ModelTraffic:
+def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
     """Return what of the agent's model traffic would pass the gateway, launched here and now."""
     try:
         own = load_settings(Home(context.home).config).launch.get(agent.name, LaunchSettings())
@@ -107,7 +107,7 @@ def _report_json(report: AgentReport, traffic: ModelTraffic) -> dict[str, Any]:
     }
 
 
-def _say_agent(context: Context, report: AgentReport, *, whole: bool) -> None:
+def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> None:
     agent = report.agent
     if report.program is None:
         why = escape(report.trouble) or f"not installed ({agent.package})"
@@ -123,7 +123,7 @@ def _say_agent(context: Context, report: AgentReport, *, whole: bool) -> None:
             context.say(f"  ▲ outside Aileron: {sentence}")
 
 
-def _say_traffic(context: Context, agent: Agent) -> None:
+def _say_traffic(context: CommandContext, agent: Agent) -> None:
     traffic = _traffic(context, agent)
     if traffic.through:
         passing = ", ".join(sorted(traffic.through))
@@ -132,6 +132,6 @@ def _say_traffic(context: Context, agent: Agent) -> None:
         context.say(f"  ▲ {escape(sentence)}")
 
 
-def _say_findings(context: Context, findings: Iterable[Finding]) -> None:
+def _say_findings(context: CommandContext, findings: Iterable[Finding]) -> None:
     for each in findings:
         context.say(f"{_SIGNS[each.level]} {each.topic}: {escape(each.text)}")

@@ -7,15 +7,15 @@ import threading
 from typing import Any
 
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, Context, Fault
-from aileron_tui.cli.suite import EXAMPLE_HOST, examples
+from aileron_tui.cli.output import EXIT, CliError, CommandContext
+from aileron_tui.cli.scaffold import EXAMPLE_HOST, examples
 
 __all__ = ["run_example"]
 
 _LOOK_SECONDS = 0.2
 
 
-def run_example(context: Context, port: int) -> int:
+def run_example(context: CommandContext, port: int) -> int:
     """Serve drafts on 127.0.0.1 until interrupted, and print each mail that is sent."""
     # The example's own imports name the folder that it lies in.
     sys.path.insert(0, str(examples().parent))
@@ -31,7 +31,7 @@ def run_example(context: Context, port: int) -> int:
     try:
         mailbox = Mailbox(port=port)
     except OSError as error:
-        raise Fault(
+        raise CliError(
             EXIT.FAILED,
             f"Port {port} of 127.0.0.1 cannot be used ({os.strerror(error.errno or 0)}). Take another "
             "with --port, here and in the console's --route.",
@@ -53,7 +53,7 @@ def run_example(context: Context, port: int) -> int:
     return EXIT.DONE
 
 
-def _print(context: Context, mail: dict[str, Any]) -> None:
+def _print(context: CommandContext, mail: dict[str, Any]) -> None:
     if context.json:
         context.show({"sent": mail})
     else:

@@ -5,12 +5,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from aileron_core.home.layout import DEFAULT_HOME, Home
 from aileron_core.settings import load_settings
-from aileron_core.storage.home import DEFAULT_HOME, Home
 from aileron_core.text import escape
 from aileron_tui.cli.adding import add_file
-from aileron_tui.cli.output import EXIT, Context
-from aileron_tui.cli.suite import (
+from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.scaffold import (
     EXAMPLE_DRAFT,
     EXAMPLE_HOST,
     EXAMPLE_PORT,
@@ -21,7 +21,7 @@ from aileron_tui.cli.suite import (
 __all__ = ["init_home"]
 
 
-def init_home(context: Context, *, example: bool) -> int:
+def init_home(context: CommandContext, *, example: bool) -> int:
     """Make the home with its settings, and with *example* what a first approval needs.
 
     What is there already stays as it is, so a second call does no harm.

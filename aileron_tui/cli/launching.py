@@ -13,17 +13,17 @@ from pathlib import Path, PurePosixPath
 import click
 
 from aileron_core.errors import AileronError, Forbidden, NotFound
+from aileron_core.home.layout import Home, daemon_file
 from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.launcher import Request, launch, through_gateway, wire
+from aileron_core.launch.launcher import LaunchRequest, launch, prepare, through_gateway
 from aileron_core.launch.model_traffic import sentences
-from aileron_core.launch.sessions import Hold, Launched
-from aileron_core.launch.wish import Wish
+from aileron_core.launch.project_settings import ProjectSettings
+from aileron_core.launch.sessions import LaunchedSession, SessionHold
 from aileron_core.settings import load_settings
-from aileron_core.storage.home import Home, daemon_file
 from aileron_core.text import escape
 from aileron_tui.cli.client import Console, HomeConnection
-from aileron_tui.cli.output import EXIT, Context
-from aileron_tui.cli.pane import open_console
+from aileron_tui.cli.output import EXIT, CommandContext
+from aileron_tui.cli.tmux import open_console
 
 __all__ = ["launch_agent"]
 
@@ -83,7 +83,7 @@ class HomeSessions:
         """Return if a console answers; see `aileron_core.launch.sessions.SessionPort`."""
         self._console.request("GET", "/v1/status")
 
-    def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> Launched:
+    def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> LaunchedSession:
         """Open a session; see `aileron_core.launch.sessions.SessionPort`."""
         asked = {
             "agent": agent,
@@ -95,7 +95,7 @@ class HomeSessions:
         }
         _, body = self._console.request("POST", "/v1/sessions", asked)
         socket = body.get("socket")
-        return Launched(
+        return LaunchedSession(
             session_id=body["session_id"],
             token=body["token"],
             gateway_token=body["gateway_token"],
@@ -114,7 +114,7 @@ class HomeSessions:
         asked = {"agent": agent, "path": str(project), "digest": digest}
         self._console.request("POST", "/v1/projects", asked)
 
-    def hold(self, session: Launched) -> Hold:
+    def hold(self, session: LaunchedSession) -> SessionHold:
         """Return the session's hold stream."""
         return _Hold(self._home, session.session_id)
 
@@ -127,7 +127,7 @@ class HomeSessions:
 class _AtTerminal:
     """The person at this terminal; with `--accept-project` they said yes beforehand."""
 
-    def __init__(self, context: Context, *, accepted: bool) -> None:
+    def __init__(self, context: CommandContext, *, accepted: bool) -> None:
         self._context = context
         self._accepted = accepted
 
@@ -135,7 +135,7 @@ class _AtTerminal:
         """Tell them a sentence; standard output is the agent's."""
         click.echo(f"aileron: {text}", err=True)
 
-    def accepts(self, wish: Wish) -> bool:
+    def accepts(self, wish: ProjectSettings) -> bool:
         """Show what the project asks for and wait for a yes or no.
 
         Raises:
@@ -160,7 +160,7 @@ class _AtTerminal:
 
 
 def launch_agent(
-    context: Context,
+    context: CommandContext,
     name: str,
     args: tuple[str, ...],
     *,
@@ -182,7 +182,7 @@ def launch_agent(
     if agent is None:
         raise NotFound(f"{name} is no agent that Aileron knows: {', '.join(AGENTS)}.")
     settings = load_settings(Home(context.home).config)
-    request = Request(
+    request = LaunchRequest(
         agent=agent,
         args=args,
         project=Path.cwd().resolve(),
@@ -217,9 +217,9 @@ def _address(home: Path) -> str:
     return url if isinstance(url, str) and url else "http://127.0.0.1:PORT"
 
 
-def _show(context: Context, request: Request) -> int:
+def _show(context: CommandContext, request: LaunchRequest) -> int:
     """Print what would be set. Nothing is opened, written or started."""
-    wired = wire(request, PurePosixPath("<private>"))
+    wired = prepare(request, PurePosixPath("<private>"))
     gateway = f"{_address(context.home)}/gw/{_HIDDEN}"
     wired = through_gateway(wired, request.agent, gateway)
     through = sorted(wired.traffic.through) if wired.traffic else []

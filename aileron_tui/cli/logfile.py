@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.clock import rfc3339
+from aileron_core.home.layout import Home
 from aileron_core.settings import LogSettings
-from aileron_core.storage.home import Home
 from aileron_tui.cli.output import safe_json
 
 __all__ = ["LogFile", "log_path", "log_to"]

@@ -8,10 +8,10 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_core.text import escape
 from aileron_tui.cli.logfile import log_path
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, CommandContext
 
 __all__ = ["show_logs"]
 
@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.2
 _COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
-def show_logs(context: Context, count: int, *, follow: bool) -> int:
+def show_logs(context: CommandContext, count: int, *, follow: bool) -> int:
     """Print the newest *count* lines, oldest first; with *follow* go on until interrupted.
 
     With `--json` they are one object's `items`; followed, one object a line.
@@ -109,7 +109,7 @@ def _parsed(line: str) -> dict[str, Any]:
     return cast("dict[str, Any]", content) if isinstance(content, dict) else {"line": line}
 
 
-def _print(context: Context, line: str) -> None:
+def _print(context: CommandContext, line: str) -> None:
     fields = _parsed(line)
     if context.json:
         context.show(fields)

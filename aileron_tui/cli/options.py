@@ -13,9 +13,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from aileron_core.errors import AileronError, InvalidRequest
-from aileron_core.storage.home import DEFAULT_HOME
+from aileron_core.home.layout import DEFAULT_HOME
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, Context, Fault, safe_json, told
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json, told
 
 __all__ = [
     "Program",
@@ -71,7 +71,7 @@ def command_options(function: _F) -> _F:
     def wrapped(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
         given = click.get_current_context()
         color = not _given(given, "no_color") and "NO_COLOR" not in os.environ
-        context = Context(
+        context = CommandContext(
             home=given_home(given),
             json=bool(_given(given, "as_json")),
             color=color and sys.stdout.isatty(),
@@ -85,13 +85,13 @@ def command_options(function: _F) -> _F:
         except BrokenPipeError:
             raise  # whoever read us has gone; click ends quietly
         except (OSError, sqlite3.Error) as error:
-            code = told(context, Fault(EXIT.FAILED, _outside(error)))
+            code = told(context, CliError(EXIT.FAILED, _outside(error)))
         except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
             kind = type(error).__name__
             fault = (
                 f"A fault of Aileron's own ({kind}). Please report it with the command you gave."
             )
-            code = told(context, Fault(EXIT.OUR_BUG, fault))
+            code = told(context, CliError(EXIT.OUR_BUG, fault))
         sys.exit(code or EXIT.DONE)
 
     return wrapped  # type: ignore[return-value]

@@ -18,9 +18,9 @@ from aileron_core.text import escape
 
 __all__ = [
     "EXIT",
-    "Context",
-    "Fault",
-    "Refused",
+    "CliError",
+    "CommandContext",
+    "ConsoleRefused",
     "exit_code",
     "safe_json",
     "told",
@@ -44,7 +44,7 @@ class EXIT:
 _CLASSES = {EXIT.USAGE: "invalid_request", EXIT.OUR_BUG: "internal_error"}
 
 
-class Refused(AileronError):
+class ConsoleRefused(AileronError):
     """The console answered with an error; `failure` is what it said."""
 
     def __init__(self, failure: Failure) -> None:
@@ -52,7 +52,7 @@ class Refused(AileronError):
         self.failure = failure
 
 
-class Fault(AileronError):
+class CliError(AileronError):
     """A command that ends with an exit code of its own; the code says of what class it is."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -63,7 +63,7 @@ class Fault(AileronError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class CommandContext:
     """How this command was called."""
 
     home: Path
@@ -95,11 +95,11 @@ _BY_CLASS = {
 
 def exit_code(error: AileronError) -> int:
     """Return the exit code that *error*, or the failure that the console answered with, ends a command with."""
-    if isinstance(error, Fault):
+    if isinstance(error, CliError):
         return error.code
     if isinstance(error, ConsoleAbsent):
         return EXIT.NO_CONSOLE
-    if isinstance(error, Refused):
+    if isinstance(error, ConsoleRefused):
         bug = error.failure.class_ == InternalError.class_
         return EXIT.OUR_BUG if bug else _BY_CLASS.get(error.failure.class_, EXIT.FAILED)
     if isinstance(error, InternalError):
@@ -107,10 +107,10 @@ def exit_code(error: AileronError) -> int:
     return _BY_CLASS.get(error.class_, EXIT.FAILED)
 
 
-def told(context: Context, error: AileronError) -> int:
+def told(context: CommandContext, error: AileronError) -> int:
     """Say what failed, as a sentence on stderr or as the one error body on stdout; return the exit code."""
     if context.json:
-        failure = error.failure if isinstance(error, Refused) else error.to_failure()
+        failure = error.failure if isinstance(error, ConsoleRefused) else error.to_failure()
         body: dict[str, Any] = {"error": failure.to_json()}
         if isinstance(error, FileProblems):
             body["problems"] = [problem.to_json() for problem in error.problems]

@@ -11,9 +11,9 @@ from typing import Any
 from aileron_core.canonical import Json
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
+from aileron_tui.cli.arguments import json_argument
 from aileron_tui.cli.client import Console
-from aileron_tui.cli.given import json_argument
-from aileron_tui.cli.output import EXIT, Context, Fault, safe_json
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json
 
 __all__ = ["run_action"]
 
@@ -21,7 +21,7 @@ _POLL = 30.0
 
 
 def run_action(
-    context: Context, name: str, pairs: Sequence[str], whole: str | None, wait: float
+    context: CommandContext, name: str, pairs: Sequence[str], whole: str | None, wait: float
 ) -> int:
     """Run the action *name* in a session of its own; wait for a person if asked to."""
     console = Console(context.home)
@@ -61,7 +61,7 @@ def _arguments(
 ) -> Mapping[str, Json]:
     if whole is not None:
         if pairs:
-            raise Fault(EXIT.USAGE, "Give --args or --arg, not both.")
+            raise CliError(EXIT.USAGE, "Give --args or --arg, not both.")
         return json_argument(whole)
     if not pairs:
         return {}
@@ -74,7 +74,7 @@ def _pair(text: str, types: Mapping[str, Any]) -> tuple[str, Json]:
     """Read `k=v` by the input's declared type; what does not fit goes as text, for the gate to refuse."""
     key, found, value = text.partition("=")
     if not found:
-        raise Fault(EXIT.USAGE, f"--arg {text} is not of the form k=v.")
+        raise CliError(EXIT.USAGE, f"--arg {text} is not of the form k=v.")
     if types.get(key, {}).get("type") == "string":
         return key, value
     try:
@@ -102,7 +102,7 @@ _CODES = {
 }
 
 
-def _report(context: Context, body: dict[str, Any]) -> int:
+def _report(context: CommandContext, body: dict[str, Any]) -> int:
     status = body["status"]
     code = _CODES.get(status, EXIT.FAILED)
     if context.json:

@@ -7,16 +7,16 @@ import signal
 import sys
 from collections.abc import Callable
 
-from aileron_core.control_plane.port import ConsolePort
+from aileron_core.console_port.port import ConsolePort
 from aileron_core.errors import FileProblems
 from aileron_core.settings import Settings
-from aileron_tui.actions import Registry
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.output import EXIT
-from aileron_tui.keymap import remapped
-from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.input.keymap import remapped
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
-from aileron_tui.styles.ground import ground_is_light
+from aileron_tui.terminal.background_color import background_is_light
 
 __all__ = ["console_app", "show"]
 
@@ -43,7 +43,7 @@ def console_app(
     )
 
 
-def _looks_and_keys(settings: Settings) -> tuple[str, Registry]:
+def _looks_and_keys(settings: Settings) -> tuple[str, CommandRegistry]:
     """Return the theme and the keys; what is wrong with either is told together."""
     try:
         theme = choose_theme(settings.console.theme, os.environ, _light)
@@ -65,7 +65,9 @@ def _light() -> bool | None:
         or not sys.__stderr__
     ):
         return None
-    return ground_is_light(sys.__stdin__.fileno(), sys.__stderr__.fileno())  # as Textual's driver
+    return background_is_light(
+        sys.__stdin__.fileno(), sys.__stderr__.fileno()
+    )  # as Textual's driver
 
 
 def _glyphs(settings: Settings) -> Glyphs:

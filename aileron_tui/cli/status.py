@@ -6,12 +6,12 @@ from typing import Any
 from aileron_core.errors import ConsoleAbsent, InvalidRequest
 from aileron_core.ids import APPROVAL_ID
 from aileron_tui.cli.client import Console
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, CommandContext
 
 __all__ = ["open_review", "show_status"]
 
 
-def show_status(context: Context) -> int:
+def show_status(context: CommandContext) -> int:
     """Print how the console is; 69 if there is none."""
     try:
         _, found = Console(context.home).request("GET", "/v1/status")
@@ -46,7 +46,7 @@ def _sessions(count: int) -> str:
     return f"{count} {'session is' if count == 1 else 'sessions are'} open."
 
 
-def open_review(context: Context, approval_id: str) -> int:
+def open_review(context: CommandContext, approval_id: str) -> int:
     """Open the review page of an approval in the browser.
 
     The address is the running console's own, checked; only the id comes from outside, and it has

@@ -13,24 +13,24 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import ConsolePort, Fact
-from aileron_tui.actions import Action, Registry, face_of
-from aileron_tui.notifying import Notifier
-from aileron_tui.plain.deciding import Deciding
-from aileron_tui.plain.desk import Desk
-from aileron_tui.plain.looking import VIEWS, Looking
+from aileron_core.console_port.port import ConsolePort, CoreEvent
+from aileron_tui import words
+from aileron_tui.draw.bars import standing_warnings
+from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.draw.text import line
+from aileron_tui.input.commands import Command, CommandRegistry, face_of
+from aileron_tui.plain.context import PlainContext
+from aileron_tui.plain.deciding import Decisions
+from aileron_tui.plain.navigation import VIEWS, Navigation
+from aileron_tui.plain.output import NEXT, Output, looking
 from aileron_tui.plain.printing import Printer
-from aileron_tui.plain.showing import NEXT, Showing, looking
 from aileron_tui.plain.state import PlainState
-from aileron_tui.plain.terminal import EndOfInput, LineTerminal, Together
-from aileron_tui.presenters import wording
-from aileron_tui.presenters.chrome import standing_warnings
-from aileron_tui.presenters.glyphs import Glyphs
-from aileron_tui.presenters.lines import line
-from aileron_tui.presenters.model import Model, Token
-from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.wording import panels
-from aileron_tui.presenters.wording import plain as words
+from aileron_tui.plain.terminal import EndOfInput, LineTerminal, SeveralLines
+from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.model import Model, Token
+from aileron_tui.terminal.notifications import Notifier
+from aileron_tui.words import panels
+from aileron_tui.words import plain as plain_words
 
 __all__ = ["PlainConsole"]
 
@@ -60,7 +60,7 @@ class PlainConsole:
         *,
         clock: Clock,
         arm_seconds: float,
-        registry: Registry,
+        registry: CommandRegistry,
         glyphs: Glyphs,
         notifier: Notifier,
         first_frame: Callable[[], object],
@@ -87,23 +87,23 @@ class PlainConsole:
         self._terminal, self._clock, self._registry = terminal, clock, registry
         self._arm_seconds, self._lock_seconds = arm_seconds, lock_seconds
         self._first_frame: Callable[[], object] | None = first_frame
-        self._facts: deque[Fact] = deque()
+        self._facts: deque[CoreEvent] = deque()
         snapshot = port.subscribe(self._sink)
         model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
         self._model = model
         self._state = PlainState(model, self._facts, clock, notifier, port.submit)
-        desk = Desk(
+        desk = PlainContext(
             port=port,
             terminal=terminal,
             clock=clock,
             registry=registry,
             state=self._state,
-            printer=Printer(terminal, glyphs, Pages(registry)),
+            printer=Printer(terminal, glyphs, DocumentCache(registry)),
             environment=environment,
         )
         self._desk, self._say = desk, desk.say
-        self._showing = Showing(desk)
-        self._looking, self._deciding = Looking(desk, self._showing), Deciding(desk)
+        self._showing = Output(desk)
+        self._looking, self._deciding = Navigation(desk, self._showing), Decisions(desk)
         self._shown: Token = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False
@@ -115,8 +115,8 @@ class PlainConsole:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._end)
         with suppress(EndOfInput), self._terminal:
-            self._say(words.STARTS)
-            self._say(words.REST)
+            self._say(plain_words.STARTS)
+            self._say(plain_words.REST)
             self._tell_what_stands()
             while not self._state.ended and self._model.lost is None:
                 if self._is_idle:
@@ -124,14 +124,14 @@ class PlainConsole:
                 else:
                     self._turn()
             self._tell_news()
-            self._say(words.ENDS if self._model.lost is None else self._showing.voice())
+            self._say(plain_words.ENDS if self._model.lost is None else self._showing.voice())
         return 0 if self._model.lost is None else EXIT_CORE_LOST
 
     def _end(self, _number: int, _frame: object) -> None:
         self._state.ended = True
         self._terminal.wake()
 
-    def _sink(self, fact: Fact) -> None:
+    def _sink(self, fact: CoreEvent) -> None:
         """Take a fact on the core's thread."""
         self._facts.append(fact)
         self._terminal.wake()
@@ -162,17 +162,17 @@ class PlainConsole:
             return
         asked = self._asks
         try:
-            typed = self._terminal.hears(words.PROMPT, self._interrupted)
-        except Together:
+            typed = self._terminal.hears(plain_words.PROMPT, self._interrupted)
+        except SeveralLines:
             self._touched_at = self._clock.monotonic()
             self._leave_question()
-            self._say(words.TOGETHER)
+            self._say(plain_words.TOGETHER)
             return
         if typed is None:
             self._say(())  # leave the line of the question
         if typed is None or self._interrupted():
             if asked and not self._state.ended and not self._is_idle:
-                self._say(words.CHANGED_MEANWHILE)
+                self._say(plain_words.CHANGED_MEANWHILE)
             self._turn_from_the_restless()
             return
         self._taken_away.clear()
@@ -193,7 +193,7 @@ class PlainConsole:
         if often and at - self._taken_away[0] <= RESTLESS_SECONDS:
             self._taken_away.clear()
             self._state.turn_to("activity")
-            self._say(words.restless(self._registry.face("view_waiting"), words.STOP))
+            self._say(plain_words.restless(self._registry.face("view_waiting"), plain_words.STOP))
 
     @property
     def _asks(self) -> bool:
@@ -225,9 +225,9 @@ class PlainConsole:
         model.take_back()
         state.printed = ()
         self._say(panels.locked(model.queue.waiting))
-        self._say(words.LOCKED)
-        with suppress(Together):
-            if self._terminal.hears(words.PROMPT, self._ends) is None:
+        self._say(plain_words.LOCKED)
+        with suppress(SeveralLines):
+            if self._terminal.hears(plain_words.PROMPT, self._ends) is None:
                 self._say(())
                 return
         self._touched_at = self._clock.monotonic()
@@ -313,10 +313,10 @@ class PlainConsole:
         actions = (self._registry.action(each) for each in _HERE)
         named = [each.id for each in actions if view in each.contexts and word in self._typed(each)]
         if not named:
-            return {NEXT: "next", words.STOP: "stop_everything"}.get(word, "")
+            return {NEXT: "next", plain_words.STOP: "stop_everything"}.get(word, "")
         return next((each for each in named if self._desk.stands(each).shown), named[0])
 
-    def _typed(self, action: Action) -> tuple[str, ...]:
+    def _typed(self, action: Command) -> tuple[str, ...]:
         """Return how the key of *action* can be typed: as it is written, or as its control character."""
         key = action.keys[0]
         character = _CONTROLS.get(key, "")
@@ -328,7 +328,7 @@ class PlainConsole:
         waiting = self._model.queue.waiting
         if waiting and not self._quit_asked:
             self._quit_asked = True
-            self._say(wording.quit_asks(waiting, self._registry.face("quit")))
+            self._say(words.quit_asks(waiting, self._registry.face("quit")))
         else:
             self._state.ended = True
 
@@ -338,7 +338,7 @@ class PlainConsole:
             told = self._registry.action(action)
             if view in told.contexts:
                 self._say(f" {self._registry.face(action)}: {told.help or told.label}")
-        for key, told in words.HELP:
+        for key, told in plain_words.HELP:
             self._say(f" {key}: {told}")
         self._tell_what_stands()
-        self._say(words.REST)
+        self._say(plain_words.REST)

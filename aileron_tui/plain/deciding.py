@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     Approve,
     Deny,
     EndSession,
@@ -10,16 +10,16 @@ from aileron_core.control_plane.port import (
     Refresh,
     StopEverything,
 )
-from aileron_tui.plain.desk import Desk
-from aileron_tui.presenters.intents import intent_of
-from aileron_tui.presenters.plain_lines import own
-from aileron_tui.presenters.replay import SeenScreen
-from aileron_tui.presenters.sending import file_key
-from aileron_tui.presenters.situation import Availability, Panel
-from aileron_tui.presenters.wording import panels
-from aileron_tui.presenters.wording import plain as words
+from aileron_tui.draw.plain_lines import own
+from aileron_tui.plain.context import PlainContext
+from aileron_tui.state.decision_screens import DecisionScreen
+from aileron_tui.state.intents import intent_of
+from aileron_tui.state.pending_intents import file_key
+from aileron_tui.state.situation import Availability, Panel
+from aileron_tui.words import panels
+from aileron_tui.words import plain as plain_words
 
-__all__ = ["Deciding"]
+__all__ = ["Decisions"]
 
 REASON_LIMIT = 2_000
 _ENDED = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
@@ -30,10 +30,10 @@ _ASKS: dict[Panel, tuple[str, str]] = {
 """Of what is asked first: the action that is given once more, and what that does."""
 
 
-class Deciding:
+class Decisions:
     """Hands over what the person answers, where what was printed has rested and may be decided."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: PlainContext) -> None:
         self._desk, self._state, self._model = desk, desk.state, desk.model
 
     def decide(self, action: str, typed: str) -> None:
@@ -61,7 +61,7 @@ class Deciding:
         if item is None or not self._desk.stands("deny").shown:
             self._desk.say_not_now(typed)
         elif len(reason) > REASON_LIMIT:
-            self._desk.say(words.reason_too_long(REASON_LIMIT))
+            self._desk.say(plain_words.reason_too_long(REASON_LIMIT))
         else:
             self._hand_over(Deny(approval_id=item.key, reason=reason))
 
@@ -86,7 +86,7 @@ class Deciding:
         intent = intent_of(model, done) if action == asked and state.filled else None
         model.close_panel()
         if intent is None:
-            self._desk.say(words.LEFT_ALONE)
+            self._desk.say(plain_words.LEFT_ALONE)
         else:
             self._hand_over(intent)
 
@@ -101,7 +101,7 @@ class Deciding:
         model.sending(intent)
         desk.port.submit(intent)
         if not desk.follow(over):
-            self._state.news.append(own(words.UNDER_WAY))
+            self._state.news.append(own(plain_words.UNDER_WAY))
 
     def _keep_what_stands(self) -> None:
         """Keep the call that is decided as it was printed, for the audit."""
@@ -110,7 +110,7 @@ class Deciding:
             return
         reading = model.reading
         model.screens.keep(
-            SeenScreen(
+            DecisionScreen(
                 at=self._desk.clock.now(),
                 item=item,
                 file_moved=model.queue.file_moved(item),
@@ -150,7 +150,7 @@ class Deciding:
             desk.say_not_now(typed)
         elif action == "refresh" and item is not None:
             desk.port.submit(Refresh(approval_id=item.key))
-            desk.say(words.ASKED_AGAIN)
+            desk.say(plain_words.ASKED_AGAIN)
         elif (intent := intent_of(self._model, action)) is not None:
             desk.port.submit(intent)
             desk.say(panels.pausing())

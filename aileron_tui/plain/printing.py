@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable
 
-from aileron_tui.plain.terminal import LineTerminal
-from aileron_tui.presenters.blocks import Layout
-from aileron_tui.presenters.glyphs import Glyphs
-from aileron_tui.presenters.lines import Line
-from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.plain_lines import (
+from aileron_tui.draw.blocks import Layout
+from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.draw.plain_lines import (
     head_lines,
     item_page,
     listed,
@@ -19,8 +16,11 @@ from aileron_tui.presenters.plain_lines import (
     text_of,
     whole_preview,
 )
-from aileron_tui.presenters.queue import Item
-from aileron_tui.presenters.table import Table
+from aileron_tui.draw.text import Line
+from aileron_tui.plain.terminal import LineTerminal
+from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.queue import Item
+from aileron_tui.state.tables.table import Table
 
 __all__ = ["Printer"]
 
@@ -28,7 +28,7 @@ __all__ = ["Printer"]
 class Printer:
     """Writes sentences and items to a terminal, whole, and returns once they have left."""
 
-    def __init__(self, terminal: LineTerminal, glyphs: Glyphs, pages: Pages) -> None:
+    def __init__(self, terminal: LineTerminal, glyphs: Glyphs, pages: DocumentCache) -> None:
         self._terminal, self._glyphs = terminal, glyphs
         self.pages = pages
         """Keeps what was laid out last."""

@@ -4,28 +4,28 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalUpdated,
     ApprovalView,
     AuditExported,
+    CoreEvent,
     EverythingStopped,
-    Fact,
     Intent,
     IntentRefused,
     PauseChanged,
 )
 from aileron_core.text import escape
-from aileron_tui.notifying import Attention, Notifier
-from aileron_tui.presenters import wording
-from aileron_tui.presenters.item_facts import item_facts
-from aileron_tui.presenters.lines import Line
-from aileron_tui.presenters.model import Model, Token
-from aileron_tui.presenters.news import take_fact
-from aileron_tui.presenters.plain_lines import own
-from aileron_tui.presenters.queue import Item
-from aileron_tui.presenters.situation import View
-from aileron_tui.presenters.standing import situation_of
-from aileron_tui.presenters.wording import plain as words
+from aileron_tui import words
+from aileron_tui.draw.plain_lines import own
+from aileron_tui.draw.text import Line
+from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.current_situation import situation_of
+from aileron_tui.state.filter_fields import item_facts
+from aileron_tui.state.model import Model, Token
+from aileron_tui.state.queue import Item
+from aileron_tui.state.situation import View
+from aileron_tui.terminal.notifications import Attention, Notifier
+from aileron_tui.words import plain as plain_words
 
 __all__ = ["PlainState"]
 
@@ -36,7 +36,7 @@ class PlainState:
     def __init__(
         self,
         model: Model,
-        facts: deque[Fact],
+        facts: deque[CoreEvent],
         clock: Clock,
         notifier: Notifier,
         submit: Callable[[Intent], None],
@@ -82,7 +82,7 @@ class PlainState:
             self.reports += isinstance(fact, EverythingStopped | AuditExported | IntentRefused)
             if isinstance(fact, IntentRefused):
                 self._reads = False  # what was refused would be refused again, at once
-            arrived = take_fact(model, fact, now, at)
+            arrived = apply_event(model, fact, now, at)
             if model.said is not None:
                 self.news.append(model.said.pieces)
             else:
@@ -103,12 +103,12 @@ class PlainState:
             self._due = None
             do()
 
-    def _told_of(self, fact: Fact) -> Iterator[Line]:
+    def _told_of(self, fact: CoreEvent) -> Iterator[Line]:
         match fact:
             case ApprovalUpdated(view=view) if self._done_here(view):
-                yield own(f"{wording.ROW_STATES['completed']}: {escape(view.title)}")
+                yield own(f"{words.ROW_STATES['completed']}: {escape(view.title)}")
             case PauseChanged(paused_at=at):
-                yield own(words.RELEASED if at is None else words.HELD)
+                yield own(plain_words.RELEASED if at is None else plain_words.HELD)
             case _:
                 pass
 
@@ -120,7 +120,7 @@ class PlainState:
         self.unknown = view
         self._told_unknown.add(key)
         face = model.registry.face("look_again")
-        self.news.append(own(words.looks_again_at(face, escape(view.title))))
+        self.news.append(own(plain_words.looks_again_at(face, escape(view.title))))
 
     def _leave_a_question_of_nothing(self) -> None:
         """Take a question back whose object is gone."""
@@ -282,4 +282,4 @@ class PlainState:
             if (item := queue.get(key)) is not None and item.waits and item is not here
         ]
         if came:
-            yield own(words.more_wait(len(came), escape(came[-1])))
+            yield own(plain_words.more_wait(len(came), escape(came[-1])))

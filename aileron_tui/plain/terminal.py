@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from aileron_core.clock import Clock
-from aileron_tui.presenters.arming import AFTER_SECONDS
+from aileron_tui.input.arming import AFTER_SECONDS
 
-__all__ = ["EndOfInput", "LineTerminal", "Together"]
+__all__ = ["EndOfInput", "LineTerminal", "SeveralLines"]
 
 TICK_SECONDS = 0.5
 """How long a wait lasts at most: a signal may have been handed to another thread, which wakes nothing."""
@@ -29,7 +29,7 @@ class EndOfInput(Exception):
     """The person ended the input, or the terminal is gone."""
 
 
-class Together(Exception):
+class SeveralLines(Exception):
     """More came than one line, or a line without its end: it decides nothing."""
 
 
@@ -123,7 +123,7 @@ class LineTerminal:
         typed = self._take()
         self._be(quiet=True)
         if not typed.endswith(b"\n") or self._more():
-            raise Together
+            raise SeveralLines
         # Not every blank: `ctrl+k` types one of those that Python knows.
         return typed.decode(self._encoding, "replace").strip(" \t\r\n")
 

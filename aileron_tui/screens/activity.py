@@ -5,9 +5,9 @@
 
 from typing import ClassVar
 
-from aileron_tui.actions import Context
-from aileron_tui.presenters.situation import View
+from aileron_tui.input.commands import KeyContext
 from aileron_tui.screens.listing import ListScreen
+from aileron_tui.state.situation import View
 
 __all__ = ["ActivityScreen"]
 
@@ -16,7 +16,7 @@ class ActivityScreen(ListScreen):
     """One row for each call. It follows the newest until the cursor moves."""
 
     VIEW: ClassVar[View] = "activity"
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ("activity", "filter", "stop")
+    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("activity", "filter", "stop")
 
 
 if __name__ == "__main__":

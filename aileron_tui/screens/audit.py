@@ -6,14 +6,14 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from aileron_core.control_plane.port import ExportAudit, VerifyAudit
-from aileron_tui.actions import Context
-from aileron_tui.presenters.blocks import Layout
-from aileron_tui.presenters.head import item_head
-from aileron_tui.presenters.lines import Line
-from aileron_tui.presenters.pages import Form
-from aileron_tui.presenters.situation import View
+from aileron_core.console_port.port import ExportAudit, VerifyAudit
+from aileron_tui.draw.blocks import Layout
+from aileron_tui.draw.header import item_head
+from aileron_tui.draw.text import Line
+from aileron_tui.input.commands import KeyContext
 from aileron_tui.screens.listing import ListScreen
+from aileron_tui.state.document_cache import LayoutOptions
+from aileron_tui.state.situation import View
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 
@@ -24,7 +24,7 @@ class AuditScreen(ListScreen):
     """One row for each record; older ones are read as the cursor nears them."""
 
     VIEW: ClassVar[View] = "audit"
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ("audit", "filter", "stop")
+    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("audit", "filter", "stop")
 
     def redraw(self) -> None:
         """Draw everything, and ask for what is to be drawn next."""
@@ -37,7 +37,7 @@ class AuditScreen(ListScreen):
         if wanted is not None:
             self.submit(wanted)
 
-    def _page_of(self, form: Form) -> tuple[tuple[Line, ...], Layout]:
+    def _page_of(self, form: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         """Return head and document of the opened record, or of the screen as it was seen."""
         seen = self.model.audit.replayed
         if seen is None:

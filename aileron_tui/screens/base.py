@@ -8,18 +8,19 @@ from textual.css.query import NoMatches
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import Intent, Pause
-from aileron_tui.actions import Context
-from aileron_tui.messages import PieceClicked, Relaid, Wanted
-from aileron_tui.presenters import chrome, wording
-from aileron_tui.presenters.lines import Line, Piece, wrap
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.situation import Situation, availability
-from aileron_tui.presenters.standing import situation_of
-from aileron_tui.presenters.times import clock_minutes, clock_seconds
-from aileron_tui.presenters.wording import panels, views
-from aileron_tui.presenters.wording.mouse import press_it
-from aileron_tui.widgets.linework import ROLE_CLASSES, Lines, glyphs_of
+from aileron_core.console_port.port import Intent, SetPause
+from aileron_tui import words
+from aileron_tui.draw import bars
+from aileron_tui.draw.text import Line, Piece, wrap
+from aileron_tui.draw.times import clock_minutes, clock_seconds
+from aileron_tui.input.commands import KeyContext
+from aileron_tui.messages import CommandRequested, PieceClicked, SizeChanged
+from aileron_tui.state.current_situation import situation_of
+from aileron_tui.state.model import Model
+from aileron_tui.state.situation import Situation, availability
+from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
+from aileron_tui.words import panels, views
+from aileron_tui.words.mouse import press_it
 
 __all__ = ["ConsoleScreen", "Submit", "width_class"]
 
@@ -43,7 +44,7 @@ class ConsoleScreen(Screen[None]):
     """A page of the console. `redraw` draws everything from the model; nothing else changes it."""
 
     COMPONENT_CLASSES = ROLE_CLASSES
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ()
+    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ()
     """Where its keys come from."""
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
@@ -76,39 +77,39 @@ class ConsoleScreen(Screen[None]):
 
     def action_view_waiting(self) -> None:
         """Show view 1."""
-        self.post_message(Wanted("view_waiting"))
+        self.post_message(CommandRequested("view_waiting"))
 
     def action_view_activity(self) -> None:
         """Show view 2."""
-        self.post_message(Wanted("view_activity"))
+        self.post_message(CommandRequested("view_activity"))
 
     def action_view_audit(self) -> None:
         """Show view 3."""
-        self.post_message(Wanted("view_audit"))
+        self.post_message(CommandRequested("view_audit"))
 
     def action_view_library(self) -> None:
         """Show view 4."""
-        self.post_message(Wanted("view_library"))
+        self.post_message(CommandRequested("view_library"))
 
     def action_view_sessions(self) -> None:
         """Show view 5."""
-        self.post_message(Wanted("view_sessions"))
+        self.post_message(CommandRequested("view_sessions"))
 
     def action_palette(self) -> None:
         """Show every command by name."""
-        self.post_message(Wanted("palette"))
+        self.post_message(CommandRequested("palette"))
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.post_message(Wanted("help"))
+        self.post_message(CommandRequested("help"))
 
     def action_quit(self) -> None:
         """Quit, or ask first."""
-        self.post_message(Wanted("quit"))
+        self.post_message(CommandRequested("quit"))
 
     def action_pause(self) -> None:
         """Hold all calls, at once: it takes nothing but time, and going on waits for a rested hand."""
-        self.submit(Pause(on=True))
+        self.submit(SetPause(on=True))
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout; a new size makes every decide key rest anew."""
@@ -134,7 +135,7 @@ class ConsoleScreen(Screen[None]):
         self.model.say(press_it(face, clicked.label), self.clock.monotonic())
         self.redraw()
 
-    def on_relaid(self, message: Relaid) -> None:
+    def on_relaid(self, message: SizeChanged) -> None:
         """Draw for the size that a widget has now."""
         message.stop()
         self.redraw()
@@ -153,7 +154,7 @@ class ConsoleScreen(Screen[None]):
     def _draw_top(self) -> None:
         model, width = self.model, self.size.width
         self.query_one("#topbar", Lines).show(
-            chrome.top_bar(
+            bars.top_bar(
                 view=model.view,
                 waiting=model.queue.waiting,
                 held=model.queue.held,
@@ -164,7 +165,7 @@ class ConsoleScreen(Screen[None]):
                 registry=model.registry,
             )
         )
-        rows = chrome.banner_lines(
+        rows = bars.banner_lines(
             lost=model.lost,
             storage=None if model.health.writable else model.health.message,
             standing=self.standing,
@@ -181,7 +182,7 @@ class ConsoleScreen(Screen[None]):
     def standing(self) -> tuple[Line, ...]:
         """The warnings that stand above all views as long as this console runs."""
         start = self.model.snapshot
-        return chrome.standing_warnings(
+        return bars.standing_warnings(
             routes=start.routes,
             accepted_installed=start.accepted_installed,
             lacks_letters=bool(glyphs_of(self).charset),
@@ -202,7 +203,7 @@ class ConsoleScreen(Screen[None]):
     def _draw_sentence(self) -> None:
         """Draw the one sentence of a pane that is too small to decide in."""
         width, height = self.size
-        sentence = wording.too_small(self.model.queue.waiting)
+        sentence = words.too_small(self.model.queue.waiting)
         wrapped = wrap((Piece(sentence, "strong"),), width - 2)
-        rows = chrome.centred([each.pieces for each in wrapped], width, height)
+        rows = bars.centred([each.pieces for each in wrapped], width, height)
         self.query_one("#sentence", Lines).show(*rows)

@@ -6,23 +6,23 @@ from collections.abc import Callable
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
-from aileron_core.control_plane.port import Approve, Deny, LookAgain
-from aileron_tui.faults import fault_place
-from aileron_tui.messages import DocumentScrolled, Painted, Relaid, SettleDue
-from aileron_tui.presenters import wording
-from aileron_tui.presenters.arming import AFTER_SECONDS
-from aileron_tui.presenters.blocks import COMPACT_GUTTER, Layout, lay_out
-from aileron_tui.presenters.document import undrawable_blocks
-from aileron_tui.presenters.intents import intents_of
-from aileron_tui.presenters.lines import Piece, line
-from aileron_tui.presenters.model import Model, Token
-from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.situation import availability
-from aileron_tui.presenters.standing import situation_of
-from aileron_tui.presenters.wording import views
+from aileron_core.console_port.port import Approve, Deny, FetchAgain
+from aileron_tui import words
+from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, lay_out
+from aileron_tui.draw.document import undrawable_blocks
+from aileron_tui.draw.text import Piece, line
+from aileron_tui.error_location import error_location
+from aileron_tui.input.arming import AFTER_SECONDS
+from aileron_tui.messages import DocumentScrolled, Painted, SettleDue, SizeChanged
 from aileron_tui.screens.base import ConsoleScreen, Submit
+from aileron_tui.state.current_situation import situation_of
+from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.intents import intents_of
+from aileron_tui.state.model import Model, Token
+from aileron_tui.state.situation import availability
 from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.line_view import Lines
+from aileron_tui.words import views
 
 __all__ = ["DecidingScreen"]
 
@@ -42,7 +42,7 @@ class DecidingScreen(ConsoleScreen):
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__(model, clock, submit)
-        self._pages = Pages(model.registry, ready=lambda: self.post_message(Relaid()))
+        self._pages = DocumentCache(model.registry, ready=lambda: self.post_message(SizeChanged()))
         self._in_view: tuple[Token, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
         self._shown_content: Token = ()
@@ -82,7 +82,7 @@ class DecidingScreen(ConsoleScreen):
         """Look at the service again, where nobody knows how the call ended."""
         approval_id = self.situation.unknown
         if approval_id:
-            self.submit(LookAgain(approval_id=approval_id))
+            self.submit(FetchAgain(approval_id=approval_id))
             self.model.say(views.LOOKING_AGAIN, self.clock.monotonic())
             self.redraw()
 
@@ -99,11 +99,11 @@ class DecidingScreen(ConsoleScreen):
             layout = lay_out(undrawable_blocks(), max(40, document.size.width), COMPACT_GUTTER)
             document.show(layout, frozenset())
             self.model.reading.lay_out(())
-            self.query_one("#head", Lines).show(line(" ", Piece(wording.UNDRAWABLE, "danger")))
+            self.query_one("#head", Lines).show(line(" ", Piece(words.UNDRAWABLE, "danger")))
 
     def _cannot_draw(self, version: Token, error: Exception) -> None:
         if self.model.cannot_draw(version):
-            _log.error("an item could not be drawn: %s", fault_place(error))
+            _log.error("an item could not be drawn: %s", error_location(error))
 
     # What stands on screen, and since when
 
@@ -227,7 +227,7 @@ class DecidingScreen(ConsoleScreen):
         if token is not None and token == self.model.token:
             self._decide(self._pressed)
         if dropped := arming.take_dropped(at):
-            self.model.say(wording.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
+            self.model.say(words.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
             self.redraw()
         if arming.unsettled:
             self._settle_in(SETTLE_AGAIN_SECONDS)

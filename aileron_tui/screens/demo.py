@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from aileron_core.clock import SystemClock
 from aileron_tui.app import AileronApp
-from aileron_tui.messages import Wanted
-from aileron_tui.presenters.situation import View
+from aileron_tui.messages import CommandRequested
 from aileron_tui.screens.fixture_home import problems
 from aileron_tui.screens.fixture_port import FixturePort
 from aileron_tui.screens.fixtures import snapshot
+from aileron_tui.state.situation import View
 
 __all__ = ["show"]
 
@@ -21,7 +21,7 @@ def show(view: View, *, first_key: str = "", lock_seconds: float = 0.0) -> int:
 
     def begin() -> None:
         if first_key:
-            app.post_message(Wanted(first_key))
+            app.post_message(CommandRequested(first_key))
 
     now = SystemClock().now()
     state = replace(snapshot(now), problems=problems())

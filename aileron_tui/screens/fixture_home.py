@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     FieldView,
-    HeldBackView,
     LibraryItemView,
+    NotAcceptedView,
     ProcessView,
     RecordView,
     SessionView,
@@ -73,9 +73,9 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     return codex, claude, relay
 
 
-def held_back() -> HeldBackView:
+def held_back() -> NotAcceptedView:
     """Return an action file that nobody has taken in."""
-    return HeldBackView(
+    return NotAcceptedView(
         kind="action",
         name="post-invoice",
         file="actions/post-invoice.md",

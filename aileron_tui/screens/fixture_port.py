@@ -8,25 +8,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
+    WAITING_STATES,
+    Accept,
+    AcceptSuite,
     ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,
     Approve,
     AuditExported,
     AuditVerified,
+    CoreEvent,
     Deny,
     EndSession,
     EverythingStopped,
     ExportAudit,
-    Fact,
-    HoldBack,
+    FetchAgain,
     Intent,
     IntentRefused,
     LibraryItemView,
     LibraryUpdated,
-    LookAgain,
-    Pause,
     PauseChanged,
     ReadApprovals,
     ReadRecord,
@@ -37,12 +38,11 @@ from aileron_core.control_plane.port import (
     RecordView,
     Refresh,
     SessionsUpdated,
+    SetPause,
     Snapshot,
     StopEverything,
-    TakeIn,
-    TakeInSuite,
     VerifyAudit,
-    Waiting,
+    WithdrawAcceptance,
 )
 from aileron_tui.screens.fixtures import snapshot
 
@@ -55,7 +55,7 @@ _EVENTS: dict[type[Intent], tuple[tuple[str, str], ...]] = {
     Approve: (("approval.approved", "person"), ("run.completed", "aileron")),
     Deny: (("approval.denied", "person"),),
     Refresh: (("preview.fetched", "aileron"),),
-    LookAgain: (("outcome.looked_at", "person"),),
+    FetchAgain: (("outcome.looked_at", "person"),),
 }
 """What is put on record of an intent about a call, and who acts in it."""
 
@@ -72,21 +72,21 @@ class FixtureCore:
         self._sessions = start.sessions
         self._records = list(start.records)
 
-    def answer(self, intent: Intent) -> list[Fact]:
+    def answer(self, intent: Intent) -> list[CoreEvent]:
         """Do what *intent* asks; return the facts that tell of it."""
         match intent:
-            case Approve() | Deny() | Refresh() | LookAgain():
+            case Approve() | Deny() | Refresh() | FetchAgain():
                 return self._decide(intent)
-            case TakeIn() | HoldBack():
+            case Accept() | WithdrawAcceptance():
                 return self._move_file(intent)
-            case TakeInSuite():
+            case AcceptSuite():
                 return self._take_in_suite(intent)
             case ReadApprovals():
                 return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
-            case Pause(on=on):
-                facts: list[Fact] = [PauseChanged(paused_at=self._clock.now() if on else None)]
+            case SetPause(on=on):
+                facts: list[CoreEvent] = [PauseChanged(paused_at=self._clock.now() if on else None)]
                 return [
                     *facts,
                     self._record("console.paused" if on else "console.resumed", "Pause"),
@@ -113,7 +113,7 @@ class FixtureCore:
         self._records.append(record)
         return Recorded(record=record, head_words=("olive", "pixel"))
 
-    def _decide(self, intent: Approve | Deny | Refresh | LookAgain) -> list[Fact]:
+    def _decide(self, intent: Approve | Deny | Refresh | FetchAgain) -> list[CoreEvent]:
         now, view = self._clock.now(), self._views[intent.approval_id]
         match intent:
             case Approve():
@@ -124,15 +124,15 @@ class FixtureCore:
             case Deny():
                 end = replace(view, state="denied", decided_at=now, ended_at=now)
                 views = [replace(end, reason=intent.reason, decided_by="person")]
-            case Refresh() | LookAgain():
+            case Refresh() | FetchAgain():
                 views = [replace(view, preview=replace(view.preview, since=now))]
         self._views[view.approval_id] = views[-1]
-        facts: list[Fact] = [ApprovalUpdated(view=each) for each in views]
+        facts: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
         told = [self._record(event, view.title, view, by) for event, by in _EVENTS[type(intent)]]
         return [*facts, *told]
 
-    def _move_file(self, intent: TakeIn | HoldBack) -> list[Fact]:
-        taken = isinstance(intent, TakeIn)
+    def _move_file(self, intent: Accept | WithdrawAcceptance) -> list[CoreEvent]:
+        taken = isinstance(intent, Accept)
 
         def moved(item: LibraryItemView) -> LibraryItemView:
             if (item.kind, item.name, item.digest) != (intent.kind, intent.name, intent.digest):
@@ -155,7 +155,7 @@ class FixtureCore:
         )
         return [told, self._record(f"library.{event}", f"{verb} the {intent.kind} {intent.name}")]
 
-    def _take_in_suite(self, intent: TakeInSuite) -> list[Fact]:
+    def _take_in_suite(self, intent: AcceptSuite) -> list[CoreEvent]:
         self._held = tuple(
             replace(held, suite=None) if held.suite is not None else held
             for held in self._held
@@ -170,7 +170,7 @@ class FixtureCore:
         names = (self._record("library.taken_in", f"Took in {file}") for file, _ in intent.files)
         return [told, *names]
 
-    def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit) -> Fact:
+    def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit) -> CoreEvent:
         total = len(self._records)
         match intent:
             case ReadRecords(before_seq=before, limit=limit):
@@ -192,23 +192,23 @@ class FixtureCore:
         """Yield the calls behind the one that is named; views stand in order of arrival."""
         views = list(self._views.values())
         runs = [view.run_id for view in views]
-        behind = [v for v in views[runs.index(intent.run_id) + 1 :] if v.state in Waiting]
+        behind = [v for v in views[runs.index(intent.run_id) + 1 :] if v.state in WAITING_STATES]
         for first in range(0, len(behind), TOGETHER):
             told = tuple(behind[first : first + TOGETHER])
             yield ApprovalsRead(views=told, left=len(behind[first + TOGETHER :]))
 
-    def _end(self, session_id: str) -> list[Fact]:
+    def _end(self, session_id: str) -> list[CoreEvent]:
         self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)
-        facts: list[Fact] = [SessionsUpdated(sessions=self._sessions)]
+        facts: list[CoreEvent] = [SessionsUpdated(sessions=self._sessions)]
         for view in list(self._views.values()):
-            if view.session_id == session_id and view.state in Waiting:
+            if view.session_id == session_id and view.state in WAITING_STATES:
                 self._views[view.approval_id] = replace(view, requester_gone=True)
                 facts.append(ApprovalUpdated(view=self._views[view.approval_id]))
         return [*facts, self._record("session.ended", "A session ended: a person ended it")]
 
-    def _stop(self) -> list[Fact]:
-        now, facts = self._clock.now(), list[Fact]()
-        waiting = [view for view in self._views.values() if view.state in Waiting]
+    def _stop(self) -> list[CoreEvent]:
+        now, facts = self._clock.now(), list[CoreEvent]()
+        waiting = [view for view in self._views.values() if view.state in WAITING_STATES]
         for view in waiting:
             end = replace(view, state="denied", decided_at=now, decided_by="person", ended_at=now)
             self._views[view.approval_id] = end
@@ -251,12 +251,12 @@ class FixturePort:
         """Hand *intent* over."""
         self._intents.put(intent)
 
-    def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
+    def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
         """Start the thread and return the fixtures."""
         threading.Thread(target=self._work, args=(sink,), daemon=True).start()
         return self._snapshot
 
-    def _work(self, sink: Callable[[Fact], None]) -> None:
+    def _work(self, sink: Callable[[CoreEvent], None]) -> None:
         while True:
             for fact in self._core.answer(self._intents.get()):
                 sink(fact)

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalView,
     DriftView,
-    FieldChange,
+    FieldChangeView,
     FieldView,
     PreviewView,
     Snapshot,
@@ -107,12 +107,12 @@ def drifted(now: float) -> DriftView:
         before_at=now - 60,
         after_at=now - 20,
         changed=(
-            FieldChange(
+            FieldChangeView(
                 label="To",
                 before="procurement@helio.example",
                 after="procurement@helio.example\nk.varga@mailbox.example",
             ),
-            FieldChange(label="Body", before=before, after=after, multiline=True),
+            FieldChangeView(label="Body", before=before, after=after, multiline=True),
         ),
         same_count=3,
         other_paths=("message.payload.headers.bcc",),

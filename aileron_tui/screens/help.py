@@ -9,13 +9,13 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
-from aileron_tui.actions import Context, Registry
-from aileron_tui.messages import Relaid
-from aileron_tui.presenters.blocks import Layout
-from aileron_tui.presenters.lines import Line, Piece, line, spread, wrap
-from aileron_tui.presenters.wording import keys
+from aileron_tui.draw.blocks import Layout
+from aileron_tui.draw.text import Line, Piece, line, spread, wrap
+from aileron_tui.input.commands import CommandRegistry, KeyContext
+from aileron_tui.messages import SizeChanged
 from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.linework import ROLE_CLASSES, Lines
+from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
+from aileron_tui.words import keys
 
 __all__ = ["HelpScreen", "help_lines"]
 
@@ -28,8 +28,8 @@ EDGES = 4
 
 
 def help_lines(
-    registry: Registry,
-    context: Context,
+    registry: CommandRegistry,
+    context: KeyContext,
     width: int,
     rest: float = 0.4,
     standing: Sequence[Line] = (),
@@ -56,7 +56,7 @@ def help_lines(
     return tuple((Piece(" "), *row) for row in rows)
 
 
-def _keys(registry: Registry, context: Context) -> Iterator[tuple[str, Line]]:
+def _keys(registry: CommandRegistry, context: KeyContext) -> Iterator[tuple[str, Line]]:
     views = [each for each in registry.here(context) if each.id.startswith("view_")]
     for each in registry.here(context):
         if each.id.startswith("view_"):
@@ -80,12 +80,16 @@ class HelpScreen(ModalScreen[None]):
     COMPONENT_CLASSES = ROLE_CLASSES
 
     def __init__(
-        self, registry: Registry, context: Context, rest: float, standing: Sequence[Line] = ()
+        self,
+        registry: CommandRegistry,
+        context: KeyContext,
+        rest: float,
+        standing: Sequence[Line] = (),
     ) -> None:
         super().__init__()
         self._bindings = registry.bindings_for("help")
         self._keys = registry
-        self._page: Context = context
+        self._page: KeyContext = context
         self._rest = rest
         self._standing = standing
         self._lines: tuple[Line, ...] = ()
@@ -99,7 +103,7 @@ class HelpScreen(ModalScreen[None]):
         """Cover the page where there is no room beside it."""
         self.set_class(event.size.width < BESIDE_FROM, "-alone")
 
-    def on_relaid(self, message: Relaid) -> None:
+    def on_relaid(self, message: SizeChanged) -> None:
         """Fill in the lines for the width that there is now."""
         message.stop()
         self._fill()

@@ -5,9 +5,9 @@
 
 from typing import ClassVar
 
-from aileron_tui.actions import Context
-from aileron_tui.presenters.situation import View
+from aileron_tui.input.commands import KeyContext
 from aileron_tui.screens.listing import ListScreen
+from aileron_tui.state.situation import View
 
 __all__ = ["LibraryScreen"]
 
@@ -16,7 +16,7 @@ class LibraryScreen(ListScreen):
     """One row for each file in the home. A file is taken in or held back where its facts stand."""
 
     VIEW: ClassVar[View] = "library"
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ("library", "filter", "stop")
+    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("library", "filter", "stop")
 
 
 if __name__ == "__main__":

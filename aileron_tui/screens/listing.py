@@ -6,19 +6,20 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from aileron_core.clock import Clock
-from aileron_tui.actions import Context
+from aileron_tui import words
+from aileron_tui.draw import bars
+from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout
+from aileron_tui.draw.text import Line, Piece, line, wrap
+from aileron_tui.input.commands import KeyContext
 from aileron_tui.messages import RowClicked
-from aileron_tui.presenters import chrome, wording
-from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER, Layout
-from aileron_tui.presenters.lines import Line, Piece, line, wrap
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.pages import Form
-from aileron_tui.presenters.situation import View
-from aileron_tui.presenters.table import Table
 from aileron_tui.screens.base import Submit
-from aileron_tui.screens.carrying import CarryingScreen
+from aileron_tui.screens.sharing import SharingScreen
+from aileron_tui.state.document_cache import LayoutOptions
+from aileron_tui.state.model import Model
+from aileron_tui.state.situation import View
+from aileron_tui.state.tables.table import Table
 from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.line_view import Lines
 from aileron_tui.widgets.rows import RowList
 
 __all__ = ["ListScreen"]
@@ -27,11 +28,11 @@ __all__ = ["ListScreen"]
 _OF_RECORDS: frozenset[View] = frozenset({"activity", "audit"})
 
 
-class ListScreen(CarryingScreen):
+class ListScreen(SharingScreen):
     """The rows of a `Table`. The cursor belongs to a row's key: new rows do not move it."""
 
     VIEW: ClassVar[View]
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ()
+    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ()
 
     def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__(model, clock, submit)
@@ -78,7 +79,7 @@ class ListScreen(CarryingScreen):
     def _draw_empty(self) -> None:
         width, height = self.size
         told = wrap(self.table.voice(self.model.registry), width - 4)
-        rows = chrome.centred([each.pieces for each in told], width, height - 4)
+        rows = bars.centred([each.pieces for each in told], width, height - 4)
         self.query_one("#empty", Lines).show(*rows)
 
     def _draw_list(self) -> None:
@@ -94,12 +95,14 @@ class ListScreen(CarryingScreen):
             self.model.laid_out = None
             return
         gutter = COMPACT_GUTTER if self.has_class("-compact") else GUTTER
-        head, layout = self._page_of(Form(width=width, gutter=gutter, unfold=self.model.unfolded))
+        head, layout = self._page_of(
+            LayoutOptions(width=width, gutter=gutter, unfold=self.model.unfolded)
+        )
         self.query_one("#head", Lines).show(*head)
         self.query_one("#gap", Lines).show(())
         self._show_document(layout, subject.version)
 
-    def _page_of(self, form: Form) -> tuple[tuple[Line, ...], Layout]:
+    def _page_of(self, form: LayoutOptions) -> tuple[tuple[Line, ...], Layout]:
         """Return head and document of the opened row."""
         now = self.clock.now()
         blocks = self.table.blocks(now, unfold=form.unfold)
@@ -110,14 +113,14 @@ class ListScreen(CarryingScreen):
             return (self.table.row(row, width, self.clock.now(), selected=selected),)
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             self._cannot_draw((self.VIEW, row), error)
-            return ((Piece(f"  {wording.UNDRAWABLE}", "danger"),),)
+            return ((Piece(f"  {words.UNDRAWABLE}", "danger"),),)
 
     def _of_list(self) -> Line:
         told: Line = ()
         if not self._is_empty:
             told = self.table.filter_voice() or self.table.voice(self.model.registry)
-        words = self.model.head_words if self.VIEW in _OF_RECORDS else None
-        head = wording.audit_head(words) if words is not None else ""
+        head_words = self.model.head_words if self.VIEW in _OF_RECORDS else None
+        head = words.audit_head(head_words) if head_words is not None else ""
         return line(*told, "  " if told and head else "", Piece(head, "muted"))
 
     # Moving

@@ -7,11 +7,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from aileron_tui.presenters.chrome import centred
-from aileron_tui.presenters.lines import Line, Piece
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.wording import panels
-from aileron_tui.widgets.linework import ROLE_CLASSES, Lines
+from aileron_tui.draw.bars import centred
+from aileron_tui.draw.text import Line, Piece
+from aileron_tui.state.model import Model
+from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
+from aileron_tui.words import panels
 
 __all__ = ["LockScreen"]
 

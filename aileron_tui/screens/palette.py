@@ -12,14 +12,14 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from aileron_tui.actions import Action, Context, Registry
-from aileron_tui.presenters import chrome
-from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, spread
-from aileron_tui.presenters.situation import Situation, availability
-from aileron_tui.presenters.wording import keys as wording
-from aileron_tui.widgets.linework import ROLE_CLASSES, Lines
+from aileron_tui.draw import bars
+from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread
+from aileron_tui.input.commands import Command, CommandRegistry, KeyContext
+from aileron_tui.state.situation import Situation, availability
+from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList
+from aileron_tui.words import keys as keys_words
 
 __all__ = ["PaletteScreen", "commands"]
 
@@ -27,12 +27,12 @@ LIMIT = 60
 """Characters of a name that is looked for."""
 
 
-def commands(registry: Registry, now: Situation, text: str) -> tuple[Action, ...]:
+def commands(registry: CommandRegistry, now: Situation, text: str) -> tuple[Command, ...]:
     """Return what can be done in *now*, decides nothing, and has every word of *text* in its name.
 
     What begins with the text comes first, then what has words that do, then what only contains it.
     """
-    context: Context = now.view
+    context: KeyContext = now.view
     words = text.casefold().split()
     found = [
         each
@@ -47,7 +47,7 @@ def commands(registry: Registry, now: Situation, text: str) -> tuple[Action, ...
     return tuple(sorted(found, key=lambda each: _farness(each, words)))
 
 
-def _farness(each: Action, words: list[str]) -> int:
+def _farness(each: Command, words: list[str]) -> int:
     """Return how far *each* is from being called by *words*; sorting by it keeps the order of equals."""
     label = each.label.casefold()
     if label.startswith(" ".join(words)):
@@ -59,7 +59,7 @@ def _farness(each: Action, words: list[str]) -> int:
     return 2 if all(any(part.startswith(word) for part in told) for word in words) else 3
 
 
-def _name(each: Action) -> str:
+def _name(each: Command) -> str:
     return f"{each.label} {each.help} {each.id}"
 
 
@@ -68,9 +68,9 @@ class PaletteScreen(ModalScreen[str]):
 
     AUTO_FOCUS = "#command"
     COMPONENT_CLASSES = ROLE_CLASSES
-    CONTEXT: ClassVar[Context] = "palette"
+    CONTEXT: ClassVar[KeyContext] = "palette"
 
-    def __init__(self, registry: Registry, now: Situation) -> None:
+    def __init__(self, registry: CommandRegistry, now: Situation) -> None:
         super().__init__()
         self._bindings = registry.bindings_for(self.CONTEXT)
         self._keys = registry
@@ -82,7 +82,7 @@ class PaletteScreen(ModalScreen[str]):
         """Lay out the commands above the line."""
         with Vertical(id="palette"):
             yield RowList(id="commands", draw=self._row)
-            yield Reason(id="command", placeholder=wording.PALETTE)
+            yield Reason(id="command", placeholder=keys_words.PALETTE)
             yield Lines(id="commandkeys")
 
     def on_resize(self, event: events.Resize) -> None:
@@ -92,10 +92,10 @@ class PaletteScreen(ModalScreen[str]):
     def _draw(self) -> None:
         self.query_one("#commands", RowList).show(len(self._found), 1, self._chosen)
         now = self._now
-        footer = chrome.footer_line(self.CONTEXT, now, self.size.width)
+        footer = bars.footer_line(self.CONTEXT, now, self.size.width)
         if not self._found:
             leave = self._keys.action("palette_leave")
-            told = Piece(f" {wording.PALETTE_NONE}   ", "attn")
+            told = Piece(f" {keys_words.PALETTE_NONE}   ", "attn")
             face = Piece(self._keys.faces(leave), "strong")
             footer = line(told, face, Piece(f" {leave.label}", "muted"))
         self.query_one("#commandkeys", Lines).show(footer)

@@ -5,9 +5,9 @@
 
 from typing import ClassVar
 
-from aileron_tui.actions import Context
-from aileron_tui.presenters.situation import View
+from aileron_tui.input.commands import KeyContext
 from aileron_tui.screens.listing import ListScreen
+from aileron_tui.state.situation import View
 
 __all__ = ["SessionsScreen"]
 
@@ -16,7 +16,7 @@ class SessionsScreen(ListScreen):
     """One row for each open session; opened, what the kernel saw of it against what it claims."""
 
     VIEW: ClassVar[View] = "sessions"
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ("sessions", "filter", "stop", "end")
+    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("sessions", "filter", "stop", "end")
 
 
 if __name__ == "__main__":

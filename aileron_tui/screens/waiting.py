@@ -8,28 +8,23 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from aileron_core.control_plane.port import Refresh
+from aileron_core.console_port.port import Refresh
 from aileron_core.text import escape
-from aileron_tui.actions import Context
-from aileron_tui.messages import RowClicked
-from aileron_tui.presenters import chrome, wording
-from aileron_tui.presenters.around import (
+from aileron_tui import words
+from aileron_tui.draw import bars
+from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
+from aileron_tui.draw.context import (
     Section,
     before_this,
     equal_calls,
     rail_lines,
     who_asks,
 )
-from aileron_tui.presenters.blocks import COMPACT_GUTTER, GUTTER
-from aileron_tui.presenters.document import agent_name
-from aileron_tui.presenters.drift import whole_row
-from aileron_tui.presenters.head import item_head
-from aileron_tui.presenters.lines import Line, cut, line, spread
-from aileron_tui.presenters.narrowing import filter_told
-from aileron_tui.presenters.pages import Form
-from aileron_tui.presenters.queue import Item
-from aileron_tui.presenters.replay import SeenScreen
-from aileron_tui.presenters.rows import (
+from aileron_tui.draw.document import agent_name
+from aileron_tui.draw.drift import whole_row
+from aileron_tui.draw.filter_status import filter_status
+from aileron_tui.draw.header import item_head
+from aileron_tui.draw.rows import (
     compact_list_rows,
     decided_lines,
     order_told,
@@ -38,18 +33,24 @@ from aileron_tui.presenters.rows import (
     row_lines,
     undrawable_row,
 )
-from aileron_tui.screens.carrying import CarryingScreen
+from aileron_tui.draw.text import Line, cut, line, spread
+from aileron_tui.input.commands import KeyContext
+from aileron_tui.messages import RowClicked
+from aileron_tui.screens.sharing import SharingScreen
+from aileron_tui.state.decision_screens import DecisionScreen
+from aileron_tui.state.document_cache import LayoutOptions
+from aileron_tui.state.queue import Item
 from aileron_tui.widgets.document import Document
-from aileron_tui.widgets.linework import Lines
+from aileron_tui.widgets.line_view import Lines
 from aileron_tui.widgets.rows import RowList
 
 __all__ = ["WaitingScreen"]
 
 
-class WaitingScreen(CarryingScreen):
+class WaitingScreen(SharingScreen):
     """The list, the item, the voice, the keys; the reason's panel in place of the last two."""
 
-    CONTEXTS: ClassVar[tuple[Context, ...]] = ("waiting", "deny", "filter", "stop")
+    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("waiting", "deny", "filter", "stop")
 
     def compose(self) -> ComposeResult:
         """Lay the regions out from top to bottom; the stylesheet places them by size class."""
@@ -114,7 +115,7 @@ class WaitingScreen(CarryingScreen):
         rows.show(len(items), height, queue.index(queue.selected), queue.selected)
         width = self.query_one("#side").size.width
         more = out_of_sight(*rows.hidden_rows)
-        told = filter_told(queue.parsed, queue.matching, queue.total)
+        told = filter_status(queue.parsed, queue.matching, queue.total)
         if self._compact:
             order = order_told(queue.newer, by_deadline=queue.by_deadline)
             foot = line(" ", *order, "  " if order and told else "", *told)
@@ -149,7 +150,7 @@ class WaitingScreen(CarryingScreen):
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         gutter = COMPACT_GUTTER if self._compact else GUTTER
-        form = Form(
+        form = LayoutOptions(
             width=width,
             gutter=gutter,
             unfold=self.model.unfolded,
@@ -195,7 +196,7 @@ class WaitingScreen(CarryingScreen):
         if self.model.queue.items:
             return
         decided = self.model.queue.decided
-        rows = chrome.empty_lines(
+        rows = bars.empty_lines(
             last=decided[0] if decided else None,
             connected=sum(session.connected for session in self.model.sessions),
             actions_ready=self.model.actions_ready,
@@ -211,7 +212,7 @@ class WaitingScreen(CarryingScreen):
         if item is None or item.approval is None:
             return
         self.model.screens.keep(
-            SeenScreen(
+            DecisionScreen(
                 at=self.clock.now(),
                 item=item,
                 around=self._around(item),
@@ -294,13 +295,13 @@ class WaitingScreen(CarryingScreen):
         item = self.model.queue.current
         if item is not None and item.approval is not None:
             self.model.denying.start(item.approval)
-            self.ask("deny", item.key, placeholder=wording.REASON_PLACEHOLDER)
+            self.ask("deny", item.key, placeholder=words.REASON_PLACEHOLDER)
 
     def deny_question(self) -> str:
         """Return the question of the deny panel."""
         item = self.model.queue.current
         view = item.approval if item is not None else None
-        return wording.deny_question(escape(view.title), agent_name(view)) if view else ""
+        return words.deny_question(escape(view.title), agent_name(view)) if view else ""
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from textual.theme import BUILTIN_THEMES
 
 from aileron_core.errors import FileProblems, Problem
 from aileron_core.settings import Glyphs as GlyphSetting
-from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 
 __all__ = ["NAMES", "choose_glyphs", "choose_theme", "colourless", "terminal_charset"]

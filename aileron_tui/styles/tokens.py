@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from textual.theme import Theme
 
-__all__ = ["DARK", "LIGHT", "LOOKS", "PLAIN", "Look", "themes", "variables"]
+__all__ = ["CONSOLE_THEMES", "DARK", "LIGHT", "PLAIN", "ConsoleTheme", "themes", "variables"]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ConsoleTheme:
     """One look: colours by token, and text attributes by token."""
 
     name: str
@@ -116,10 +116,10 @@ _LIGHT = {
 _PLAIN = dict.fromkeys(_DARK, "ansi_default")
 
 DARK, LIGHT, PLAIN = "aileron-dark", "aileron-light", "aileron-plain"
-LOOKS: tuple[Look, ...] = (
-    Look(DARK, dark=True, colours=_DARK, attributes=_ATTRIBUTES),
-    Look(LIGHT, dark=False, colours=_LIGHT, attributes=_ATTRIBUTES),
-    Look(PLAIN, dark=True, colours=_PLAIN, attributes=_PLAIN_ATTRIBUTES),
+CONSOLE_THEMES: tuple[ConsoleTheme, ...] = (
+    ConsoleTheme(DARK, dark=True, colours=_DARK, attributes=_ATTRIBUTES),
+    ConsoleTheme(LIGHT, dark=False, colours=_LIGHT, attributes=_ATTRIBUTES),
+    ConsoleTheme(PLAIN, dark=True, colours=_PLAIN, attributes=_PLAIN_ATTRIBUTES),
 )
 
 _ANSI_VARIABLES = (
@@ -148,8 +148,8 @@ _ANSI_VARIABLES = (
 
 def variables(name: str, *, dark: bool) -> dict[str, str]:
     """Return the `$a-*` variables for the theme *name*; a foreign theme gets the look of its kind."""
-    fitting = [each for each in LOOKS if each.name == name]
-    look = (fitting or [each for each in LOOKS if each.dark == dark])[0]
+    fitting = [each for each in CONSOLE_THEMES if each.name == name]
+    look = (fitting or [each for each in CONSOLE_THEMES if each.dark == dark])[0]
     named = {f"a-{token}": colour for token, colour in look.colours.items()}
     return named | {f"a-{token}-style": style for token, style in look.attributes.items()}
 
@@ -172,5 +172,5 @@ def themes() -> list[Theme]:
             ansi=look.name == PLAIN,
             variables=dict.fromkeys(_ANSI_VARIABLES, "ansi_default") if look.name == PLAIN else {},
         )
-        for look in LOOKS
+        for look in CONSOLE_THEMES
     ]

@@ -4,10 +4,10 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from aileron_tui.messages import DocumentScrolled, Relaid
-from aileron_tui.presenters.blocks import Layout
-from aileron_tui.presenters.lines import Line, Piece
-from aileron_tui.widgets.linework import Brush
+from aileron_tui.draw.blocks import Layout
+from aileron_tui.draw.text import Line, Piece
+from aileron_tui.messages import DocumentScrolled, SizeChanged
+from aileron_tui.widgets.line_view import LinePainter
 
 __all__ = ["Document"]
 
@@ -20,7 +20,7 @@ class Document(ScrollView, can_focus=True):
         self._layout_shown = Layout((), ())
         self._unseen: frozenset[int] = frozenset()
         self._wrap_marks = False
-        self._brush = Brush(self)
+        self._brush = LinePainter(self)
 
     def show(self, layout: Layout, unseen: frozenset[int], *, wrap_marks: bool = False) -> None:
         """Draw *layout*, with *wrap_marks* where its lines go on; the track marks the rows *unseen*."""
@@ -44,7 +44,7 @@ class Document(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """Ask for a layout of the new width."""
-        self.post_message(Relaid())
+        self.post_message(SizeChanged())
 
     def start_over(self) -> None:
         """Show the first line: other content stands here now."""

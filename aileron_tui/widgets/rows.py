@@ -8,9 +8,9 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from aileron_tui.messages import Relaid, RowClicked
-from aileron_tui.presenters.lines import Line
-from aileron_tui.widgets.linework import Brush
+from aileron_tui.draw.text import Line
+from aileron_tui.messages import RowClicked, SizeChanged
+from aileron_tui.widgets.line_view import LinePainter
 
 __all__ = ["DrawRow", "RowList"]
 
@@ -31,7 +31,7 @@ class RowList(ScrollView, can_focus=False):
         self._row_height = 1
         self._selected = 0
         self._key: Hashable = None
-        self._brush = Brush(self)
+        self._brush = LinePainter(self)
         self._lines: dict[int, tuple[Line, ...]] = {}
         """Of the rows in view, as they were drawn for `_drawn_for`."""
         self._drawn_for: tuple[int, ...] = ()
@@ -90,13 +90,13 @@ class RowList(ScrollView, can_focus=False):
     def on_resize(self) -> None:
         """Keep the selected row in view, and say so: what is out of sight differs."""
         self._keep_in_view()
-        self.post_message(Relaid())
+        self.post_message(SizeChanged())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Say that other rows are out of sight."""
         super().watch_scroll_y(old_value, new_value)
         if round(old_value) != round(new_value) and not self._showing:
-            self.post_message(Relaid())
+            self.post_message(SizeChanged())
 
     @property
     def hidden_rows(self) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.containment.support import SandboxSupport, this_filter
-from aileron_core.launch.project import Doors
+from aileron_core.launch.project import ProtectedPaths
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
 PROBE = Path(__file__).parent / "probe.py"
@@ -228,7 +228,7 @@ def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
             private=folder / "private",
             socket=None,
         )
-        doors = Doors.of(spec.project)
+        doors = ProtectedPaths.of(spec.project)
         done = subprocess.run(
             bwrap_argv(spec, ["/bin/sh", "-euc", SPOILS, "sh", str(spec.project)]),
             env={"HOME": str(spec.home), "PATH": "/usr/bin:/bin"},

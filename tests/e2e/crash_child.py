@@ -15,21 +15,21 @@ import sys
 import threading
 from pathlib import Path
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,
+    CoreEvent,
     Deny,
-    Fact,
     Intent,
     IntentRefused,
     Refresh,
 )
-from aileron_core.sessions import book
+from aileron_core.home.layout import Home
+from aileron_core.sessions import registry
 from aileron_core.settings import LogSettings
-from aileron_core.storage.home import Home
 from aileron_tui.cli.logfile import log_to
-from aileron_tui.cli.root import core_thread
+from aileron_tui.cli.runtime import core_thread
 
 
 def say(value: dict[str, object]) -> None:
@@ -54,7 +54,7 @@ def show(view: ApprovalView) -> None:
     )
 
 
-def told(fact: Fact) -> None:
+def told(fact: CoreEvent) -> None:
     if isinstance(fact, ApprovalUpdated):
         show(fact.view)
     elif isinstance(fact, IntentRefused):
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--failpoint")
     parser.add_argument("--mcp", action="store_true")
-    parser.add_argument("--restart-grace", type=float, default=book.RESTART_GRACE)
+    parser.add_argument("--restart-grace", type=float, default=registry.RESTART_GRACE)
     options = parser.parse_args()
 
     failpoint, _, times = (options.failpoint or "").partition("#")
@@ -88,7 +88,7 @@ def main() -> None:
         if name == failpoint and next(passes) == int(times or 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    book.RESTART_GRACE = options.restart_grace  # type: ignore[misc]
+    registry.RESTART_GRACE = options.restart_grace  # type: ignore[misc]
     home = Home(options.home)
     home.prepare()
     log_to(home, LogSettings())
@@ -100,8 +100,8 @@ def main() -> None:
         first_frame=None if options.mcp else threading.Event(),
         failpoint=fail,
     )
-    plane = core.start()
-    say({"url": plane.url})
+    app = core.start()
+    say({"url": app.url})
     snapshot = core.subscribe(told)
     for view in snapshot.approvals:
         show(view)

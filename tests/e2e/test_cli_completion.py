@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 from aileron_tui.cli import completing
 from tests.e2e.tmux import Tmux

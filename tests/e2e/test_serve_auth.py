@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.sessions.book import HOLD_GRACE, RESTART_GRACE
+from aileron_core.sessions.registry import HOLD_GRACE, RESTART_GRACE
 from tests.unit.server.harness import DRAFT, Answer, Attended, Console, eventually
 
 UNKNOWN = "act-20260101T000000-0123456789abcdef"

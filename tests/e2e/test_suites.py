@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from aileron_core.storage.home import Home, locked_by
+from aileron_core.home.layout import Home, locked_by
 from examples.mailbox.server import Mailbox
 from tests.e2e.test_console_plain import Plain
 from tests.e2e.test_taking_in import NEW, OLD, RELAY, REST, take_in

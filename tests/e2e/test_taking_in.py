@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from aileron_core.storage.home import Home, locked_by
+from aileron_core.home.layout import Home, locked_by
 from examples.mailbox.server import Mailbox
 from tests.e2e.tmux import Tmux, shell
 from tests.unit.server.harness import CLI, DRAFT, eventually

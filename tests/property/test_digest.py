@@ -8,14 +8,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aileron_core.approval.digest import (
+from aileron_core.canonical import Json
+from aileron_core.runs.digest import (
     ConnectorPart,
     Consent,
     StepPart,
     consent_digest,
     preview_digest,
 )
-from aileron_core.canonical import Json
 
 CONSENT = Consent(
     action="send-draft",

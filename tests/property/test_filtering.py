@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_tui.presenters.filtering import EVERYTHING, Facts, parse
+from aileron_tui.state.filter import EVERYTHING, FilterFields, parse
 
 FIELDS = ("agent", "action", "state")
 NOW = 1_000_000.0
@@ -17,7 +17,7 @@ terms = st.one_of(
     ),
 )  # fmt: skip
 rows = st.builds(
-    Facts,
+    FilterFields,
     text=st.text(max_size=20),
     fields=st.fixed_dictionaries(
         {"agent": st.sampled_from(["codex", "goose", "x"]), "state": st.text(max_size=5)}
@@ -32,7 +32,7 @@ def test_any_text_is_a_filter_or_is_explained(text: str) -> None:
     parsed = parse(text, FIELDS)
     assert parsed.text == text
     assert all(problem.endswith(".") and problem.isprintable() for problem in parsed.problems)
-    assert isinstance(parsed.query.matches(Facts(text="a"), NOW), bool)
+    assert isinstance(parsed.query.matches(FilterFields(text="a"), NOW), bool)
 
 
 @given(st.lists(terms, max_size=5))
@@ -46,7 +46,9 @@ def test_every_term_takes_part_or_is_told_of(parts: list[str]) -> None:
 
 
 @given(st.lists(terms, max_size=4), terms, rows)
-def test_one_more_term_never_shows_more_rows(parts: list[str], more: str, row: Facts) -> None:
+def test_one_more_term_never_shows_more_rows(
+    parts: list[str], more: str, row: FilterFields
+) -> None:
     """Typing on narrows; a term that is not understood changes nothing."""
     text = " ".join(part for part in parts if part != '"open')
     before, after = parse(text, FIELDS), parse(f"{text} {more}", FIELDS)
@@ -57,7 +59,7 @@ def test_one_more_term_never_shows_more_rows(parts: list[str], more: str, row: F
 
 
 @given(rows)
-def test_an_empty_filter_shows_every_row(row: Facts) -> None:
+def test_an_empty_filter_shows_every_row(row: FilterFields) -> None:
     """Blanks alone are no filter."""
     assert parse("   ", FIELDS).query == EVERYTHING
     assert EVERYTHING.matches(row, NOW)
@@ -67,7 +69,7 @@ def test_an_empty_filter_shows_every_row(row: Facts) -> None:
 @given(st.integers(0, 10_000), st.integers(1, 5_000))
 def test_younger_and_older_than_an_age_share_no_row_and_leave_none(age: int, limit: int) -> None:
     """`age:5m` and `age:>5m` are each other's opposite."""
-    row = Facts(text="", at=NOW - age)
+    row = FilterFields(text="", at=NOW - age)
     younger = parse(f"age:{limit}s", FIELDS).query.matches(row, NOW)
     older = parse(f"age:>{limit}s", FIELDS).query.matches(row, NOW)
     assert younger != older
@@ -76,7 +78,7 @@ def test_younger_and_older_than_an_age_share_no_row_and_leave_none(age: int, lim
 
 def test_a_field_is_looked_for_in_its_own_text_alone() -> None:
     """`agent:codex` finds the agent, not a mail about codex; words find any of it."""
-    row = Facts(text="a mail about Goose", fields={"agent": "Codex"}, at=NOW)
+    row = FilterFields(text="a mail about Goose", fields={"agent": "Codex"}, at=NOW)
     assert parse("agent:cod", FIELDS).query.matches(row, NOW)
     assert parse("agent:pi,codex goose", FIELDS).query.matches(row, NOW)
     assert not parse("agent:goose", FIELDS).query.matches(row, NOW)

@@ -9,13 +9,13 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from aileron_core.clock import SystemClock
-from aileron_core.connectors.hosts import normal_host, normal_host_port
+from aileron_core.connectors.http.hosts import normal_host, normal_host_port
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.envelope import read_envelope
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
-from aileron_core.connectors.wasm.outcome import conclude
-from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.connectors.wasm.guest_result import guest_result
+from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
+from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
 from aileron_core.connectors.wasm.ticker import EpochTicker
 
 CLASSES = {
@@ -51,7 +51,7 @@ def invocation() -> Invocation:
         read_only=False,
         on_request=None,
         clock=clock,
-        slots=GuestSlots(1),
+        slots=GuestSemaphore(1),
         ticker=EpochTicker(lambda: None),
         deadline=clock.monotonic() + 60,
     )
@@ -66,7 +66,7 @@ def test_any_output_is_a_value_or_a_failure(printed: bytes, how: Any, code: int,
     run = invocation()
     run.stdout += printed
     run.stderr += said
-    result = conclude(RunEnd(how=how, code=code if how == "exited" else 0), run)
+    result = guest_result(GuestExit(how=how, code=code if how == "exited" else 0), run)
     if result.failure is None:
         json.dumps(result.output, ensure_ascii=False, allow_nan=False).encode()
         return
@@ -81,7 +81,7 @@ def test_integers_come_out_as_they_were_printed(number: int) -> None:
     """Never through a float."""
     run = invocation()
     run.stdout += b'{"output": [%d]}' % number
-    assert conclude(RunEnd(how="returned"), run).output == [number]
+    assert guest_result(GuestExit(how="returned"), run).output == [number]
 
 
 def at_once() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.connectors.wasm import slices
-from aileron_core.connectors.wasm.slices import BadText, LongText, TooMuchStructure, load_json
+from aileron_core.connectors.wasm import json_slices
+from aileron_core.connectors.wasm.json_slices import BadText, LongText, TooMuchStructure, load_json
 
 LONG = st.text(min_size=60, max_size=300)
 VALUES = st.recursive(
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices of a few bytes, so that every kind of character and escape lies across an edge."""
-    monkeypatch.setattr(slices, "SLICE_BYTES", 16)
+    monkeypatch.setattr(json_slices, "SLICE_BYTES", 16)
 
 
 def at_once() -> None:
@@ -105,7 +105,7 @@ def test_more_than_so_much_beside_long_texts_is_refused(unit: bytes) -> None:
 
 def test_others_get_a_turn_after_each_slice_and_may_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """No step is longer than a slice; what a turn raises ends the reading."""
-    monkeypatch.setattr(slices, "SLICE_BYTES", 1000)
+    monkeypatch.setattr(json_slices, "SLICE_BYTES", 1000)
     turns: list[int] = []
     data = b'["' + b"\\n" * 50_000 + b'"]'
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from aileron_core.actions.interpolate import op_arguments, template_problems
 from aileron_core.actions.load import load_action
 from aileron_core.actions.model import Action, Step
-from aileron_core.approval.model import Progress, RunRow
-from aileron_core.approval.transitions import State
 from aileron_core.canonical import Json
 from aileron_core.errors import MissingValue
-from aileron_core.gate.held import Held, Look
-from aileron_core.gate.ports import Loaded
+from aileron_core.runs.interfaces import ResolvedAction
+from aileron_core.runs.live_run import LiveRun, PreviewResult
+from aileron_core.runs.model import Progress, RunRecord
+from aileron_core.runs.transitions import RunState
 from aileron_core.sessions.model import Session
 
 FILE = Path(__file__).parents[2] / "examples" / "actions" / "send-draft.md"
@@ -53,9 +53,9 @@ def chains(draw: st.DrawFn) -> tuple[Action, dict[str, Json]]:
     return replace(ACTION, steps=tuple(steps)), {each: tree(4, draw(LEAF)) for each in ids}
 
 
-def halted(action: Action, progress: Progress | None) -> Held:
+def halted(action: Action, progress: Progress | None) -> LiveRun:
     """Return a run of *action* that stands at *progress*."""
-    row = RunRow(
+    row = RunRecord(
         run_id="run-1",
         session_id="ses-1",
         action=action.name,
@@ -63,12 +63,12 @@ def halted(action: Action, progress: Progress | None) -> Held:
         args={"draft_id": "${a.b}"},
         args_sha256="",
         gated=True,
-        state=State.PENDING,
+        state=RunState.PENDING,
         requested_at=0.0,
         progress=progress,
     )
-    loaded = Loaded(action=action, connectors={})
-    return Held(row=row, session=SESSION, loaded=loaded, look=Look(status="none"))
+    loaded = ResolvedAction(action=action, connectors={})
+    return LiveRun(row=row, session=SESSION, resolved=loaded, preview=PreviewResult(status="none"))
 
 
 SESSION = Session(

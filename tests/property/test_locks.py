@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.gate.locks import ConnectorLocks
+from aileron_core.runs.locks import ConnectorLocks
 
 KEYS = [("local://a/one", None), ("local://a/two", None)]
 

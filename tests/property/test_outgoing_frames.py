@@ -12,9 +12,9 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from aileron_core.clock import SystemClock
-from aileron_core.connectors import outgoing
-from aileron_core.connectors.exchange import Exchange
-from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest, OutgoingResponse
+from aileron_core.connectors.http import client as http_client
+from aileron_core.connectors.http.call import OutgoingCall
+from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
 from aileron_core.connectors.protocol import Route
 from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 
@@ -78,7 +78,7 @@ def client(babbler: Babbler) -> Iterator[OutgoingClient]:
     route = Route(host="api.example:443", address="127.0.0.1", port=babbler.port)
     with pytest.MonkeyPatch.context() as patch:
         # Longer than this machine may stand still between two requests.
-        patch.setattr(outgoing, "_KEEPALIVE_SECONDS", 60.0)
+        patch.setattr(http_client, "_KEEPALIVE_SECONDS", 60.0)
         client = OutgoingClient(routes=[route])
     yield client
     client.close()
@@ -89,7 +89,7 @@ def ask(
 ) -> OutgoingResponse | str:
     """Return the answer, or the words of the failure, which quote nothing of the request."""
     clock = SystemClock()
-    exchange = Exchange(clock, clock.monotonic() + seconds, lambda _method, _place: None)
+    exchange = OutgoingCall(clock, clock.monotonic() + seconds, lambda _method, _place: None)
     request = OutgoingRequest(method=method, url="https://api.example/s3cret")
     try:
         answer = client.send(request, exchange, allowed=["api.example:443"], max_body=MAX_BODY)

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aileron_core.actions.json_paths import find, lookup
 from aileron_core.actions.model import Preview
-from aileron_core.actions.paths import find, lookup
 from aileron_core.canonical import canonical, exact
-from aileron_core.preview.resolve import differences, gist, resolve
+from aileron_core.runs.preview.resolve import differences, gist, resolve
 
 KEY = st.sampled_from(["a", "A", "b", "name", "value", "To", "TO", "0", ""])
 VALUE = st.recursive(

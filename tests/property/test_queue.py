@@ -10,16 +10,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from aileron_core.control_plane.port import ApprovalView, HeldBackView, Waiting
+from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
-from aileron_tui.presenters.arrivals import Arrivals
-from aileron_tui.presenters.queue import (
+from aileron_tui.screens.fixtures import approval
+from aileron_tui.state.ordered_keys import OrderedKeys
+from aileron_tui.state.queue import (
     ELSEWHERE_SECONDS,
     MINE_SECONDS,
     Item,
     Queue,
 )
-from aileron_tui.screens.fixtures import approval
 
 STATES = ("pending", "checking", "awaiting_vault", "approved", "executing")
 ENDS = ("completed", "failed", "unknown", "denied", "expired", "withdrawn")
@@ -38,12 +38,12 @@ class Row:
 
     @property
     def ends(self) -> float:
-        ends = self.view.expires_at if self.view.state in Waiting else None
+        ends = self.view.expires_at if self.view.state in WAITING_STATES else None
         return inf if ends is None else ends
 
 
-def held(name: int, kind: str) -> HeldBackView:
-    return HeldBackView(
+def held(name: int, kind: str) -> NotAcceptedView:
+    return NotAcceptedView(
         kind="action" if kind == "action" else "connector",
         name=str(name),
         file="f",
@@ -63,7 +63,7 @@ class Lists(RuleBasedStateMachine):
         self.queue = Queue()
         self.queue.load((), ())
         self.rows: list[Row] = []
-        self.held: list[HeldBackView] = []
+        self.held: list[NotAcceptedView] = []
         self.problems: list[Problem] = []
         self.mine: set[str] = set()
         self.ended: set[str] = set()
@@ -95,7 +95,7 @@ class Lists(RuleBasedStateMachine):
         keys, row = self.keys, self.keys.index(self.selected) if self.selected in self.keys else 0
         if self.selected not in keys:
             return
-        calls = {each.view.approval_id for each in self.rows if each.view.state in Waiting}
+        calls = {each.view.approval_id for each in self.rows if each.view.state in WAITING_STATES}
         files = set(self.file_keys[: len(self.held)])
         below, above = keys[row + 1 :], keys[:row][::-1]
         for wanted in (calls, files):
@@ -115,7 +115,7 @@ class Lists(RuleBasedStateMachine):
             view,
             requested_at=float(number),
             expires_at=None if life is None else 1000.0 + life,
-            decided_at=None if state in Waiting else self.now,
+            decided_at=None if state in WAITING_STATES else self.now,
         )
         key = view.approval_id
         if key in self.ended:
@@ -196,7 +196,7 @@ class Lists(RuleBasedStateMachine):
         ),
         broken=st.lists(st.integers(0, 3), max_size=3, unique=True),
     )
-    def files(self, held_back: list[HeldBackView], broken: list[int]) -> None:
+    def files(self, held_back: list[NotAcceptedView], broken: list[int]) -> None:
         problems = [Problem(file=str(each), message="m") for each in broken]
         self.queue.set_files(held_back, problems)
         ordered = sorted(held_back, key=lambda each: each.kind != "connector")
@@ -216,12 +216,12 @@ class Lists(RuleBasedStateMachine):
         assert queue.by_deadline is (self.sorted_at is not None)
         newer = [row for row in self.rows if row.came > (self.sorted_at or 0)]
         assert queue.newer == (0 if self.sorted_at is None else len(newer))
-        assert queue.waiting == sum(row.view.state in Waiting for row in self.rows)
+        assert queue.waiting == sum(row.view.state in WAITING_STATES for row in self.rows)
         assert (queue.held, queue.problems) == (len(self.held), len(self.problems))
         ends = [
             row.view.expires_at
             for row in self.rows
-            if row.view.state in Waiting and row.view.expires_at is not None
+            if row.view.state in WAITING_STATES and row.view.expires_at is not None
         ]
         assert queue.nearest_deadline() == min(ends, default=None)
         for row, key in enumerate(keys):
@@ -307,7 +307,7 @@ def test_ten_thousand_that_end_at_once_are_passed_over_without_a_walk() -> None:
 
 def test_numbers_are_found_by_row_and_by_neighbour() -> None:
     """Also where some were taken out, and where one is put back in the middle."""
-    arrivals = Arrivals()
+    arrivals = OrderedKeys()
     for number in range(0, 100, 10):
         arrivals.add(number, str(number))
     arrivals.discard(50)

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from aileron_core.approval.transitions import FINAL, OPEN, TRANSITIONS, Event, State, advance
 from aileron_core.errors import IllegalTransition
+from aileron_core.runs.transitions import FINAL, OPEN, TRANSITIONS, RunEvent, RunState, advance
 
 # DESIGN 5, as it is drawn there.
 DRAWN = """
@@ -22,11 +22,11 @@ executing -> completed failed unknown pending awaiting_vault
 """
 
 
-def _drawn() -> set[tuple[State, State]]:
-    edges: set[tuple[State, State]] = set()
+def _drawn() -> set[tuple[RunState, RunState]]:
+    edges: set[tuple[RunState, RunState]] = set()
     for line in DRAWN.strip().splitlines():
         source, _, targets = line.partition(" -> ")
-        edges |= {(State(source), State(target)) for target in targets.split()}
+        edges |= {(RunState(source), RunState(target)) for target in targets.split()}
     return edges
 
 
@@ -43,8 +43,10 @@ def test_final_states_are_the_six_ends() -> None:
     assert OPEN.isdisjoint(FINAL)
 
 
-@given(st.sampled_from(State), st.sampled_from(Event))
-def test_every_pair_of_state_and_event_either_moves_or_raises(state: State, event: Event) -> None:
+@given(st.sampled_from(RunState), st.sampled_from(RunEvent))
+def test_every_pair_of_state_and_event_either_moves_or_raises(
+    state: RunState, event: RunEvent
+) -> None:
     """DESIGN 5: `advance` is total and pure: the same answer each time, or `IllegalTransition`."""
     expected = TRANSITIONS.get((state, event))
     for _ in range(2):
@@ -58,21 +60,21 @@ def test_every_pair_of_state_and_event_either_moves_or_raises(state: State, even
 def test_the_table_cannot_be_changed_while_it_runs() -> None:
     """DESIGN 5: one table; nothing adds an edge to it."""
     with pytest.raises(TypeError):
-        TRANSITIONS[State.PENDING, Event.START] = State.EXECUTING  # type: ignore[index]
+        TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
 
 
 class Life(RuleBasedStateMachine):
     """Feeds any event in any state and remembers the way."""
 
-    table: ClassVar[Mapping[tuple[State, Event], State]] = TRANSITIONS
+    table: ClassVar[Mapping[tuple[RunState, RunEvent], RunState]] = TRANSITIONS
 
     def __init__(self) -> None:
         super().__init__()
-        self.way: list[tuple[State, Event, State]] = []
-        self.state = State.NEW
+        self.way: list[tuple[RunState, RunEvent, RunState]] = []
+        self.state = RunState.NEW
 
-    @rule(event=st.sampled_from(Event))
-    def feed(self, event: Event) -> None:
+    @rule(event=st.sampled_from(RunEvent))
+    def feed(self, event: RunEvent) -> None:
         target = self.table.get((self.state, event))
         if target is None:
             return
@@ -84,22 +86,22 @@ class Life(RuleBasedStateMachine):
     def a_person_stands_before_an_effect(self) -> None:
         """Executing comes from approved, approved from checking, checking from a person's yes."""
         for source, event, target in self.way:
-            if target is State.EXECUTING:
+            if target is RunState.EXECUTING:
                 # new and awaiting_vault begin what is not gated
-                assert source in (State.APPROVED, State.NEW, State.AWAITING_VAULT)
-            if target is State.APPROVED:
-                assert (source, event) == (State.CHECKING, Event.HOLDS)
-            if target is State.CHECKING:
-                assert (source, event) == (State.PENDING, Event.APPROVE)
-            if target is State.COMPLETED:
-                assert source is State.EXECUTING
+                assert source in (RunState.APPROVED, RunState.NEW, RunState.AWAITING_VAULT)
+            if target is RunState.APPROVED:
+                assert (source, event) == (RunState.CHECKING, RunEvent.HOLDS)
+            if target is RunState.CHECKING:
+                assert (source, event) == (RunState.PENDING, RunEvent.APPROVE)
+            if target is RunState.COMPLETED:
+                assert source is RunState.EXECUTING
 
     @invariant()
     def an_effect_begins_once(self) -> None:
         """After executing a run waits again only if it was brought back on purpose."""
         for source, event, target in self.way:
-            if source is State.EXECUTING and target not in FINAL:
-                assert event in (Event.ASK_AGAIN, Event.NEED_VAULT)
+            if source is RunState.EXECUTING and target not in FINAL:
+                assert event in (RunEvent.ASK_AGAIN, RunEvent.NEED_VAULT)
 
 
 TestLife = Life.TestCase
@@ -108,18 +110,23 @@ TestLife = Life.TestCase
 @pytest.mark.parametrize(
     ("edge", "target"),
     [
-        ((State.PENDING, Event.START), State.EXECUTING),
-        ((State.CHECKING, Event.START), State.EXECUTING),
-        ((State.PENDING, Event.HOLDS), State.APPROVED),
-        ((State.DENIED, Event.APPROVE), State.CHECKING),
-        ((State.UNKNOWN, Event.RECOVER), State.PENDING),
+        ((RunState.PENDING, RunEvent.START), RunState.EXECUTING),
+        ((RunState.CHECKING, RunEvent.START), RunState.EXECUTING),
+        ((RunState.PENDING, RunEvent.HOLDS), RunState.APPROVED),
+        ((RunState.DENIED, RunEvent.APPROVE), RunState.CHECKING),
+        ((RunState.UNKNOWN, RunEvent.RECOVER), RunState.PENDING),
     ],
 )
-def test_a_planted_edge_is_caught_by_the_machine(edge: tuple[State, Event], target: State) -> None:
+def test_a_planted_edge_is_caught_by_the_machine(
+    edge: tuple[RunState, RunEvent], target: RunState
+) -> None:
     """A6: an illegal edge in the table makes the state machine fail."""
 
     class Planted(Life):
-        table: ClassVar[Mapping[tuple[State, Event], State]] = {**TRANSITIONS, edge: target}
+        table: ClassVar[Mapping[tuple[RunState, RunEvent], RunState]] = {
+            **TRANSITIONS,
+            edge: target,
+        }
 
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Planted, settings=_SEARCH)
@@ -139,9 +146,9 @@ _SEARCH = settings(
 
 def test_a_gated_run_starts_from_a_persons_yes_and_from_nowhere_else() -> None:
     """The table lets an ungated run start anew or from the vault; a gated one only once approved."""
-    for state in State:
-        if state is State.APPROVED:
-            assert advance(state, Event.START, gated=True) is State.EXECUTING
+    for state in RunState:
+        if state is RunState.APPROVED:
+            assert advance(state, RunEvent.START, gated=True) is RunState.EXECUTING
             continue
         with pytest.raises(IllegalTransition):
-            advance(state, Event.START, gated=True)
+            advance(state, RunEvent.START, gated=True)

@@ -17,17 +17,17 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aileron_core.app import App, AppOptions
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.control_plane.port import ApprovalUpdated, ApprovalView, Fact
-from aileron_core.gate import Call, RunAnswer
-from aileron_core.gate.ports import Failpoint, no_failpoint
+from aileron_core.console_port.port import ApprovalUpdated, ApprovalView, CoreEvent
+from aileron_core.home.layout import Home
+from aileron_core.runs import Call, RunAnswer
+from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.sessions.model import Session
 from aileron_core.settings import Settings
-from aileron_core.storage.home import Home
 
 ROOT = Path(__file__).parents[2]
 if str(ROOT) not in sys.path:
@@ -171,13 +171,13 @@ def standing_still(mailbox: Mailbox, request: str) -> Iterator[Callable[[], Awai
 class Core:
     """A running core, what it has published, and one agent's session."""
 
-    def __init__(self, plane: ControlPlane, session: Session, token: str) -> None:
-        self.plane = plane
+    def __init__(self, app: App, session: Session, token: str) -> None:
+        self.app = app
         self.session = session
         self.token = token
-        self.facts: list[Fact] = []
+        self.facts: list[CoreEvent] = []
         self._heard = asyncio.Event()
-        plane.facts.subscribe(self._hear)
+        app.events.subscribe(self._hear)
 
     @classmethod
     @asynccontextmanager
@@ -196,17 +196,17 @@ class Core:
         if mailbox:
             gmail = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
             routes = (gmail, *routes)
-        options = PlaneOptions(
+        options = AppOptions(
             routes=routes,
             accept_installed=accept,
             settings=settings or Settings(),
             failpoint=failpoint,
         )
-        async with ControlPlane(Home(home), options, clock) as plane:
-            opened = await open_session(plane)
-            yield cls(plane, opened[0], opened[1])
+        async with App(Home(home), options, clock) as app:
+            opened = await open_session(app)
+            yield cls(app, opened[0], opened[1])
 
-    def _hear(self, fact: Fact) -> None:
+    def _hear(self, fact: CoreEvent) -> None:
         self.facts.append(fact)
         self._heard.set()
 
@@ -255,7 +255,7 @@ class Core:
         """Make an agent's call, as the route does."""
         given: Json = {"draft_id": DRAFT} if args is None else args
         call = Call(session=session or self.session, action=action, args=given, idempotency_key=key)
-        return await self.plane.gate.run(call)
+        return await self.app.gate.run(call)
 
     async def ask(self, draft: str = DRAFT, **options: Any) -> ApprovalView:
         """Ask for `send-draft` and return the view once its preview has answered."""
@@ -273,7 +273,7 @@ class Core:
 
     async def approve(self, view: ApprovalView) -> None:
         """Say yes to exactly what *view* shows."""
-        await self.plane.desk.approve(view.approval_id, view.digest)
+        await self.app.approvals.approve(view.approval_id, view.digest)
 
     async def ended(self, view: ApprovalView) -> ApprovalView:
         """Return the view at its end."""
@@ -290,7 +290,7 @@ class Core:
         """Return the audit's bodies in order, of one *event* or all."""
         import json
 
-        found = await self.plane.database.read(
+        found = await self.app.database.read(
             lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
         )
         bodies = [json.loads(body) for (body,) in found]
@@ -298,14 +298,14 @@ class Core:
 
     async def another_session(self) -> Session:
         """Open a second agent's session."""
-        return (await open_session(self.plane))[0]
+        return (await open_session(self.app))[0]
 
 
-async def open_session(plane: ControlPlane) -> tuple[Session, str]:
+async def open_session(app: App) -> tuple[Session, str]:
     """Open a session as the home's socket does, for this very process."""
     import os
 
-    opened = await plane.session_desk.open(
+    opened = await app.session_service.open(
         agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=86400.0
     )
     return opened.session, opened.token

@@ -10,10 +10,10 @@ from typing import Any
 from fake_port import RecordingPort
 from textual.pilot import Pilot
 
-from aileron_core.control_plane.port import ApprovalView, HeldBackView, Snapshot
+from aileron_core.console_port.port import ApprovalView, NotAcceptedView, Snapshot
 from aileron_tui.app import AileronApp
-from aileron_tui.presenters.standing import situation_of
 from aileron_tui.screens.fixtures import approval, snapshot
+from aileron_tui.state.current_situation import situation_of
 from aileron_tui.widgets.document import Document
 
 NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
@@ -180,7 +180,9 @@ class Console:
         await self.pilot.pause(0.1)
 
 
-def start(*views: ApprovalView, held: tuple[HeldBackView, ...] = (), **changes: object) -> Snapshot:
+def start(
+    *views: ApprovalView, held: tuple[NotAcceptedView, ...] = (), **changes: object
+) -> Snapshot:
     """Return a snapshot with exactly *views*."""
     return replace(snapshot(NOW), approvals=views, held_back=held, **changes)
 

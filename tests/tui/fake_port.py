@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
+    CoreEvent,
     ExportAudit,
-    Fact,
     Intent,
     ReadApprovals,
     ReadRecord,
@@ -41,7 +41,7 @@ class RecordingPort:
         self._answers = answers
         self.deaf = False
         """Nothing is answered, not even what only reads."""
-        self._facts: queue.SimpleQueue[Fact | None] = queue.SimpleQueue()
+        self._facts: queue.SimpleQueue[CoreEvent | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def submit(self, intent: Intent) -> None:
@@ -52,7 +52,7 @@ class RecordingPort:
         if (reads or self._answers) and not self.deaf:
             self.tell(*self._core.answer(intent))
 
-    def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
+    def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
         self._thread = threading.Thread(target=self._work, args=(sink,), daemon=True)
         self._thread.start()
         told = self.snapshot.approvals[:TOLD_CALLS]
@@ -63,7 +63,7 @@ class RecordingPort:
             records=self.snapshot.records[-TOLD:],
         )
 
-    def tell(self, *facts: Fact) -> None:
+    def tell(self, *facts: CoreEvent) -> None:
         for fact in facts:
             self._facts.put(fact)
 
@@ -72,6 +72,6 @@ class RecordingPort:
         if self._thread is not None:
             self._thread.join()
 
-    def _work(self, sink: Callable[[Fact], None]) -> None:
+    def _work(self, sink: Callable[[CoreEvent], None]) -> None:
         while (fact := self._facts.get()) is not None:
             sink(fact)

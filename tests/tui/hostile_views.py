@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
-from aileron_core.control_plane import shown
-from aileron_core.control_plane.port import (
+from aileron_core.console_port import view_models
+from aileron_core.console_port.port import (
     FieldView,
     LibraryItemView,
     ProcessView,
@@ -42,7 +42,7 @@ Say = Callable[[], str]
 
 def hostile(value: Any, say: Say) -> Any:
     """Return *value*, a view, with an attack in place of every text that is not ours, all the way down."""
-    hints = get_type_hints(type(value), vars(shown) | {"FieldView": FieldView})
+    hints = get_type_hints(type(value), vars(view_models) | {"FieldView": FieldView})
     changes: dict[str, Any] = {}
     for each in dataclasses.fields(value):
         if not each.init or each.name in OURS:

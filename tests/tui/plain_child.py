@@ -19,26 +19,26 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fake_port import RecordingPort
 
 from aileron_core.clock import SystemClock
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,
-    Fact,
+    CoreEvent,
+    FetchAgain,
     Intent,
     IntentRefused,
-    LookAgain,
     ReadRecord,
     Recorded,
     RecordView,
     Snapshot,
 )
 from aileron_core.settings import NotifySettings
-from aileron_tui.actions import DEFAULT
-from aileron_tui.notifying import Notifier
+from aileron_tui.draw.glyphs import Glyphs
+from aileron_tui.input.commands import DEFAULT
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.plain.terminal import LineTerminal
-from aileron_tui.presenters.glyphs import Glyphs
 from aileron_tui.screens.fixtures import snapshot
+from aileron_tui.terminal.notifications import Notifier
 
 OLDER = 1_100
 TOLD = 30
@@ -90,7 +90,7 @@ class PlainPort(RecordingPort):
         records = (*before, *numbered, last)
         super().__init__(replace(start, approvals=approvals, records=records), answers=True)
 
-    def subscribe(self, sink: Callable[[Fact], None]) -> Snapshot:
+    def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
         return replace(super().subscribe(sink), records=self.snapshot.records[-TOLD:])
 
     def submit(self, intent: Intent) -> None:
@@ -98,7 +98,7 @@ class PlainPort(RecordingPort):
             opened.write(f"{intent}\n")
         view = self._views.get(getattr(intent, "approval_id", ""))
         now = SystemClock().now()
-        if isinstance(intent, LookAgain) and view is not None:
+        if isinstance(intent, FetchAgain) and view is not None:
             looked = replace(
                 view, version=view.version + 1, preview=replace(view.preview, since=now)
             )

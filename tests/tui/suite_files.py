@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from aileron_core.control_plane.port import HeldBackView, SuiteView
+from aileron_core.console_port.port import NotAcceptedView, SuiteView
 
 __all__ = ["NAMES", "held_file", "suite", "suite_of_515"]
 
@@ -22,8 +22,8 @@ def held_file(
     why: str = "new",
     suite: SuiteView | None = SUITE,
     text: str = "1",
-) -> HeldBackView:
-    return HeldBackView(
+) -> NotAcceptedView:
+    return NotAcceptedView(
         kind="action",
         name=name,
         file=f"{name}.md",
@@ -38,19 +38,19 @@ def held_file(
     )
 
 
-def suite(*files: HeldBackView, count: int = 0) -> tuple[HeldBackView, ...]:
+def suite(*files: NotAcceptedView, count: int = 0) -> tuple[NotAcceptedView, ...]:
     """Return *files* and *count* gated ones more."""
     more = (held_file(f"{NAMES[n % len(NAMES)]}-update-{n:03}") for n in range(count))
     return (*files, *more)
 
 
-def suite_of_515() -> tuple[HeldBackView, ...]:
+def suite_of_515() -> tuple[NotAcceptedView, ...]:
     """Return 360 gated actions, 151 reads, and 4 that run unasked and are not marked as reads."""
     first = (
         held_file(name, gated=False)
         for name in ("draft-create", "file-upload", "page-create", "page-update")
     )
-    reads: Sequence[HeldBackView] = [
+    reads: Sequence[NotAcceptedView] = [
         held_file(f"{NAMES[n % len(NAMES)]}-get-{n:03}", gated=False, reads=True)
         for n in range(151)
     ]

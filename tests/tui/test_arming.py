@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_tui.presenters.arming import Arming
+from aileron_tui.input.arming import Arming
 
 REST = 0.4
 

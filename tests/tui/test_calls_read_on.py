@@ -5,9 +5,9 @@ from dataclasses import replace
 from driving import NOW, Console, drive, short, start
 from fake_port import TOLD_CALLS
 
-from aileron_core.control_plane.port import ApprovalsRead, ApprovalUpdated, ReadApprovals
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.news import take_fact
+from aileron_core.console_port.port import ApprovalsRead, ApprovalUpdated, ReadApprovals
+from aileron_tui.state.apply_event import apply_event
+from aileron_tui.state.model import Model
 
 MANY = [short(number) for number in range(1, 2 * TOLD_CALLS + 201)]
 IDS = [view.approval_id for view in MANY]
@@ -39,7 +39,7 @@ def test_what_changes_before_it_was_read_keeps_its_place() -> None:
     """Its news would put it in front of those that came before it; it is read in its turn."""
     console = model()
     late = ApprovalUpdated(view=replace(MANY[-1], version=5))
-    assert take_fact(console, late, NOW, 0.0) is False
+    assert apply_event(console, late, NOW, 0.0) is False
     assert console.queue.get(IDS[-1]) is None
     assert console.queue.waiting == len(MANY)
     wanted = console.calls_wanted()
@@ -47,7 +47,7 @@ def test_what_changes_before_it_was_read_keeps_its_place() -> None:
         requested_at=MANY[TOLD_CALLS - 1].requested_at, run_id=MANY[TOLD_CALLS - 1].run_id
     )
     read = ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0)
-    assert take_fact(console, read, NOW, 0.0) is False, "nothing arrived"
+    assert apply_event(console, read, NOW, 0.0) is False, "nothing arrived"
     assert [item.key for item in console.queue.items] == IDS
     assert console.calls_wanted() is None
 
@@ -56,12 +56,12 @@ def test_a_call_that_is_here_changes_while_others_are_read() -> None:
     """And one that comes once all were read stands at the end, and is an arrival."""
     console = model()
     ended = replace(MANY[0], state="denied", decided_at=NOW, ended_at=NOW, version=9)
-    take_fact(console, ApprovalUpdated(view=ended), NOW, 0.0)
+    apply_event(console, ApprovalUpdated(view=ended), NOW, 0.0)
     assert console.queue.waiting == len(MANY) - 1
     read = ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0)
-    assert take_fact(console, read, NOW, 0.0) is False, "nothing arrived"
+    assert apply_event(console, read, NOW, 0.0) is False, "nothing arrived"
     new = short(len(MANY) + 1)
-    assert take_fact(console, ApprovalUpdated(view=new), NOW, 0.0) is True
+    assert apply_event(console, ApprovalUpdated(view=new), NOW, 0.0) is True
     assert console.queue.items[-1].key == new.approval_id
 
 
@@ -70,7 +70,7 @@ def test_a_call_that_the_reading_passes_over_is_not_lost() -> None:
     console = model()
     odd, over = short(len(MANY) + 7), replace(short(len(MANY) + 8), state="withdrawn")
     for view in (odd, over, replace(MANY[-1], version=5)):
-        assert take_fact(console, ApprovalUpdated(view=view), NOW, 0.0) is False
-    take_fact(console, ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0), NOW, 0.0)
+        assert apply_event(console, ApprovalUpdated(view=view), NOW, 0.0) is False
+    apply_event(console, ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0), NOW, 0.0)
     assert [item.key for item in console.queue.items] == [*IDS, odd.approval_id]
     assert console.queue.waiting == len(MANY) + 1

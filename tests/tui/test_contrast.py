@@ -5,8 +5,8 @@ import itertools
 import pytest
 from textual.color import Color
 
-from aileron_tui.presenters.lines import ROLES
-from aileron_tui.styles.tokens import DARK, LIGHT, LOOKS, PLAIN, Look
+from aileron_tui.draw.text import ROLES
+from aileron_tui.styles.tokens import CONSOLE_THEMES, DARK, LIGHT, PLAIN, ConsoleTheme
 
 READABLE = 4.5
 """WCAG 2.1, 1.4.3: the least for text of ordinary size."""
@@ -29,8 +29,8 @@ ON_THEIR_OWN = (
 )
 
 
-def look(name: str) -> Look:
-    return next(each for each in LOOKS if each.name == name)
+def look(name: str) -> ConsoleTheme:
+    return next(each for each in CONSOLE_THEMES if each.name == name)
 
 
 def luminance(colour: str) -> float:
@@ -81,7 +81,7 @@ def test_the_plain_look_has_no_colour_at_all() -> None:
 
 def test_every_look_names_the_same_tokens_and_every_role_has_a_style() -> None:
     """A token that one look lacks would end the program in that look only."""
-    for each in LOOKS:
+    for each in CONSOLE_THEMES:
         assert each.colours.keys() == look(DARK).colours.keys()
         assert each.attributes.keys() == look(DARK).attributes.keys()
         assert set(ROLES) <= each.attributes.keys()

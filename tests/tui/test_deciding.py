@@ -6,23 +6,23 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from textual import events
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
+    Accept,
     ApprovalUpdated,
     Approve,
     CoreLost,
     Deny,
-    HeldBackView,
     IntentRefused,
     LibraryUpdated,
+    NotAcceptedView,
     PreviewView,
     StorageHealth,
-    TakeIn,
 )
-from aileron_tui.presenters.chrome import footer_line
-from aileron_tui.presenters.situation import Situation
+from aileron_tui.draw.bars import footer_line
+from aileron_tui.state.situation import Situation
 from aileron_tui.widgets.reason import Reason
 
-HELD = HeldBackView(
+HELD = NotAcceptedView(
     kind="action",
     name="post-invoice",
     file="actions/post-invoice.md",
@@ -404,7 +404,7 @@ def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [
-            TakeIn(kind="action", name="post-invoice", digest=HELD.digest)
+            Accept(kind="action", name="post-invoice", digest=HELD.digest)
         ]
         shown.port.tell(LibraryUpdated(held_back=(), problems=(), actions_ready=8))
         await shown.shows("Nothing is waiting.")
@@ -424,7 +424,7 @@ def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
         await shown.rest()
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents[0] == TakeIn(
+        assert shown.port.intents[0] == Accept(
             kind="action", name="post-invoice", digest=other.digest
         )
 

@@ -3,17 +3,17 @@
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalUpdated,
-    HeldBackView,
     LibraryUpdated,
+    NotAcceptedView,
     RecordView,
 )
 from aileron_core.errors import Problem
-from aileron_tui.presenters.activity import ActivityTable
-from aileron_tui.presenters.chrome import top_bar
-from aileron_tui.presenters.lines import cells, plain
-from aileron_tui.presenters.queue import Queue
+from aileron_tui.draw.bars import top_bar
+from aileron_tui.draw.text import cells, plain
+from aileron_tui.state.queue import Queue
+from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 
@@ -25,8 +25,8 @@ PROBLEMS = (
 )
 
 
-def held(kind: str, name: str) -> HeldBackView:
-    return HeldBackView(
+def held(kind: str, name: str) -> NotAcceptedView:
+    return NotAcceptedView(
         kind="action" if kind == "action" else "connector",
         name=name,
         file=f"{kind}s/{name}",

@@ -1,12 +1,12 @@
 """What the keys say before an item's lines are known."""
 
-from aileron_core.control_plane.port import Approve
-from aileron_tui.presenters.intents import intent_of
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.situation import availability
-from aileron_tui.presenters.standing import situation_of
-from aileron_tui.presenters.voice import voice
+from aileron_core.console_port.port import Approve
+from aileron_tui.draw.status_line import status_line
 from aileron_tui.screens.fixtures import snapshot
+from aileron_tui.state.current_situation import situation_of
+from aileron_tui.state.intents import intent_of
+from aileron_tui.state.model import Model
+from aileron_tui.state.situation import availability
 
 
 def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out() -> None:
@@ -18,7 +18,7 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
 
     before = situation_of(model, 0.0, 10.0)
     assert not availability("approve", before).shown
-    assert "".join(piece.text for piece in voice(before, None, 0.0, width=80)) == ""
+    assert "".join(piece.text for piece in status_line(before, None, 0.0, width=80)) == ""
 
     model.laid_out = item.version
     after = situation_of(model, 0.0, 10.0)

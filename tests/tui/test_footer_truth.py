@@ -5,11 +5,11 @@ from itertools import product
 
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import PreviewView
-from aileron_tui.actions import ACTIONS, DEFAULT
-from aileron_tui.presenters.chrome import footer_line
-from aileron_tui.presenters.lines import cells, plain
-from aileron_tui.presenters.situation import Situation, availability
+from aileron_core.console_port.port import PreviewView
+from aileron_tui.draw.bars import footer_line
+from aileron_tui.draw.text import cells, plain
+from aileron_tui.input.commands import COMMANDS, DEFAULT
+from aileron_tui.state.situation import Situation, availability
 
 BLIND = PreviewView(status="unavailable", reason="timed out", since=NOW)
 
@@ -64,10 +64,10 @@ def test_the_footer_names_only_keys_that_do_something() -> None:
 def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     """One key decides one thing, and leaving never decides."""
     for context in ("waiting", "activity", "audit", "library", "sessions", "deny", "help"):
-        keys = [key for each in ACTIONS if context in each.contexts for key in each.keys]
+        keys = [key for each in COMMANDS if context in each.contexts for key in each.keys]
         # A pause and its end share a key: never is each of them there.
         assert sorted(keys) == sorted([*set(keys), *(["P"] if "P" in keys else [])]), context
-    deciding = [key for each in ACTIONS if each.decides for key in each.keys]
+    deciding = [key for each in COMMANDS if each.decides for key in each.keys]
     # Where a reason is typed no character alone can decide: there the spec has `ctrl+s`.
     assert sorted(set(deciding)) == ["P", "T", "a", "ctrl+s", "enter", "t", "x"]
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import aileron_tui
-from aileron_tui.presenters.glyphs import ASCII, CUT, Glyphs
-from aileron_tui.presenters.lines import Line, Piece, cells, cut, line, plain, spread
-from aileron_tui.presenters.outside import outside
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.glyphs import ASCII, CUT, Glyphs
+from aileron_tui.draw.text import Line, Piece, cells, cut, line, plain, spread
 
 OURS = "".join(chr(each) for each in ASCII) + CUT
 PLAIN = Glyphs(ascii=True)
@@ -63,7 +63,7 @@ def test_a_letter_from_outside_is_left_alone(pieces: Line) -> None:
 
 def test_a_cut_shows_two_dots_and_a_label_too() -> None:
     """In a row the last letter makes room, in the footer a blank does."""
-    row = spread(cut(outside("abcdefgh"), 5), (Piece("4:31"),), 10)
+    row = spread(cut(foreign_text("abcdefgh"), 5), (Piece("4:31"),), 10)
     assert plain(PLAIN.draw(row, 10)) == "abc.. 4:31"
     footer = line("a approve…   d deny…")
     assert plain(PLAIN.draw(footer, 30)) == "a approve..  d deny.."
@@ -79,5 +79,5 @@ def test_a_letter_that_the_terminal_lacks_is_a_mark_as_wide_as_it_is() -> None:
 
 def test_marks_of_hidden_characters_are_drawn_in_ascii() -> None:
     """`‹ESC›` is ours, and so is the count in it."""
-    drawn = PLAIN.draw(outside("a\x1bb\u200b\u200b"), 40)
+    drawn = PLAIN.draw(foreign_text("a\x1bb\u200b\u200b"), 40)
     assert plain(drawn) == "a<ESC>b<ZWSPx2>"

@@ -9,15 +9,15 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from textual import events
 
-from aileron_core.control_plane.port import ApprovalView, FieldView
-from aileron_tui.backroom import KEPT, Backroom
-from aileron_tui.presenters.large import LARGE, SHOWN, weight
-from aileron_tui.presenters.lines import plain
-from aileron_tui.presenters.pages import Form, Pages
-from aileron_tui.presenters.queue import Item
+from aileron_core.console_port.port import ApprovalView, FieldView
+from aileron_tui.draw.large import LARGE, SHOWN, weight
+from aileron_tui.draw.text import plain
+from aileron_tui.state.background import KEPT, BackgroundWorker
+from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
+from aileron_tui.state.queue import Item
 
 PATIENCE = 40.0
-FORM = Form(width=74, gutter=13)
+FORM = LayoutOptions(width=74, gutter=13)
 NOTE = "characters are being laid out"
 
 
@@ -31,14 +31,14 @@ def large(number: int, characters: int = 1_000_000, **changes: object) -> Approv
     return replace(view, preview=replace(view.preview, fields=fields), **changes)
 
 
-def text_of(pages: Pages) -> str:
+def text_of(pages: DocumentCache) -> str:
     return "\n".join(plain(line) for line in pages.current.lines)
 
 
 def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been() -> None:
     """The same lines, findings and warnings as laid out on the spot."""
     done = threading.Semaphore(0)
-    pages = Pages(ready=done.release)
+    pages = DocumentCache(ready=done.release)
     item = Item(key="k", approval=large(1))
     # Its own work alone: how long this thread stood still on a busy machine says nothing.
     began = thread_time()
@@ -51,7 +51,7 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
     while not pages.whole:
         assert done.acquire(timeout=deadline - monotonic())
         pages.layout(item, FORM, NOW)
-    direct = Pages()
+    direct = DocumentCache()
     began = thread_time()
     expected = direct.layout(item, FORM, NOW)
     directly = thread_time() - began
@@ -64,7 +64,7 @@ def test_the_start_stands_there_at_once_and_the_whole_is_what_it_would_have_been
 @pytest.mark.parametrize(("characters", "at_once"), [(LARGE - 100, True), (LARGE + 1, False)])
 def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: bool) -> None:
     """An ordinary mail or difference stands there whole with the key that selects it."""
-    pages = Pages(ready=lambda: None)
+    pages = DocumentCache(ready=lambda: None)
     view = large(1, characters)
     assert weight(view) >= characters
     pages.layout(Item(key="k", approval=view), FORM, NOW)
@@ -112,7 +112,9 @@ def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
         walked = process_time() - began
         await shown.until(lambda: "not seen yet" in shown.voice, "whole")
         began = process_time()
-        await asyncio.to_thread(lambda: Pages().layout(Item(key="k", approval=large(3)), FORM, NOW))
+        await asyncio.to_thread(
+            lambda: DocumentCache().layout(Item(key="k", approval=large(3)), FORM, NOW)
+        )
         # What was worked in both threads: ten that were waited for were ten that were laid out.
         assert walked < 8 * (process_time() - began)
 
@@ -122,7 +124,7 @@ def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
 def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> None:
     """It does not end the thread, and not the console."""
     done = threading.Semaphore(0)
-    room = Backroom[int](done.release)
+    room = BackgroundWorker[int](done.release)
 
     def fails() -> int:
         raise ValueError("broken")
@@ -144,7 +146,7 @@ def test_of_each_kind_only_the_last_that_was_asked_for_is_done() -> None:
     """What is out of sight already is passed over; what nobody comes for is dropped."""
     hold, begun, done = threading.Event(), threading.Event(), threading.Semaphore(0)
     worked: list[object] = []
-    room = Backroom[int](done.release)
+    room = BackgroundWorker[int](done.release)
 
     def first() -> int:
         begun.set()

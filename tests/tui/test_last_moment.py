@@ -9,14 +9,14 @@ from driving import Console, drive, short, start
 from textual import events
 from textual.geometry import Size
 
-from aileron_core.control_plane.port import ApprovalUpdated
-from aileron_tui.messages import CoreFact
-from aileron_tui.terminal import ConsoleDriver, InputCame
+from aileron_core.console_port.port import ApprovalUpdated
+from aileron_tui.messages import CoreEventArrived
+from aileron_tui.terminal.driver import ConsoleDriver, InputCame
 
 
 def other_content(shown: Console) -> None:
     other = replace(short(), version=2, digest="f" * 64)
-    shown.app.on_core_fact(CoreFact(ApprovalUpdated(view=other)))
+    shown.app.on_core_fact(CoreEventArrived(ApprovalUpdated(view=other)))
 
 
 def other_size(shown: Console) -> None:

@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from picturing import Scenario, Snap, at_rest, picture
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalUpdated,
     CoreLost,
     DriftView,
@@ -15,7 +15,7 @@ from aileron_core.control_plane.port import (
     Snapshot,
     StorageHealth,
 )
-from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.screens.fixtures import drifted, snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from aileron_tui.widgets.document import Document

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, start
 
-from aileron_core.control_plane.port import HoldBack, LibraryUpdated, TakeIn
+from aileron_core.console_port.port import Accept, LibraryUpdated, WithdrawAcceptance
 from aileron_tui.screens.fixture_home import held_back, library, problems
 
 STATE = start(held=(held_back(),), library=library(NOW), problems=problems())
@@ -60,7 +60,7 @@ def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [
-            TakeIn(kind="action", name="post-invoice", digest=HELD.digest)
+            Accept(kind="action", name="post-invoice", digest=HELD.digest)
         ]
         await shown.shows("✓ Taken in: post-invoice.")
         assert "● ready" in shown.text
@@ -81,7 +81,7 @@ def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
         await shown.press_alone("x")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [
-            HoldBack(kind="action", name="send-draft", digest=READY.digest)
+            WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest)
         ]
         await shown.shows("✓ Held back: send-draft.")
 
@@ -109,7 +109,7 @@ def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() ->
         await shown.rest()
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
-        assert shown.port.intents[0] == TakeIn(
+        assert shown.port.intents[0] == Accept(
             kind="action", name="post-invoice", digest=other.digest
         )
 

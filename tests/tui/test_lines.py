@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_tui.presenters.blocks import lay_out, value
-from aileron_tui.presenters.lines import Piece, cells, cut, cut_start, plain, wrap
-from aileron_tui.presenters.outside import outside
-from aileron_tui.presenters.reading import Reading
+from aileron_tui.draw.blocks import lay_out, value
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Piece, cells, cut, cut_start, plain, wrap
+from aileron_tui.state.reading import ReadingProgress
 
 TEXT = st.text(alphabet=st.sampled_from("ab  漢é·‹x❤\ufe0f🏽\u0903"), max_size=120)
 
@@ -51,8 +51,8 @@ def test_a_cut_at_the_start_is_visible_and_keeps_the_end(text: str, width: int) 
 @given(st.lists(TEXT, min_size=1, max_size=8), st.integers(40, 100), st.integers(40, 100))
 def test_what_was_read_stays_read_at_another_width(texts: list[str], one: int, two: int) -> None:
     """A resize keeps what was seen, by place in the text."""
-    blocks = [value("Body", outside(text)) for text in texts]
-    reading = Reading()
+    blocks = [value("Body", foreign_text(text)) for text in texts]
+    reading = ReadingProgress()
     first = lay_out(blocks, one, 11)
     reading.lay_out(first.places)
     reading.mark(range(len(first.lines)))
@@ -65,7 +65,7 @@ def test_what_was_read_stays_read_at_another_width(texts: list[str], one: int, t
 def test_a_line_of_which_a_part_was_not_seen_counts_as_unseen() -> None:
     """Half of a line is not the line."""
     blocks = [value("Body", (Piece("word " * 40),))]
-    reading = Reading()
+    reading = ReadingProgress()
     narrow = lay_out(blocks, 40, 11)
     reading.lay_out(narrow.places)
     reading.mark([0])
@@ -78,7 +78,7 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
     """Counted in calls: a text of marks alone took time with its square, and the screen stood still."""
 
     def calls(times: int) -> int:
-        pieces, count = outside(unit * times), 0
+        pieces, count = foreign_text(unit * times), 0
 
         def on_event(frame: object, event: str, argument: object) -> None:
             nonlocal count
@@ -100,6 +100,6 @@ def test_breaking_a_text_takes_time_with_its_length_alone(unit: str) -> None:
 )
 def test_no_broken_line_is_wider_than_its_room(text: str) -> None:
     """A line that is too wide would be cut where it is drawn, and nothing would say so."""
-    lines = wrap(outside(text), 40)
+    lines = wrap(foreign_text(text), 40)
     assert all(cells(each.pieces) <= 40 for each in lines)
     assert "".join(plain(each.pieces) for each in lines).replace(" ", "") == text.replace(" ", "")

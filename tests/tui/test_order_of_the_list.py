@@ -6,10 +6,10 @@ from time import perf_counter
 from driving import NOW, Console, drive, mail, short, start
 from picturing import Look, Snap, dark, taken
 
-from aileron_core.control_plane.port import ApprovalUpdated, ApprovalView
-from aileron_tui.presenters.filtering import parse
-from aileron_tui.presenters.item_facts import ITEM_FIELDS
-from aileron_tui.presenters.queue import Queue
+from aileron_core.console_port.port import ApprovalUpdated, ApprovalView
+from aileron_tui.state.filter import parse
+from aileron_tui.state.filter_fields import ITEM_FIELDS
+from aileron_tui.state.queue import Queue
 from aileron_tui.widgets.document import Document
 
 LIVES = (300.0, None, 60.0, 900.0, 60.0)

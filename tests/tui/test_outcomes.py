@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalUpdated,
     ApprovalView,
     DriftView,
-    FieldChange,
-    LookAgain,
+    FetchAgain,
+    FieldChangeView,
     PreviewView,
     RecordView,
 )
-from aileron_tui.presenters.document import approval_blocks
-from aileron_tui.presenters.lines import plain
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.text import plain
 from aileron_tui.screens.fixtures import drifted
 
 NOTHING_RAN = "Nothing ran: the action file changed after you looked."
@@ -121,7 +121,7 @@ def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
         await shown.press_alone("l")
         await shown.until(lambda: bool(shown.port.intents))
         view = lost_call()
-        assert shown.port.intents == [LookAgain(approval_id=view.approval_id)]
+        assert shown.port.intents == [FetchAgain(approval_id=view.approval_id)]
         read = replace(view.preview, since=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW  as it was read at ")
@@ -143,7 +143,7 @@ def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
         await shown.shows("SO FAR")
         assert "HOW IT IS NOW" not in shown.text
         await shown.press_alone("l")
-        await shown.until(lambda: shown.port.intents == [LookAgain(approval_id=view.approval_id)])
+        await shown.until(lambda: shown.port.intents == [FetchAgain(approval_id=view.approval_id)])
         read = replace(view.preview, since=NOW + 30)
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW")
@@ -195,7 +195,7 @@ def vanished() -> DriftView:
     return DriftView(
         before_at=NOW - 60,
         after_at=NOW,
-        changed=tuple(FieldChange(label=k, before=v, after=None) for k, v in fields.items()),
+        changed=tuple(FieldChangeView(label=k, before=v, after=None) for k, v in fields.items()),
         same_count=0,
         other_paths=(),
         other_count=0,

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     CoreLost,
-    Pause,
     PauseChanged,
     SessionsUpdated,
+    SetPause,
     StopEverything,
     StorageHealth,
 )
@@ -24,7 +24,7 @@ def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() -> None:
     async def scenario(shown: Console) -> None:
         await shown.shows("WILL HAPPEN")
         await shown.press_alone("P")
-        await shown.until(lambda: shown.port.intents == [Pause(on=True)])
+        await shown.until(lambda: shown.port.intents == [SetPause(on=True)])
         await shown.shows("▲ All calls are held. P lets them go on. Held since 14:02.")
         for view in "2345":
             await shown.go(view, "All calls are held.")
@@ -51,7 +51,7 @@ def test_going_on_obeys_the_arming() -> None:
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("P")
-        await shown.until(lambda: shown.port.intents == [Pause(on=False)])
+        await shown.until(lambda: shown.port.intents == [SetPause(on=False)])
         await shown.until(lambda: "All calls are held." not in shown.text)
 
     drive(scenario, replace(STATE, paused_at=NOW), answers=True)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from driving import NOW, Console, mail, short, start
 from picturing import Look, Scenario, Snap, at_rest, dark, dark_and_light, taken
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalUpdated,
     DriftView,
-    FieldChange,
-    HeldBackView,
+    FieldChangeView,
+    NotAcceptedView,
     PreviewView,
 )
 from aileron_tui.screens.fixtures import later_steps, snapshot
@@ -149,7 +149,7 @@ def test_a_routed_call_says_where_it_really_goes(snap_compare: Snap, look: Look)
 @dark
 def test_a_call_whose_action_file_changed(snap_compare: Snap, look: Look) -> None:
     """Approving will not run it: the head says so, and the file waits below to be taken in."""
-    held = HeldBackView(
+    held = NotAcceptedView(
         kind="action",
         name="send-draft",
         file="actions/send-draft.md",
@@ -189,7 +189,7 @@ def test_a_preview_that_went_away_after_the_look(snap_compare: Snap, look: Look)
     drift = DriftView(
         before_at=NOW - 60,
         after_at=NOW - 2,
-        changed=tuple(FieldChange(label=k, before=v, after=None) for k, v in fields.items()),
+        changed=tuple(FieldChangeView(label=k, before=v, after=None) for k, v in fields.items()),
         same_count=0,
         other_paths=(),
         other_count=0,

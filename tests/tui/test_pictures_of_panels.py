@@ -16,7 +16,7 @@ from picturing import (
 )
 from textual import events
 
-from aileron_core.control_plane.port import FieldView, HeldBackView, PreviewView, Snapshot
+from aileron_core.console_port.port import FieldView, NotAcceptedView, PreviewView, Snapshot
 from aileron_core.errors import Problem
 from aileron_tui.screens.fixture_home import sessions
 from aileron_tui.screens.fixtures import fixtures, snapshot
@@ -78,7 +78,7 @@ def test_a_file_problem_is_read_in_the_waiting_list(snap_compare: Snap, look: Lo
 @dark
 def test_a_connector_that_changed_is_held_back(snap_compare: Snap, look: Look) -> None:
     """What it is, that it changed on disk, on which hosts it could be used; one key takes it in."""
-    held = HeldBackView(
+    held = NotAcceptedView(
         kind="connector",
         name="gmail 1.3.0",
         file="store/connectors/sha256/77fe",

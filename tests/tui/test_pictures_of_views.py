@@ -19,7 +19,7 @@ from picturing import (
     to_row,
 )
 
-from aileron_core.control_plane.port import AuditVerified, Recorded, Snapshot
+from aileron_core.console_port.port import AuditVerified, Recorded, Snapshot
 from aileron_tui.screens.fixture_home import held_back, library, problems, records, sessions
 from aileron_tui.screens.fixtures import snapshot
 

@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.control_plane.port import FieldView, RecordView
-from aileron_tui.presenters.activity import ActivityTable
-from aileron_tui.presenters.audit import AuditTable
-from aileron_tui.presenters.drift import whole_row
-from aileron_tui.presenters.library import LibraryTable
-from aileron_tui.presenters.lines import Line, Piece, cells, plain
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.plain_lines import (
+from aileron_core.console_port.port import FieldView, RecordView
+from aileron_tui.draw.drift import whole_row
+from aileron_tui.draw.plain_lines import (
     item_page,
     row_page,
     rows_listed,
@@ -23,10 +17,16 @@ from aileron_tui.presenters.plain_lines import (
     text_of,
     whole_preview,
 )
-from aileron_tui.presenters.queue import Item
-from aileron_tui.presenters.sessions import SessionsTable
-from aileron_tui.presenters.table import Table
+from aileron_tui.draw.text import Line, Piece, cells, plain
 from aileron_tui.screens.fixtures import approval, drifted, snapshot
+from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.model import Model
+from aileron_tui.state.queue import Item
+from aileron_tui.state.tables.activity import ActivityTable
+from aileron_tui.state.tables.audit import AuditTable
+from aileron_tui.state.tables.library import LibraryTable
+from aileron_tui.state.tables.sessions import SessionsTable
+from aileron_tui.state.tables.table import Table
 from tests.support.attacks import ATTACKS
 
 NOW = 1_790_000_000.0
@@ -59,7 +59,7 @@ def pages(text: str, columns: int) -> tuple[Line, ...]:
         number = 1 if table.keys else None
         made += rows_listed(table.header(width, NOW), [(number, row)], columns)
         table.opened = True
-        made += row_page(Pages(), table, NOW, columns, unfold=False)
+        made += row_page(DocumentCache(), table, NOW, columns, unfold=False)
     return tuple(made)
 
 
@@ -92,7 +92,7 @@ def test_no_text_begins_a_line_of_a_list_or_of_an_opened_row(text: str, columns:
 def test_the_whole_new_preview_ends_where_the_next_section_begins() -> None:
     """C1: nothing of what was read before, and nothing of what the agent sent."""
     view = approval(1, NOW, drift=drifted(NOW))
-    printer = Pages()
+    printer = DocumentCache()
     item_page(printer, Item(key="a", approval=view), NOW, 80, file_moved=False)
     row = whole_row(printer.blocks, printer.current)
     assert row is not None

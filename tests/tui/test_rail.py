@@ -7,14 +7,14 @@ from driving import NOW, Console, drive, mail, short, start
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalView,
     FieldView,
     ProcessView,
     Recorded,
     RecordView,
 )
-from aileron_tui.presenters.around import (
+from aileron_tui.draw.context import (
     RUNS,
     Section,
     before_this,
@@ -22,7 +22,7 @@ from aileron_tui.presenters.around import (
     rail_lines,
     who_asks,
 )
-from aileron_tui.presenters.lines import cells, plain
+from aileron_tui.draw.text import cells, plain
 
 PROCESS = ProcessView(
     pid=48112,

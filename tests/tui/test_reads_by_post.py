@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, short, start
 
-from aileron_core.control_plane.port import HeldBackView, LibraryUpdated, TakeIn
-from aileron_tui.presenters.blocks import Block
-from aileron_tui.presenters.document import approval_blocks, held_blocks
-from aileron_tui.presenters.lines import plain
+from aileron_core.console_port.port import Accept, LibraryUpdated, NotAcceptedView
+from aileron_tui.draw.blocks import Block
+from aileron_tui.draw.document import approval_blocks, held_blocks
+from aileron_tui.draw.text import plain
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
-OFFER = HeldBackView(
+OFFER = NotAcceptedView(
     kind="preview",
     name=f"{CONNECTOR} GraphQL queries at api.linear.app/graphql",
     file="store/connectors/sha256/" + "ab" * 32,
@@ -34,7 +34,7 @@ def told(blocks: Iterable[Block]) -> str:
     [(OFFER, "lets one query alone pass"), (ATHENA, "that it only reads is for you to know")],
 )
 def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
-    offer: HeldBackView, means: str
+    offer: NotAcceptedView, means: str
 ) -> None:
     """The connector, its hosts and bytes, what would be read, and what follows: then the key."""
 
@@ -47,7 +47,7 @@ def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
             assert fact in facts, fact
         await shown.rest()
         await shown.press_alone("t")
-        assert shown.port.intents == [TakeIn(kind="preview", name=offer.name, digest=offer.digest)]
+        assert shown.port.intents == [Accept(kind="preview", name=offer.name, digest=offer.digest)]
         shown.port.tell(LibraryUpdated(held_back=(), problems=(), actions_ready=1))
         await shown.shows("Taken in")
 

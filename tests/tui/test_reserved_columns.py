@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, start
 
-from aileron_core.control_plane.port import FieldView, HeldBackView, PreviewView, SessionView
+from aileron_core.console_port.port import FieldView, NotAcceptedView, PreviewView, SessionView
 
 # Every attack carries letters that none of our own words have.
 ATTACKS = (
@@ -90,7 +90,7 @@ def test_an_agent_that_names_itself_does_not_name_a_section() -> None:
 def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
     """Lists, banner and top bar draw attacks as one line of text."""
     text = "\x1b[2J\u202e[b]ЖЖЖ\n" + "Ж" * 300
-    held = HeldBackView(
+    held = NotAcceptedView(
         kind="action",
         name=text,
         file=text,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from driving import Console, drive, short, start
 
-from aileron_core.control_plane.port import FieldView, HeldBackView, StepView
+from aileron_core.console_port.port import FieldView, NotAcceptedView, StepView
 from aileron_tui.screens.fixtures import later_steps
 
 CHANGE = StepView(
@@ -73,7 +73,7 @@ def test_a_yes_names_no_step_before_which_the_run_asks_again() -> None:
 @SIZES
 def test_an_action_file_that_waits_to_be_taken_in_shows_every_step(size: tuple[int, int]) -> None:
     """What it runs, in order."""
-    held = HeldBackView(
+    held = NotAcceptedView(
         kind="action", name="change-and-send", file="change-and-send.md", digest="ab" * 32,
         why="new", gated=True, connector="gmail", hosts=("gmail.googleapis.com:443",),
         steps=("gmail.update_draft", "gmail.send_draft"),

@@ -14,7 +14,7 @@ from time import monotonic
 from driving import NOW, Console, drive, mail, short, start
 from textual.geometry import Offset
 
-from aileron_core.control_plane.port import ApprovalUpdated, Approve, HeldBackView
+from aileron_core.console_port.port import ApprovalUpdated, Approve, NotAcceptedView
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
@@ -115,7 +115,7 @@ def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> 
 
 def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
     """Files stand behind calls; where that moves one, its key does not count for a moment."""
-    held = HeldBackView(
+    held = NotAcceptedView(
         kind="action",
         name="post-invoice",
         file="actions/post-invoice.md",
@@ -172,7 +172,7 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
 
 FLOOD = """
 import asyncio, sys, threading
-from aileron_core.control_plane.port import SessionsUpdated
+from aileron_core.console_port.port import SessionsUpdated
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.screen import show
 from aileron_tui.screens.fixture_port import FixturePort

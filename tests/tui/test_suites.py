@@ -7,25 +7,25 @@ from driving import Console, drive, short, start
 from picturing import Look, Snap, at_rest, every_look, taken
 from suite_files import SUITE, held_file, suite, suite_of_515
 
-from aileron_core.control_plane.port import (
-    HeldBackView,
+from aileron_core.console_port.port import (
+    AcceptSuite,
     IntentRefused,
     LibraryUpdated,
-    TakeInSuite,
+    NotAcceptedView,
 )
-from aileron_tui.presenters.lines import plain
-from aileron_tui.presenters.queue import Queue
-from aileron_tui.presenters.suite import SuiteFiles
-from aileron_tui.presenters.suite_page import suite_blocks
+from aileron_tui.draw.suite_page import suite_blocks
+from aileron_tui.draw.text import plain
+from aileron_tui.state.queue import Queue
+from aileron_tui.state.suite import SuiteFiles
 
 FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
 
 
-def named(intent: TakeInSuite) -> set[str]:
+def named(intent: AcceptSuite) -> set[str]:
     return {file.removesuffix(".md") for file, _ in intent.files}
 
 
-def library(*held: HeldBackView) -> LibraryUpdated:
+def library(*held: NotAcceptedView) -> LibraryUpdated:
     return LibraryUpdated(held_back=held, problems=(), actions_ready=0)
 
 
@@ -64,7 +64,7 @@ def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents), "handed over")
         (intent,) = shown.port.intents
-        assert isinstance(intent, TakeInSuite)
+        assert isinstance(intent, AcceptSuite)
         assert intent.suite_id == SUITE.suite_id
         assert set(intent.files) == {(each.file, each.digest) for each in held}
         shown.port.tell(library())
@@ -87,7 +87,7 @@ def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) ->
         await shown.press_alone("T")
         await shown.until(lambda: bool(shown.port.intents), "handed over")
         (intent,) = shown.port.intents
-        assert isinstance(intent, TakeInSuite)
+        assert isinstance(intent, AcceptSuite)
         assert named(intent) == {each.name for each in held} - FIRST
         shown.port.tell(library(*left))
         await shown.shows("Taken in: 511 actions.")
@@ -102,7 +102,7 @@ def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) ->
     suite(held_file("a", gated=False), held_file("b", gated=False)),
 ], ids=["nothing to look at first", "nothing else"])  # fmt: skip
 def test_the_other_key_is_there_only_where_it_does_something_else(
-    held: tuple[HeldBackView, ...],
+    held: tuple[NotAcceptedView, ...],
 ) -> None:
     """With nothing to leave out, or nothing left to take in, there is one key."""
 
@@ -132,7 +132,7 @@ def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents), "handed over")
         (intent,) = shown.port.intents
-        assert isinstance(intent, TakeInSuite)
+        assert isinstance(intent, AcceptSuite)
         assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
 
     drive(scenario, start(held=held))

@@ -19,7 +19,7 @@ import pytest
 from aileron_core.errors import FileProblems
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_tui.cli.screen import console_app
-from aileron_tui.presenters.glyphs import Glyphs
+from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.screens.fixture_port import FixturePort
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import ApprovalUpdated, Recorded, RecordView, Refresh
-from aileron_tui.presenters.chrome import banner_lines, standing_warnings
-from aileron_tui.presenters.lines import plain
-from aileron_tui.presenters.model import Model
-from aileron_tui.presenters.queue import ELSEWHERE_SECONDS, Queue
+from aileron_core.console_port.port import ApprovalUpdated, Recorded, RecordView, Refresh
+from aileron_tui.draw.bars import banner_lines, standing_warnings
+from aileron_tui.draw.text import plain
+from aileron_tui.state.model import Model
+from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
 
 
 def key(number: int) -> str:

@@ -5,20 +5,20 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.control_plane.port import FieldView, HeldBackView
-from aileron_tui.actions import DEFAULT
-from aileron_tui.presenters.activity import ActivityTable
-from aileron_tui.presenters.chrome import empty_lines, top_bar
-from aileron_tui.presenters.document import approval_blocks
-from aileron_tui.presenters.findings import Findings
-from aileron_tui.presenters.head import warnings
-from aileron_tui.presenters.lines import cells, plain
-from aileron_tui.presenters.queue import Queue
-from aileron_tui.presenters.rows import decided_lines, row_lines
-from aileron_tui.presenters.sessions import SessionsTable
-from aileron_tui.presenters.situation import Situation
+from aileron_core.console_port.port import FieldView, NotAcceptedView
+from aileron_tui.draw.bars import empty_lines, top_bar
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.header import warnings
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.rows import decided_lines, row_lines
+from aileron_tui.draw.text import cells, plain
+from aileron_tui.input.commands import DEFAULT
 from aileron_tui.screens.fixture_home import records, sessions
 from aileron_tui.screens.palette import commands
+from aileron_tui.state.queue import Queue
+from aileron_tui.state.situation import Situation
+from aileron_tui.state.tables.activity import ActivityTable
+from aileron_tui.state.tables.sessions import SessionsTable
 
 
 def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
@@ -105,7 +105,7 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
 
 def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
     """The voice says what the yes would do: nothing."""
-    held = HeldBackView(
+    held = NotAcceptedView(
         kind="action", name="send-draft", file="actions/send-draft.md", digest="ab" * 32,
         why="changed", gated=True, connector="gmail", hosts=(),
     )  # fmt: skip
@@ -122,7 +122,7 @@ def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
     """Above all; the record does not say it again."""
     told = "Nothing ran: the action file changed after you looked."
     view = mail(1, state="failed", outcome=told, decided_at=NOW, decided_by="person")
-    warned = warnings(view, Findings(), file_moved=False)
+    warned = warnings(view, HiddenCharacters(), file_moved=False)
     assert told in [plain(each) for each in warned]
     rows = [plain(each.pieces) for each in approval_blocks(view, NOW, warned)]
     assert rows.count(told) == 1

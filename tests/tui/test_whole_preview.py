@@ -6,10 +6,10 @@ import pytest
 from driving import NOW, Console, drive, short, start
 from picturing import Look, Snap, dark, taken
 
-from aileron_core.control_plane.port import (
+from aileron_core.console_port.port import (
     ApprovalView,
     DriftView,
-    FieldChange,
+    FieldChangeView,
     FieldView,
     PreviewView,
 )
@@ -23,7 +23,7 @@ def changed(lines: int = 60, unavailable: str = "") -> ApprovalView:
     old = "\n".join(f"old {n}" for n in range(lines))
     new = FORGED + "\n" + "\n".join(f"new {n}" for n in range(lines))
     new += "\n" + "word " * 60
-    change = FieldChange(label="Body", before=old, after=new)
+    change = FieldChangeView(label="Body", before=old, after=new)
     drift = DriftView(
         before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
         other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),

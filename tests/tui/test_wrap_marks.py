@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from picturing import Look, Snap, dark, taken
 
-from aileron_core.control_plane.port import ApprovalView, DriftView, FieldChange, FieldView
+from aileron_core.console_port.port import ApprovalView, DriftView, FieldChangeView, FieldView
 from aileron_tui.app import AileronApp
-from aileron_tui.presenters.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
-from aileron_tui.presenters.lines import Piece, cells, cut, plain
-from aileron_tui.presenters.outside import outside
-from aileron_tui.presenters.situation import Situation, availability
+from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Piece, cells, cut, plain
+from aileron_tui.state.situation import Situation, availability
 from aileron_tui.widgets.document import Document
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40
@@ -48,7 +48,10 @@ def document(app: AileronApp) -> Document:
 )
 def test_a_mark_stands_behind_a_line_exactly_when_it_goes_on(texts: list[str], width: int) -> None:
     """Whatever a text holds: right of its column there is our mark, or nothing."""
-    blocks = [heading("X", (Piece("y" * 500),)), *(value("Body", outside(each)) for each in texts)]
+    blocks = [
+        heading("X", (Piece("y" * 500),)),
+        *(value("Body", foreign_text(each)) for each in texts),
+    ]
     layout = lay_out(blocks, width, COMPACT_GUTTER)
     for row, block in enumerate(layout.blocks):
         last = row + 1 == len(layout.blocks) or layout.blocks[row + 1] != block
@@ -64,7 +67,7 @@ def test_a_mark_stands_behind_a_line_exactly_when_it_goes_on(texts: list[str], w
 
 def test_a_heading_in_front_that_grows_moves_the_marks_with_the_lines() -> None:
     """The age in the first line may take one line more; the marks stay at their own lines."""
-    text = [value("Body", outside("word " * 60))]
+    text = [value("Body", foreign_text("word " * 60))]
     rest = lay_out([heading("A"), *text], 60, COMPACT_GUTTER).without(1)
     taller = lay_out([heading("A", (Piece("y " * 90),))], 60, COMPACT_GUTTER)
     joined = taller.joined(rest, 0)
@@ -130,7 +133,7 @@ def test_wrap_marks_beside_a_difference(snap_compare: Snap, look: Look) -> None:
         await shown.until(lambda: bool(marks(shown)), "marks")
         await shown.rest()
 
-    change = FieldChange(label="Body", before="old words " * 20, after="new words " * 20)
+    change = FieldChangeView(label="Body", before="old words " * 20, after="new words " * 20)
     drift = DriftView(
         before_at=NOW - 90, after_at=NOW - 20, changed=(change,), same_count=2,
         other_paths=(), other_count=0, words_before=("olive", "pixel", "brook"),

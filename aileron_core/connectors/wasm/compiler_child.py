@@ -9,9 +9,9 @@ import os
 import resource
 import sys
 
-from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB
-from aileron_core.connectors.wasm.compiling import REFUSED
+from aileron_core.connectors.wasm.compile_check import REFUSED
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError
 

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TypeVar
 
 from aileron_core.canonical import Json, JsonObject
+from aileron_core.connectors.http.regions import hosts_for
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
-from aileron_core.connectors.regions import hosts_for
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
-from aileron_core.connectors.wasm.outcome import conclude, result_of
+from aileron_core.connectors.wasm.guest_result import guest_result, result_of
+from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
 from aileron_core.errors import AileronError, HashMismatch, NotFound
 
 __all__ = ["WasmConnector"]
@@ -100,7 +100,7 @@ class WasmConnector:
             return await _joined(future, stop, begin_within=limits.wall_seconds)
         except _NeverBegun:
             invocation.stop("wall")
-            return conclude(RunEnd(how="not_started"), invocation)
+            return guest_result(GuestExit(how="not_started"), invocation)
 
     @property
     def prepared(self) -> bool:
@@ -154,7 +154,7 @@ class WasmConnector:
             pre = self._engine.prepare(self._identity.hash, self._module).result()
             with self._engine.turn(invocation):
                 end = self._engine.run(pre, invocation, _stdin(op, args))
-                return conclude(end, invocation)
+                return guest_result(end, invocation)
         except AileronError as error:
             return result_of(invocation, failure=error.to_failure())
 

@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import wasmtime
 
 from aileron_core.clock import Clock
-from aileron_core.connectors.outgoing import OutgoingClient
-from aileron_core.connectors.wasm.compiling import CLOSING, Compiler
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.wasm.compile_check import CLOSING, Compiler
 from aileron_core.connectors.wasm.guest import EpochCallback, first_line, open_store, run_command
+from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
 from aileron_core.connectors.wasm.host import define_host
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd, RunStopped
+from aileron_core.connectors.wasm.invocation import GuestExit, GuestStopped, Invocation
 from aileron_core.connectors.wasm.modules import CompiledModules
-from aileron_core.connectors.wasm.slots import GuestSlots
 from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import AileronError, ConnectorRuntimeError, Unavailable
 
@@ -88,7 +88,7 @@ class WasmEngine:
         self._stops = 0
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="aileron-guest")
         self.ticker = EpochTicker(self._engine.increment_epoch)
-        self.slots = GuestSlots(guests or os.cpu_count() or 1)
+        self.slots = GuestSemaphore(guests or os.cpu_count() or 1)
         self._on_epoch = EpochCallback(self._epoch)
 
     @property
@@ -224,14 +224,14 @@ class WasmEngine:
         self._linker.close()
         self._engine.close()
 
-    def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> RunEnd:
+    def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> GuestExit:
         """Run a guest to its end, on the calling thread, which has to have its `turn`.
 
         Raises:
             ConnectorRuntimeError: its surroundings could not be set up.
         """
         if invocation.must_stop():
-            return RunEnd(how="not_started")
+            return GuestExit(how="not_started")
         with _wasmtime_errors("the connector could not be set up"):
             store = open_store(self._engine, invocation, stdin, self._on_epoch)
         try:
@@ -252,7 +252,7 @@ class WasmEngine:
                 delta[0] = 1
                 kind[0] = _CONTINUE
                 return 0
-        except RunStopped:
+        except GuestStopped:
             pass
         except BaseException:  # noqa: BLE001 - ctypes would print it and let the guest run on
             self._current().stop("fault")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from aileron_core.connectors.protocol import MIB
-from aileron_core.connectors.wasm.slices import (
+from aileron_core.connectors.wasm.json_slices import (
     STRUCTURE_BYTES,
     BadText,
-    GiveWay,
     LongText,
     TooMuchStructure,
+    YieldControl,
     load_json,
 )
 
@@ -37,7 +37,7 @@ class Envelope:
     credential: str | None
 
 
-def read_envelope(data: bytes, give_way: GiveWay) -> Envelope:
+def read_envelope(data: bytes, give_way: YieldControl) -> Envelope:
     """Read an envelope; keys that are not known are ignored.
 
     Args:
@@ -60,7 +60,7 @@ def read_envelope(data: bytes, give_way: GiveWay) -> Envelope:
     )
 
 
-def _members(data: bytes, give_way: GiveWay) -> dict[str, Any]:
+def _members(data: bytes, give_way: YieldControl) -> dict[str, Any]:
     """Return the members of the one JSON object that *data* is; of equal keys the last counts."""
     too_large = f"everything of the request but its body is larger than {_MAX_REST} bytes"
     try:
@@ -85,7 +85,7 @@ def _members(data: bytes, give_way: GiveWay) -> dict[str, Any]:
     return fields
 
 
-def _headers(headers: Any, give_way: GiveWay) -> dict[str, str]:
+def _headers(headers: Any, give_way: YieldControl) -> dict[str, str]:
     entries = cast("dict[str, Any]", {} if headers is None else headers)
     if not isinstance(headers, dict | None) or not all(
         isinstance(value, str | LongText) for value in entries.values()
@@ -94,7 +94,7 @@ def _headers(headers: Any, give_way: GiveWay) -> dict[str, str]:
     return {key: _decoded("headers", value, give_way) for key, value in entries.items()}
 
 
-def _body(fields: Mapping[str, Any], give_way: GiveWay) -> bytes | None:
+def _body(fields: Mapping[str, Any], give_way: YieldControl) -> bytes | None:
     body = fields.get("body")
     if not isinstance(body, LongText):
         text = _text(fields, "body", give_way)
@@ -105,14 +105,14 @@ def _body(fields: Mapping[str, Any], give_way: GiveWay) -> bytes | None:
         raise ValueError(f"the request's body cannot be read: {_why(error)}") from error
 
 
-def _text(fields: Mapping[str, Any], key: str, give_way: GiveWay) -> str | None:
+def _text(fields: Mapping[str, Any], key: str, give_way: YieldControl) -> str | None:
     value = fields.get(key)
     if value is not None and not isinstance(value, str | LongText):
         raise ValueError(f"the request's {key} is not a string")
     return None if value is None else _decoded(key, value, give_way)
 
 
-def _decoded(key: str, value: str | LongText, give_way: GiveWay) -> str:
+def _decoded(key: str, value: str | LongText, give_way: YieldControl) -> str:
     if isinstance(value, str):
         return value
     try:

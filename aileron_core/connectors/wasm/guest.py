@@ -14,7 +14,7 @@ from wasmtime import _bindings as bindings
 from wasmtime import _ffi as ffi
 
 from aileron_core.connectors.protocol import MIB
-from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, Invocation, RunEnd
+from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, GuestExit, Invocation
 
 __all__ = ["EpochCallback", "first_line", "open_store", "run_command"]
 
@@ -71,7 +71,7 @@ def open_store(
     return store
 
 
-def run_command(pre: wasmtime.InstancePre, store: wasmtime.Store) -> RunEnd:
+def run_command(pre: wasmtime.InstancePre, store: wasmtime.Store) -> GuestExit:
     """Instantiate a WASI command and run it to its end; never raises for what the guest does."""
     context = _raw.wasmtime_store_context(store.ptr())
     instance, trap = bindings.wasmtime_instance_t(), _TrapPointer()
@@ -82,25 +82,25 @@ def run_command(pre: wasmtime.InstancePre, store: wasmtime.Store) -> RunEnd:
         return _ended(problem, "not_started", 0)
     start = _export(context, instance, b"_start")
     if start is None or start.kind != _FUNCTION:
-        return RunEnd(how="not_started", message="it exports no function _start")
+        return GuestExit(how="not_started", message="it exports no function _start")
     error = _raw.wasmtime_func_call(
         context, ctypes.byref(start.of.func), None, 0, None, 0, ctypes.byref(trap)
     )
     if (problem := _problem(error, trap)) is None:
-        return RunEnd(how="returned")
+        return GuestExit(how="returned")
     if _NO_COMMAND.fullmatch(str(problem)):
         message = "its _start takes parameters or returns values, and a WASI command's does neither"
-        return RunEnd(how="not_started", message=message)
+        return GuestExit(how="not_started", message=message)
     return _ended(problem, "trapped", _memory_bytes(context, instance))
 
 
-def _ended(problem: Exception, how: Any, memory_bytes: int) -> RunEnd:
+def _ended(problem: Exception, how: Any, memory_bytes: int) -> GuestExit:
     if isinstance(problem, wasmtime.ExitTrap):
-        return RunEnd(how="exited", code=problem.code, memory_bytes=memory_bytes)
+        return GuestExit(how="exited", code=problem.code, memory_bytes=memory_bytes)
     message = first_line(problem)
     if _LARGE_EXIT_CODE in message:
-        return RunEnd(how="exited", code=UNKNOWN_CODE, memory_bytes=memory_bytes)
-    return RunEnd(how=how, message=message, memory_bytes=memory_bytes)
+        return GuestExit(how="exited", code=UNKNOWN_CODE, memory_bytes=memory_bytes)
+    return GuestExit(how=how, message=message, memory_bytes=memory_bytes)
 
 
 def _problem(error: Any, trap: Any) -> wasmtime.WasmtimeError | wasmtime.Trap | None:

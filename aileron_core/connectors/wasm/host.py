@@ -10,18 +10,18 @@ from collections.abc import Callable
 
 import wasmtime
 
-from aileron_core.connectors.module_shape import HOST_MODULE, WASI_MODULE
-from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest
-from aileron_core.connectors.permission import (
+from aileron_core.connectors.capability_checks import (
     READING,
     check_credential,
     check_method,
     check_target,
 )
+from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest
+from aileron_core.connectors.http.target import parse_target
+from aileron_core.connectors.module_shape import HOST_MODULE, WASI_MODULE
 from aileron_core.connectors.posted_reads import OFFER
-from aileron_core.connectors.target import parse_target
 from aileron_core.connectors.wasm.envelope import MAX_ENVELOPE, Envelope, read_envelope
-from aileron_core.connectors.wasm.invocation import Invocation, RunStopped
+from aileron_core.connectors.wasm.invocation import GuestStopped, Invocation
 from aileron_core.connectors.wasm.memory import GuestMemory, unsigned
 from aileron_core.connectors.wasm.wasi import (
     EVENT_BYTES,
@@ -185,7 +185,7 @@ class _HostFunctions:
                 f"the connector made a request that cannot be sent: {error}"
             )
             return _MALFORMED
-        except RunStopped:
+        except GuestStopped:
             return _FAILED  # why it has to end is kept on the invocation
         except OpFailed as error:
             invocation.host_error = error

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from aileron_core.clock import Clock
-from aileron_core.connectors.exchange import Exchange
+from aileron_core.connectors.capability_checks import READING
+from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.manifest import Manifest
-from aileron_core.connectors.permission import READING
 from aileron_core.connectors.protocol import Limits
-from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
 from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import OpFailed
 
-__all__ = ["UNKNOWN_CODE", "Ending", "Invocation", "RunEnd", "RunStopped", "StopReason"]
+__all__ = ["UNKNOWN_CODE", "GuestEnding", "GuestExit", "GuestStopped", "Invocation", "StopReason"]
 
 StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "person", "fault"]
-Ending: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
+GuestEnding: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
 SLICE_SECONDS: Final = 0.05
 """How long a run keeps its turn on the processor while others want one."""
@@ -29,15 +29,15 @@ UNKNOWN_CODE: Final = -1
 """An exit code above 125: wasmtime tells that it was one, and not which."""
 
 
-class RunStopped(Exception):
+class GuestStopped(Exception):
     """The run has to end while the host works on what the guest wrote; `stop_reason` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnd:
+class GuestExit:
     """How the guest itself ended."""
 
-    how: Ending
+    how: GuestEnding
     code: int = 0
     message: str = ""
     memory_bytes: int = 0
@@ -71,7 +71,7 @@ class Invocation:
         read_only: bool,
         on_request: Callable[[], None] | None,
         clock: Clock,
-        slots: GuestSlots,
+        slots: GuestSemaphore,
         ticker: EpochTicker,
         deadline: float,
         accepted_reads: Collection[str] = (),
@@ -96,7 +96,7 @@ class Invocation:
         self._lock = threading.Lock()
         self._stop_reason: StopReason | None = None
         self._stop = threading.Event()
-        self._exchange: Exchange | None = None
+        self._exchange: OutgoingCall | None = None
         self.slice_end = 0.0
         self._lets_go_at = 0.0
         self.clock_base = clock.monotonic()
@@ -175,7 +175,7 @@ class Invocation:
             RunStopped: the run has to end; this work is counted against it.
         """
         if self.must_stop():
-            raise RunStopped
+            raise GuestStopped
         self.let_go()
         now = self.clock.monotonic()
         if now >= self.slice_end:
@@ -192,11 +192,11 @@ class Invocation:
             time.sleep(_LET_GO_SECONDS)
             self._lets_go_at = self.clock.monotonic() + _HOLD_SECONDS
 
-    def open_exchange(self) -> Exchange:
+    def open_exchange(self) -> OutgoingCall:
         """Return the exchange for one host request, bounded by its own time and the run's."""
         now = self.clock.monotonic()
         until = min(now + self.limits.http_seconds, self.deadline)
-        exchange = Exchange(self.clock, until, self._sending, self._answered)
+        exchange = OutgoingCall(self.clock, until, self._sending, self._answered)
         with self._lock:
             self._exchange = exchange
         if self._stop_reason is not None:

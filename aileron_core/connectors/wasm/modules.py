@@ -21,7 +21,7 @@ from typing import Any, Final
 import wasmtime
 from wasmtime import _bindings as bindings
 
-from aileron_core.connectors.wasm.compiling import Compiler
+from aileron_core.connectors.wasm.compile_check import Compiler
 
 __all__ = ["CompiledModules"]
 

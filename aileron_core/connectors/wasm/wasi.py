@@ -44,7 +44,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
+class _Subscription:
     userdata: int
     kind: int
     seconds: float = 0.0
@@ -101,25 +101,27 @@ def write_output(
     return SUCCESS, taken
 
 
-def _read(invocation: Invocation, entry: bytes) -> _Wish:
+def _read(invocation: Invocation, entry: bytes) -> _Subscription:
     userdata, kind = struct.unpack_from("<QB", entry)
     if kind in (_FD_READ, _FD_WRITE):
         (descriptor,) = struct.unpack_from("<I", entry, 16)
-        return _Wish(userdata=userdata, kind=kind, error=SUCCESS if descriptor < 3 else _BADF)
+        return _Subscription(
+            userdata=userdata, kind=kind, error=SUCCESS if descriptor < 3 else _BADF
+        )
     if kind != _CLOCK:
-        return _Wish(userdata=userdata, kind=kind, error=INVAL)
+        return _Subscription(userdata=userdata, kind=kind, error=INVAL)
     clock, timeout, _, flags = struct.unpack_from("<IxxxxQQH", entry, 16)
     if clock not in (_REALTIME, _MONOTONIC):
-        return _Wish(userdata=userdata, kind=kind, error=_NOTSUP)
+        return _Subscription(userdata=userdata, kind=kind, error=_NOTSUP)
     seconds = timeout / _NANOSECONDS
     if flags & _ABSOLUTE:
         # wasmtime's monotonic clock starts with the run.
         started = invocation.clock_base
         now = time.time_ns() / _NANOSECONDS if clock == _REALTIME else invocation.clock.monotonic() - started  # fmt: skip
         seconds -= now
-    return _Wish(userdata=userdata, kind=kind, seconds=seconds)
+    return _Subscription(userdata=userdata, kind=kind, seconds=seconds)
 
 
-def _event(wish: _Wish) -> bytes:
+def _event(wish: _Subscription) -> bytes:
     ready = 1 if wish.kind in (_FD_READ, _FD_WRITE) and not wish.error else 0
     return struct.pack("<QHBxxxxxQHxxxxxx", wish.userdata, wish.error, wish.kind, ready, 0)

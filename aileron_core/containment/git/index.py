@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from aileron_core.containment.git.sides import Entry, Sides
+from aileron_core.containment.git.sides import IndexEntry, Sides
 
 __all__ = ["IndexLock", "rebuild", "without_new_links"]
 
@@ -58,15 +58,15 @@ class IndexLock:
 
 
 def without_new_links(
-    entries: Iterable[Entry], before: Iterable[Entry]
-) -> tuple[frozenset[Entry], list[bytes]]:
+    entries: Iterable[IndexEntry], before: Iterable[IndexEntry]
+) -> tuple[frozenset[IndexEntry], list[bytes]]:
     """Return *entries* without repositories that stood at no such path *before*, and those paths."""
     known = {entry.path for entry in before if entry.is_link}
     new = {entry for entry in entries if entry.is_link and entry.path not in known}
     return frozenset(entries) - new, sorted({entry.path for entry in new})
 
 
-def rebuild(sides: Sides, entries: frozenset[Entry], before: frozenset[Entry]) -> Path:
+def rebuild(sides: Sides, entries: frozenset[IndexEntry], before: frozenset[IndexEntry]) -> Path:
     """Return an index with *entries*: the person's, but for what differs from *before*.
 
     What git knows of unchanged files stays, so that nothing has to be read again and no file that the

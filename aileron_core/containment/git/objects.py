@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from aileron_core.containment.git.box import GitFailed
+from aileron_core.containment.git.sandboxed_git import GitFailed
+from aileron_core.containment.git.session_git_dir import bare
 from aileron_core.containment.git.sides import Sides, read_small
-from aileron_core.containment.git.stand_in import bare
 
 __all__ = ["new_links", "new_shallow", "publish", "take", "tree_links"]
 

@@ -9,7 +9,15 @@ from typing import Any
 
 from aileron_core.errors import AileronError
 
-__all__ = ["INSIDE_GIT", "INSIDE_OBJECTS", "OID", "Kept", "Record", "read_record", "write_record"]
+__all__ = [
+    "INSIDE_GIT",
+    "INSIDE_OBJECTS",
+    "OID",
+    "RepositoryRecord",
+    "SessionRecord",
+    "read_record",
+    "write_record",
+]
 
 INSIDE_GIT = "/run/aileron/git"
 """Where the git folder of a work tree with a `.git` file is seen in the sandbox."""
@@ -21,7 +29,7 @@ _NAME = "record.json"
 
 
 @dataclass(slots=True, kw_only=True)
-class Kept:
+class RepositoryRecord:
     """One repository of the project, and where its stand-in for this session lies."""
 
     worktree: str
@@ -54,7 +62,7 @@ class Kept:
 
 
 @dataclass(slots=True, kw_only=True)
-class Record:
+class SessionRecord:
     """One session."""
 
     session: str
@@ -63,12 +71,12 @@ class Record:
     """Everything called `.git` at the start, with its device and inode."""
     shapes: list[str]
     """Folders of a repository's shape at the start."""
-    repositories: list[Kept] = field(default_factory=list[Kept])
+    repositories: list[RepositoryRecord] = field(default_factory=list[RepositoryRecord])
     covered: bool = False
     """Whether an empty `.git` was put into the project, so that its agent can make none there."""
 
 
-def write_record(folder: Path, record: Record) -> None:
+def write_record(folder: Path, record: SessionRecord) -> None:
     """Put *record* into *folder*, whole or not at all."""
     temporary = folder / f"{_NAME}.new"
     with temporary.open("w", encoding="utf-8") as file:
@@ -78,7 +86,7 @@ def write_record(folder: Path, record: Record) -> None:
     temporary.replace(folder / _NAME)
 
 
-def read_record(folder: Path) -> Record | None:
+def read_record(folder: Path) -> SessionRecord | None:
     """Return the record in *folder*, None where the session ended before there was one.
 
     Raises:
@@ -90,8 +98,8 @@ def read_record(folder: Path) -> Record | None:
         return None
     try:
         found: dict[str, Any] = json.loads(text)
-        repositories = [Kept(**each) for each in found.pop("repositories")]
-        return Record(**found, repositories=repositories)
+        repositories = [RepositoryRecord(**each) for each in found.pop("repositories")]
+        return SessionRecord(**found, repositories=repositories)
     except (ValueError, TypeError, KeyError) as error:
         raise AileronError(
             f"{folder / _NAME} is damaged ({type(error).__name__}). What the agent did in git lies "

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aileron_core.containment.git.box import GitFailed
+from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.sides import Sides
 from aileron_core.text import escape
 
-__all__ = ["ASIDE", "Moves", "checked_out_elsewhere", "delete", "move", "set_aside", "shown"]
+__all__ = ["ASIDE", "RefChanges", "checked_out_elsewhere", "delete", "move", "set_aside", "shown"]
 
 ASIDE = "refs/aileron"
 _CARRIED = ("refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/")
@@ -22,7 +22,7 @@ def shown(name: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Moves:
+class RefChanges:
     """What is to become of the refs that the agent changed."""
 
     moved: dict[str, str] = field(default_factory=dict[str, str])
@@ -44,7 +44,7 @@ class Moves:
         before: Mapping[str, str],
         now: Mapping[str, str],
         elsewhere: frozenset[str],
-    ) -> "Moves":
+    ) -> "RefChanges":
         """Return the moves for *changed*, the agent's values by name (None: it deleted the ref).
 
         Args:
@@ -89,7 +89,7 @@ def checked_out_elsewhere(sides: Sides) -> frozenset[str]:
     return frozenset(text.removeprefix("ref:").strip() for text in texts if text.startswith("ref:"))
 
 
-def move(sides: Sides, moves: Moves) -> None:
+def move(sides: Sides, moves: RefChanges) -> None:
     """Move the person's refs, each by compare-and-swap; what lost a race is set aside.
 
     No hook is asked: the person's own `reference-transaction` could run what the agent wrote.
@@ -100,7 +100,7 @@ def move(sides: Sides, moves: Moves) -> None:
         moves.withhold(name, "git did not move it here")
 
 
-def delete(sides: Sides, moves: Moves) -> None:
+def delete(sides: Sides, moves: RefChanges) -> None:
     """Delete the person's refs, each by compare-and-swap; what they were is kept under another name."""
     before = sides.kept.refs
     saved = {f"deleted/{name.removeprefix('refs/')}": before[name] for name in moves.deleted}

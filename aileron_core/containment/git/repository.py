@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Found", "Repository", "is_repository_shaped", "object_folders", "repository_of", "scan"]
+__all__ = [
+    "Repository",
+    "RepositoryScan",
+    "is_repository_shaped",
+    "object_folders",
+    "repository_of",
+    "scan",
+]
 
 _MOST = 64 * 1024
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
@@ -101,7 +108,7 @@ def is_repository_shaped(names: set[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class RepositoryScan:
     """What of a folder git would take for a repository; paths are relative to it."""
 
     entries: tuple[str, ...]
@@ -112,7 +119,7 @@ class Found:
     """Folders that could not be looked through."""
 
 
-def scan(project: Path) -> Found:
+def scan(project: Path) -> RepositoryScan:
     """Look through *project*, following no link and not into what is called `.git`."""
     entries: list[str] = []
     shapes: list[str] = []
@@ -137,7 +144,7 @@ def scan(project: Path) -> Found:
             continue
         if is_repository_shaped(names):
             shapes.append(folder or ".")
-    return Found(
+    return RepositoryScan(
         entries=tuple(sorted(entries)), shapes=tuple(sorted(shapes)), unread=tuple(sorted(unread))
     )
 

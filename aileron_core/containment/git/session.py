@@ -10,32 +10,32 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.beneath import folder_at, remove_tree, restore_rights
-from aileron_core.containment.git.box import GitFailed, find_git
-from aileron_core.containment.git.bring import bring_back
+from aileron_core.containment.git.bring_back import bring_back
 from aileron_core.containment.git.disarm import disarm, identity
-from aileron_core.containment.git.leaving import (
-    EVERYTHING,
-    put_aside,
-    report,
-    settings_of_the_agent,
-)
 from aileron_core.containment.git.record import (
     INSIDE_GIT,
-    Kept,
-    Record,
+    RepositoryRecord,
+    SessionRecord,
     read_record,
     write_record,
 )
 from aileron_core.containment.git.repository import (
-    Found,
+    RepositoryScan,
     is_repository_shaped,
     object_folders,
     repository_of,
     scan,
 )
+from aileron_core.containment.git.sandboxed_git import GitFailed, find_git
+from aileron_core.containment.git.session_git_dir import make
+from aileron_core.containment.git.session_report import (
+    EVERYTHING,
+    put_aside,
+    report,
+    settings_of_the_agent,
+)
 from aileron_core.containment.git.settings import included
 from aileron_core.containment.git.sides import Sides, parse_entries
-from aileron_core.containment.git.stand_in import make
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.text import escape
 
@@ -69,7 +69,7 @@ class GitFolders:
     bwrap: str
     folder: Path
     aside: Path
-    record: Record
+    record: SessionRecord
     mounts: tuple[str, ...]
     """Arguments of bubblewrap, for behind the project's own."""
     told: list[str] = field(default_factory=list[str])
@@ -150,7 +150,7 @@ def begin(
             "Replace it by what it leads to, or by a file with the line `gitdir: FOLDER`."
         )
     folder, handle = _locked_folder(parent, session)
-    record = Record(
+    record = SessionRecord(
         session=session,
         project=str(project),
         entries={name: identity(project / name) for name in found.entries},
@@ -197,7 +197,7 @@ def _is_covered(parent: Path, project: Path, *, but: Path | None = None) -> bool
 
 
 def _stand_ins(
-    folders: GitFolders, project: Path, found: Found, env: Mapping[str, str]
+    folders: GitFolders, project: Path, found: RepositoryScan, env: Mapping[str, str]
 ) -> list[str]:
     """Make stand-ins; return the entries that have none and stay read-only."""
     read_only: list[str] = []
@@ -213,7 +213,7 @@ def _stand_ins(
             read_only.append(name)
             unfollowed.append(name)
             continue
-        kept = Kept(
+        kept = RepositoryRecord(
             worktree=str(PurePosixPath(name).parent),
             git=str(repository.git),
             common=str(repository.common),
@@ -248,7 +248,7 @@ def _stand_ins(
     return read_only
 
 
-def _made_by_others(parent: Path, project: Path, found: Found) -> set[str]:
+def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[str]:
     """Return the entries that another session, which has not ended, did not find when it began.
 
     Its agent may have made them, and have them borrow the objects of any repository of the person's.

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from aileron_core.containment.git.box import GitFailed
+from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.text import escape
 
 __all__ = ["allowed", "effective", "included", "unfit", "written"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.containment import beneath
-from aileron_core.containment.git.box import Box, GitFailed
-from aileron_core.containment.git.record import INSIDE_OBJECTS, OID, Kept
+from aileron_core.containment.git.record import INSIDE_OBJECTS, OID, RepositoryRecord
+from aileron_core.containment.git.sandboxed_git import GitFailed, SandboxedGit
 
-__all__ = ["Entry", "Sides", "parse_entries", "peeled", "read_small"]
+__all__ = ["IndexEntry", "Sides", "parse_entries", "peeled", "read_small"]
 
 _SMALL = 1024 * 1024
 _BRANCH = re.compile(
@@ -23,7 +23,7 @@ _SHARED = ("objects", "refs", "packed-refs", "logs", "shallow")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class IndexEntry:
     """One entry of an index."""
 
     path: bytes
@@ -40,19 +40,19 @@ class Entry:
         return self.mode not in _FILES
 
 
-def parse_entries(listed: bytes) -> frozenset[Entry]:
+def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
     """Return what `git ls-files --stage -z` printed.
 
     Raises:
         GitFailed: that is something else.
     """
-    found: set[Entry] = set()
+    found: set[IndexEntry] = set()
     for line in listed.split(b"\0")[:-1]:
         facts, tab, path = line.partition(b"\t")
         words = facts.split(b" ")
         if not tab or len(words) != 3 or not OID.match(oid := words[1].decode("ascii", "replace")):
             raise GitFailed("git ls-files gave something that is no list of an index.")
-        found.add(Entry(path, int(words[2]), words[0], oid))
+        found.add(IndexEntry(path, int(words[2]), words[0], oid))
     return frozenset(found)
 
 
@@ -68,7 +68,7 @@ def read_small(path: Path) -> bytes | None:
 class Sides:
     """The boxes around one repository of a session."""
 
-    def __init__(self, bwrap: str, session: Path, kept: Kept) -> None:
+    def __init__(self, bwrap: str, session: Path, kept: RepositoryRecord) -> None:
         self.bwrap = bwrap
         self.kept = kept
         self.place = session / str(kept.number)
@@ -95,9 +95,9 @@ class Sides:
     def _borrowed(self) -> dict[str, str]:
         return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(seen for _, seen in self._objects)}
 
-    def agent(self) -> Box:
+    def agent(self) -> SandboxedGit:
         """Return a box with the agent's objects and refs under settings of ours: its own are not there."""
-        return Box(
+        return SandboxedGit(
             bwrap=self.bwrap,
             git_dir="/g",
             read=(
@@ -110,11 +110,11 @@ class Sides:
             env={"GIT_INDEX_FILE": "/s/index", **self._borrowed},
         )
 
-    def person(self, *, write: bool = False) -> Box:
+    def person(self, *, write: bool = False) -> SandboxedGit:
         """Return a box with the person's repository, read-only unless refs are to be moved."""
         inside = Path("/real", self.git.relative_to(self.common))
         there = ((self.common, "/real"),)
-        return Box(
+        return SandboxedGit(
             bwrap=self.bwrap,
             git_dir=str(inside),
             read=self._objects if write else (*self._objects, *there),
@@ -122,10 +122,10 @@ class Sides:
             env=self._borrowed,
         )
 
-    def checker(self, *, write: bool = False, index: str = "/i/index") -> Box:
+    def checker(self, *, write: bool = False, index: str = "/i/index") -> SandboxedGit:
         """Return a box with the bare repository of ours, and the copies of indexes beside it."""
         mounts = ((self.check, "/q"), (self.place, "/i"))
-        return Box(
+        return SandboxedGit(
             bwrap=self.bwrap,
             git_dir="/q",
             read=self._objects if write else (*self._objects, *mounts),
@@ -168,11 +168,11 @@ class Sides:
         (self.place / "HEAD").write_text(f"{text}\n", encoding="utf-8")
         return text
 
-    def agent_entries(self) -> frozenset[Entry]:
+    def agent_entries(self) -> frozenset[IndexEntry]:
         """Return what the agent's index holds."""
         return parse_entries(self.agent().run("ls-files", "--stage", "-z"))
 
-    def base_entries(self) -> frozenset[Entry]:
+    def base_entries(self) -> frozenset[IndexEntry]:
         """Return what the index held when both sides last agreed."""
         return parse_entries(self.checker().run("ls-files", "--stage", "-z"))
 
@@ -189,7 +189,7 @@ class Sides:
         return theirs == self.checker().run(*words)
 
 
-def _refs(box: Box) -> tuple[dict[str, str], dict[str, str]]:
+def _refs(box: SandboxedGit) -> tuple[dict[str, str], dict[str, str]]:
     listed = box.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)")
     plain: dict[str, str] = {}
     symbolic: dict[str, str] = {}
@@ -204,7 +204,7 @@ def _refs(box: Box) -> tuple[dict[str, str], dict[str, str]]:
     return plain, symbolic
 
 
-def peeled(box: Box, oids: Mapping[str, str]) -> dict[str, str]:
+def peeled(box: SandboxedGit, oids: Mapping[str, str]) -> dict[str, str]:
     """Return the type of what each of *oids*, by name, leads to behind tags; `missing` where there is none."""
     given = "".join(f"{oid}^{{}}\n" for oid in oids.values())
     lines = box.run("cat-file", "--batch-check=%(objecttype)", given=given.encode()).splitlines()

@@ -7,15 +7,15 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.reading import (
+from aileron_core.launch.agents.settings_files import (
     home_path,
     json_table,
     option,
     set_names,
     table_at,
 )
-from aileron_core.launch.plan import SERVER, AgentFolder, Context, ModelTraffic, Plan
-from aileron_core.launch.proxies import past_proxies
+from aileron_core.launch.no_proxy import bypass_proxies
+from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext
 
 __all__ = ["CLAUDE"]
 
@@ -75,7 +75,7 @@ class _Claude:
         "With a base URL of your own, Bedrock, Vertex or Foundry its model traffic goes past Aileron.",
     )
 
-    def plan(self, context: Context) -> Plan:
+    def plan(self, context: PlanContext) -> Plan:
         """Return `claude` with the server and the settings as files that hold no secret."""
         server: dict[str, Any] = {
             "type": "stdio",
@@ -95,7 +95,7 @@ class _Claude:
             if own := _variables(context):
                 # A proxy in its settings counts over the environment, so ours must be there too.
                 host = urlsplit(context.gateway).hostname or ""
-                env |= past_proxies({**context.env, **own}, host)
+                env |= bypass_proxies({**context.env, **own}, host)
         settings = {"env": env, "permissions": {"allow": [f"mcp__{SERVER}"]}}
         # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
         flags = (
@@ -117,7 +117,7 @@ class _Claude:
         own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
         return (own / "settings.json", PurePosixPath(".claude.json"), _MANAGED)
 
-    def traffic(self, context: Context) -> ModelTraffic:
+    def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return that of Anthropic's models; an account's login takes the same way as an API key."""
         return ModelTraffic.of("anthropic", _elsewhere(context))
 
@@ -148,7 +148,7 @@ class _Claude:
         return tuple(found)
 
 
-def _variables(context: Context) -> dict[str, str]:
+def _variables(context: PlanContext) -> dict[str, str]:
     """Return the variables that its own settings set, the later files over the earlier."""
     found: dict[str, str] = {}
     for text in context.settings.values():
@@ -158,7 +158,7 @@ def _variables(context: Context) -> dict[str, str]:
     return found
 
 
-def _elsewhere(context: Context) -> str | None:
+def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model's traffic does not go to Anthropic's API, or None."""
     if option(context.words, "--settings") is not None:
         return "its arguments hold --settings, which takes the place of Aileron's"

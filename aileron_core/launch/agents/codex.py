@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal, cast
 
-from aileron_core.launch.agents.reading import (
+from aileron_core.launch.agents.settings_files import (
     counts,
     home_path,
     json_table,
@@ -15,7 +15,7 @@ from aileron_core.launch.agents.reading import (
     table_at,
     toml_table,
 )
-from aileron_core.launch.plan import SERVER, AgentFolder, Context, ModelTraffic, Plan
+from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext
 
 __all__ = ["CODEX"]
 
@@ -62,7 +62,7 @@ class _Codex:
         "Signed in with ChatGPT, or with a provider of your own, its model traffic goes past Aileron.",
     )
 
-    def plan(self, context: Context) -> Plan:
+    def plan(self, context: PlanContext) -> Plan:
         """Return `codex` with our settings laid over the person's; the person's flags come last."""
         server: dict[str, object] = {
             "command": context.relay,
@@ -104,7 +104,7 @@ class _Codex:
         own = home_path(env, "CODEX_HOME", ".codex")
         return (own / "config.toml", own / "auth.json", *_SYSTEM)
 
-    def traffic(self, context: Context) -> ModelTraffic:
+    def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return that of OpenAI's models, unless another provider or login is named."""
         return ModelTraffic.of("openai", _elsewhere(context))
 
@@ -134,7 +134,7 @@ class _Codex:
         return tuple(found)
 
 
-def _elsewhere(context: Context) -> str | None:
+def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model's traffic does not go to OpenAI's API, or None."""
     if set_names(context.env, ("OPENAI_BASE_URL",)):
         return "OPENAI_BASE_URL is set"
@@ -180,7 +180,7 @@ def _typed(words: Iterable[str]) -> str | None:
     return None
 
 
-def _login(context: Context) -> str:
+def _login(context: PlanContext) -> str:
     """Return where its API key comes from: the login's `file`, or a variable; else why there is none.
 
     In the order in which Codex itself looks, so that nobody pays from another account than before.
@@ -195,7 +195,7 @@ def _login(context: Context) -> str:
     return "OPENAI_API_KEY" if set_names(context.env, ("OPENAI_API_KEY",)) else _NO_KEY
 
 
-def _login_file(context: Context) -> Literal["key", "account"] | None:
+def _login_file(context: PlanContext) -> Literal["key", "account"] | None:
     """Return what its login's file, or the setting that it lies elsewhere, says."""
     for path, text in context.settings.items():
         table = json_table(text) if path.endswith("auth.json") else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from aileron_core.launch.agents.reading import (
+from aileron_core.launch.agents.settings_files import (
     assigned,
     home_path,
     json_table,
@@ -16,11 +16,11 @@ from aileron_core.launch.agents.reading import (
 )
 from aileron_core.launch.plan import (
     SERVER,
-    Addition,
     AgentFolder,
-    Context,
+    InjectedFile,
     ModelTraffic,
     Plan,
+    PlanContext,
 )
 
 __all__ = ["GEMINI"]
@@ -81,7 +81,7 @@ class _Gemini:
         "With an account of Google, Vertex AI or a proxy its model traffic goes past Aileron.",
     )
 
-    def plan(self, context: Context) -> Plan:
+    def plan(self, context: PlanContext) -> Plan:
         """Return `gemini` with a policy file, and the extension that names our server."""
         server: dict[str, Any] = {
             "command": context.relay,
@@ -106,7 +106,7 @@ class _Gemini:
             env=env,
             files={"gemini-policy.toml": _POLICY},
             additions=(
-                Addition(
+                InjectedFile(
                     path=PurePosixPath(f".gemini/extensions/{SERVER}/gemini-extension.json"),
                     content=json.dumps(manifest, indent=2) + "\n",
                 ),
@@ -119,7 +119,7 @@ class _Gemini:
         own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
         return (own / "settings.json", own / ".env", PurePosixPath(".env"))
 
-    def traffic(self, context: Context) -> ModelTraffic:
+    def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return that of the Gemini API with an API key; accounts of Google go elsewhere."""
         return ModelTraffic.of("gemini", _elsewhere(context))
 
@@ -139,7 +139,7 @@ class _Gemini:
         return tuple(found)
 
 
-def _elsewhere(context: Context) -> str | None:
+def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model's traffic does not go to the Gemini API by an API key, or None."""
     if found := set_names(context.env, _ELSEWHERE):
         return f"{found[0]} is set"

@@ -4,8 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from aileron_core.launch.agents.reading import counts, home_path, option, set_names, yaml_value
-from aileron_core.launch.plan import AgentFolder, Context, ModelTraffic, Plan, Provider
+from aileron_core.launch.agents.settings_files import (
+    counts,
+    home_path,
+    option,
+    set_names,
+    yaml_value,
+)
+from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, Provider
 
 __all__ = ["GOOSE"]
 
@@ -64,7 +70,7 @@ class _Goose:
         "Other providers, and hosts of your own, go past Aileron.",
     )
 
-    def plan(self, context: Context) -> Plan:
+    def plan(self, context: PlanContext) -> Plan:
         """Return `goose session` or `goose run` with our extension."""
         args = context.args or ("session",)
         if args[0] in _TAKES_EXTENSIONS:
@@ -88,7 +94,7 @@ class _Goose:
             return (PurePosixPath(root, "config", "config.yaml"),)
         return (home_path(env, "XDG_CONFIG_HOME", ".config") / "goose" / "config.yaml",)
 
-    def traffic(self, context: Context) -> ModelTraffic:
+    def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return that of OpenAI, Anthropic and Google, but for those whose host is named already."""
         if context.args and context.args[0] not in _TAKES_EXTENSIONS:
             # `goose configure` would offer to keep our base URL in the person's configuration.
@@ -114,7 +120,7 @@ class _Goose:
         return ()
 
 
-def _place(context: Context, name: str) -> str | None:
+def _place(context: PlanContext, name: str) -> str | None:
     """Return where *name* is set, as a clause, or None."""
     if set_names(context.env, (name,)):
         return f"{name} is set"
@@ -124,7 +130,7 @@ def _place(context: Context, name: str) -> str | None:
     return None
 
 
-def _providers(context: Context) -> list[str]:
+def _providers(context: PlanContext) -> list[str]:
     """Return the providers that are chosen, as far as the command line and settings tell."""
     typed = option(context.words, "--provider")
     found = [typed] if typed else []

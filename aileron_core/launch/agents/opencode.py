@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 
 from aileron_core.errors import InvalidRequest
-from aileron_core.launch.agents.reading import (
+from aileron_core.launch.agents.settings_files import (
     counts,
     home_path,
     json_table,
@@ -15,7 +15,7 @@ from aileron_core.launch.agents.reading import (
     set_names,
     table_at,
 )
-from aileron_core.launch.plan import SERVER, AgentFolder, Context, ModelTraffic, Plan, Provider
+from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext, Provider
 
 __all__ = ["OPENCODE"]
 
@@ -77,7 +77,7 @@ class _OpenCode:
         "Accounts, other providers and addresses of your own go past Aileron.",
     )
 
-    def plan(self, context: Context) -> Plan:
+    def plan(self, context: PlanContext) -> Plan:
         """Return `opencode` with our settings in its environment."""
         settings: dict[str, Any] = {
             "mcp": {
@@ -117,7 +117,7 @@ class _OpenCode:
         names = ("config.json", "opencode.json", "opencode.jsonc")
         return (logins, *(own / name for name in names), *more)
 
-    def traffic(self, context: Context) -> ModelTraffic:
+    def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return that of the providers that have an API key and no address of their own."""
         through: set[Provider] = set()
         past: list[str] = []
@@ -178,14 +178,14 @@ def _elsewhere(name: str, tables: _Tables) -> str | None:
     return None
 
 
-def _has_key(name: str, tables: _Tables, context: Context) -> bool:
+def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
     return bool(set_names(context.env, _KEYS[name])) or any(
         table_at(table, name) if _is_logins(path) else table_at(table, "provider", name)
         for path, table in tables.items()
     )
 
 
-def _chosen(tables: _Tables, context: Context) -> str:
+def _chosen(tables: _Tables, context: PlanContext) -> str:
     """Return the provider of the model that is chosen; nothing where none is."""
     model = option(context.words, "-m", "--model") or ""
     for table in tables.values() if not model else ():

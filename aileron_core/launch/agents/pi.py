@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from aileron_core.launch.agents.reading import home_path, json_table, option, table_at
-from aileron_core.launch.plan import AgentFolder, Context, ModelTraffic, Plan, Provider
-from aileron_core.launch.proxies import past_proxies
+from aileron_core.launch.agents.settings_files import home_path, json_table, option, table_at
+from aileron_core.launch.no_proxy import bypass_proxies
+from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, Provider
 
 __all__ = ["PI"]
 
@@ -62,7 +62,7 @@ class _Pi:
         "Other providers, and addresses of your own, go past Aileron.",
     )
 
-    def plan(self, context: Context) -> Plan:
+    def plan(self, context: PlanContext) -> Plan:
         """Return `pi -e` with the extension, which knows the relay and no secret."""
         text = files("aileron_core.launch.agents").joinpath("pi_extension.mjs").read_text("utf-8")
         text = text.replace("__RELAY__", json.dumps(context.relay), 1)
@@ -76,7 +76,7 @@ class _Pi:
         env = {"PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}
         if bases:
             host = urlsplit(context.gateway or "").hostname or ""
-            env |= past_proxies({**context.env, "HTTP_PROXY": _proxy(context)}, host)
+            env |= bypass_proxies({**context.env, "HTTP_PROXY": _proxy(context)}, host)
         return Plan(
             argv=(self.program, "-e", f"{context.private}/{_FILE}", *context.words),
             env=env,
@@ -89,7 +89,7 @@ class _Pi:
         own = home_path(env, "PI_CODING_AGENT_DIR", ".pi/agent")
         return (own / "settings.json", own / "models.json")
 
-    def traffic(self, context: Context) -> ModelTraffic:
+    def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return that of Anthropic, OpenAI and Google, but for those with an address of their own."""
         through = set(_NAMES.values())
         past: list[str] = []
@@ -117,7 +117,7 @@ class _Pi:
         )
 
 
-def _proxy(context: Context) -> str:
+def _proxy(context: PlanContext) -> str:
     """Return the proxy that it uses, by its own settings or the environment; empty where there is none."""
     tables = [json_table(text) or {} for text in context.settings.values()]
     own = [str(table["httpProxy"]) for table in tables if table.get("httpProxy")]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from aileron_core.containment.hard_links import how_to_mend, shared_files
 from aileron_core.errors import FileProblems
+from aileron_core.home.layout import Home
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.settings import load_settings
-from aileron_core.storage.home import Home
 
 __all__ = ["look_at_code", "look_at_home", "look_at_links"]
 

@@ -7,19 +7,19 @@ import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol, TypeAlias
 
-from aileron_core.control_plane.plane import ControlPlane
-from aileron_core.control_plane.port import Fact, SessionsUpdated
-from aileron_core.control_plane.traffic import Passing
+from aileron_core.app import App
+from aileron_core.console_port.port import CoreEvent, SessionsUpdated
 from aileron_core.errors import AileronError
 from aileron_core.server.auth import admit, check_address, own_socket_of
-from aileron_core.server.gateway.client import Connection, Pool
-from aileron_core.server.gateway.dial import Dialer
-from aileron_core.server.gateway.exchange import Exchange, request_head
-from aileron_core.server.gateway.providers import Fault, Provider, provider_of, worded
+from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
+from aileron_core.server.gateway.client_request import PREFIX, WIRE, ClientRequest
+from aileron_core.server.gateway.connect import Dialer
+from aileron_core.server.gateway.forwarding import Forwarding, request_head
+from aileron_core.server.gateway.providers import GatewayError, Provider, error_body, provider_of
 from aileron_core.server.gateway.tunnel import Tunnel
 from aileron_core.server.gateway.upstreams import Upstream, upstreams
-from aileron_core.server.gateway.wire import PREFIX, WIRE, Wire
 from aileron_core.sessions.model import Session
+from aileron_core.sessions.traffic import GatewayRequest
 
 __all__ = ["Gateway"]
 
@@ -40,23 +40,23 @@ class Gateway:
     """Passes requests below `/gw/<gateway token>/` on, byte for byte.
 
     Args:
-        plane: its sessions, its settings, its counts.
+        app: its sessions, its settings, its counts.
         dialer: another one is for tests, in process only.
     """
 
-    def __init__(self, plane: ControlPlane, dialer: Dialer | None = None) -> None:
-        self._plane = plane
-        settings = plane.options.settings.gateway
+    def __init__(self, app: App, dialer: Dialer | None = None) -> None:
+        self._app = app
+        settings = app.options.settings.gateway
         self._upstreams = upstreams(settings)
         self._dialer = dialer or Dialer(
-            own_port=lambda: int(plane.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
+            own_port=lambda: int(app.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
         )
-        self._pool = Pool(self._dialer)
+        self._pool = ConnectionPool(self._dialer)
         self._open: dict[str, set[_Open]] = {}
         self._count = 0
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = soft // 4 if soft > 0 else sys.maxsize
-        self._forget = plane.facts.subscribe(self._told)
+        self._forget = app.events.subscribe(self._told)
 
     def close(self) -> None:
         """End what is open and kept."""
@@ -66,9 +66,9 @@ class Gateway:
         self._pool.close()
         self._dialer.close()
 
-    def _told(self, fact: Fact) -> None:
+    def _told(self, fact: CoreEvent) -> None:
         if isinstance(fact, SessionsUpdated):
-            for session_id in [each for each in self._open if not self._plane.sessions.get(each)]:
+            for session_id in [each for each in self._open if not self._app.sessions.get(each)]:
                 self._cut(session_id)
 
     def _cut(self, session_id: str) -> None:
@@ -77,64 +77,73 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive) -> None:
         """Answer one request."""
-        wire: Wire = scope["extensions"][WIRE]
+        wire: ClientRequest = scope["extensions"][WIRE]
         token, target = _split(wire.target)
         path = target.partition(b"?")[0]
         provider = provider_of(wire.method, path, wire.headers)
         try:
             session = self._admitted(scope, wire, token)
-        except Fault as fault:
+        except GatewayError as fault:
             _answer(wire, provider, fault)
             return
-        passing = self._plane.traffic.began(
+        passing = self._app.traffic.began(
             session.session_id, provider, wire.method.decode("latin-1"), path.decode("latin-1")
         )
         try:
             await self._counted(wire, receive, target, self._upstreams[provider], passing)
-        except Fault as fault:
+        except GatewayError as fault:
             passing.status, passing.ours = _answer(wire, provider, fault), True
         finally:
-            self._plane.traffic.ended(passing)
+            self._app.traffic.ended(passing)
 
-    def _admitted(self, scope: Scope, wire: Wire, token: bytes) -> Session:
+    def _admitted(self, scope: Scope, wire: ClientRequest, token: bytes) -> Session:
         """Return the session whose request this is.
 
         Raises:
             Fault: it is nobody's, or may not pass now.
         """
         try:
-            check_address(scope, self._plane.hosts)
+            check_address(scope, self._app.hosts)
         except AileronError as error:
-            raise Fault("forbidden", error.message) from None
-        session = self._plane.sessions.authenticate_gateway(token.decode("latin-1"))
+            raise GatewayError("forbidden", error.message) from None
+        session = self._app.sessions.authenticate_gateway(token.decode("latin-1"))
         own = own_socket_of(scope)
         if session is None or (own is not None and own != session.session_id):
-            raise Fault("unauthorized", "No open session of Aileron's has this gateway address.")
+            raise GatewayError(
+                "unauthorized", "No open session of Aileron's has this gateway address."
+            )
         admit(scope, session, streams=True)
         if wire.method == b"CONNECT":
-            raise Fault("invalid", "CONNECT is not passed.")
+            raise GatewayError("invalid", "CONNECT is not passed.")
         if wire.upgrade and _body_of(wire)[0]:
             message = "A request that asks for another protocol must have no body."
-            raise Fault("invalid", message)
+            raise GatewayError("invalid", message)
         if len(self._open.get(session.session_id, ())) >= _MOST_OPEN:
             message = f"{_MOST_OPEN} requests of this session are open already. Let some end first."
-            raise Fault("too_many", message)
+            raise GatewayError("too_many", message)
         if self._count >= self._most:
-            raise Fault("too_many", "The console has no room for more requests now.")
-        if self._plane.traffic.is_full(session.session_id):
-            raise Fault("unavailable", "Aileron cannot write its record, so nothing passes now.")
+            raise GatewayError("too_many", "The console has no room for more requests now.")
+        if self._app.traffic.is_full(session.session_id):
+            raise GatewayError(
+                "unavailable", "Aileron cannot write its record, so nothing passes now."
+            )
         return session
 
     async def _counted(
-        self, wire: Wire, receive: Receive, target: bytes, upstream: Upstream, passing: Passing
+        self,
+        wire: ClientRequest,
+        receive: Receive,
+        target: bytes,
+        upstream: Upstream,
+        passing: GatewayRequest,
     ) -> None:
-        exchange = Exchange(wire, passing, self._plane.traffic)
+        exchange = Forwarding(wire, passing, self._app.traffic)
         opened = self._open.setdefault(passing.session_id, set())
         opened.add(exchange)
         self._count += 1
         try:
             await self._passed(wire, receive, target, upstream, exchange)
-        except Fault:
+        except GatewayError:
             if not exchange.gone:
                 raise
         except asyncio.CancelledError:
@@ -152,15 +161,17 @@ class Gateway:
 
     async def _passed(
         self,
-        wire: Wire,
+        wire: ClientRequest,
         receive: Receive,
         target: bytes,
         upstream: Upstream,
-        exchange: Exchange,
+        exchange: Forwarding,
     ) -> None:
         if not upstream.keeps_below_base(target.partition(b"?")[0]):
             message = "A path with `.` or `..` as a segment, in any encoding, is not passed: "
-            raise Fault("invalid", f"{message}it could leave the base path of {upstream.host}.")
+            raise GatewayError(
+                "invalid", f"{message}it could leave the base path of {upstream.host}."
+            )
         wire.listen(exchange)
         head = request_head(wire, upstream, target)
         has_body, chunked = _body_of(wire)
@@ -188,9 +199,9 @@ class Gateway:
         elif outcome == "switched":
             await self._tunnelled(wire, connection, exchange)
         elif outcome in ("stale", "unanswered"):
-            raise Fault("unreachable", f"{upstream.place} hung up without an answer.")
+            raise GatewayError("unreachable", f"{upstream.place} hung up without an answer.")
 
-    async def _opened(self, upstream: Upstream, exchange: Exchange) -> Connection | None:
+    async def _opened(self, upstream: Upstream, exchange: Forwarding) -> UpstreamConnection | None:
         """Return a new connection; None where the client did not wait for it."""
         loop = asyncio.get_running_loop()
         dialling = loop.create_task(self._pool.opened(upstream), name="gateway dial")
@@ -205,8 +216,10 @@ class Gateway:
             dialling.result().close()
         return None
 
-    async def _tunnelled(self, wire: Wire, connection: Connection, exchange: Exchange) -> None:
-        passing, traffic = exchange.passing, self._plane.traffic
+    async def _tunnelled(
+        self, wire: ClientRequest, connection: UpstreamConnection, exchange: Forwarding
+    ) -> None:
+        passing, traffic = exchange.passing, self._app.traffic
         upstream = connection.hand_over()
         if upstream is None or wire.gone:
             if upstream is not None:
@@ -237,7 +250,7 @@ def _split(target: bytes) -> tuple[bytes, bytes]:
     return token, b"/%b%b%b" % (path, question, query)
 
 
-def _body_of(wire: Wire) -> tuple[bool, bool]:
+def _body_of(wire: ClientRequest) -> tuple[bool, bool]:
     """Return whether the request has a body, and whether that comes in chunks."""
     has_body = False
     for name, value in wire.headers:
@@ -249,9 +262,9 @@ def _body_of(wire: Wire) -> tuple[bool, bool]:
     return has_body, False
 
 
-def _answer(wire: Wire, provider: Provider, fault: Fault) -> int:
+def _answer(wire: ClientRequest, provider: Provider, fault: GatewayError) -> int:
     """Answer with an error of our own; return its status."""
-    status, body = worded(provider, fault)
+    status, body = error_body(provider, fault)
     lines = [
         b"HTTP/1.1 %d %b\r\n" % (status, _REASONS[status]),
         b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body),

@@ -14,11 +14,11 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 import httptools
 
-from aileron_core.server.gateway.dial import Dialer
+from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.providers import Header
 from aileron_core.server.gateway.upstreams import Upstream
 
-__all__ = ["Connection", "Framing", "Pool", "Sink"]
+__all__ = ["ConnectionPool", "Framing", "ResponseHandler", "UpstreamConnection"]
 
 Framing: TypeAlias = Literal["none", "length", "chunked", "close"]
 """How an answer's end is told: there is no body, by Content-Length, by chunks, by hanging up."""
@@ -30,7 +30,7 @@ _MAX_HEAD = 256 * 1024
 _log = logging.getLogger(__name__)
 
 
-class Sink(Protocol):
+class ResponseHandler(Protocol):
     """Who a connection tells of the answer. Nothing is awaited; `flush` ends what one read brought."""
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
@@ -58,12 +58,12 @@ class Sink(Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """One connection to an upstream; it carries one request at a time."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._sink: Sink | None = None
+        self._sink: ResponseHandler | None = None
         self._readable = select.poll()
         self._parser = httptools.HttpResponseParser(self)
         self._writable = asyncio.Event()
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
 
     # One request
 
-    def begin(self, sink: Sink, *, bodiless: bool) -> None:
+    def begin(self, sink: ResponseHandler, *, bodiless: bool) -> None:
         """Tell *sink* of the answer to the request that is written next.
 
         Args:
@@ -289,7 +289,7 @@ class Connection(asyncio.Protocol):
         return "length" if sized else "close"
 
 
-class Pool:
+class ConnectionPool:
     """Connections to upstreams: those that are free, and new ones.
 
     Args:
@@ -298,9 +298,9 @@ class Pool:
 
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer
-        self._free: dict[Upstream, deque[Connection]] = {}
+        self._free: dict[Upstream, deque[UpstreamConnection]] = {}
 
-    def kept(self, upstream: Upstream) -> Connection | None:
+    def kept(self, upstream: Upstream) -> UpstreamConnection | None:
         """Return a free connection, the one used last first; None if there is none."""
         free = self._free.get(upstream)
         while free:
@@ -311,15 +311,15 @@ class Pool:
             connection.drop()
         return None
 
-    async def opened(self, upstream: Upstream) -> Connection:
+    async def opened(self, upstream: Upstream) -> UpstreamConnection:
         """Return a new connection.
 
         Raises:
             Fault: there is none to be had.
         """
-        return await self._dialer.dial(upstream, Connection)
+        return await self._dialer.dial(upstream, UpstreamConnection)
 
-    def keep(self, upstream: Upstream, connection: Connection) -> None:
+    def keep(self, upstream: Upstream, connection: UpstreamConnection) -> None:
         """Keep *connection* for another request, for a while."""
         free = self._free.setdefault(upstream, deque())
         if len(free) >= _MOST_IDLE:
@@ -347,7 +347,7 @@ class Pool:
                 connection.drop()
 
 
-def _wake(connection: Connection) -> None:
+def _wake(connection: UpstreamConnection) -> None:
     connection.on_idle_end = None
     if connection.idle_until is not None:
         connection.idle_until.cancel()

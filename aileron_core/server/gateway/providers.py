@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-__all__ = ["Fault", "FaultKind", "Header", "Provider", "provider_of", "worded"]
+__all__ = ["GatewayError", "GatewayErrorKind", "Header", "Provider", "error_body", "provider_of"]
 
 Provider: TypeAlias = Literal["anthropic", "openai", "gemini"]
 Header: TypeAlias = tuple[bytes, bytes]
-FaultKind: TypeAlias = Literal[
+GatewayErrorKind: TypeAlias = Literal[
     "unauthorized", "forbidden", "invalid", "too_many", "unreachable", "timeout", "unavailable"
 ]
 
@@ -56,12 +56,12 @@ def _is_under(path: bytes, roots: Iterable[bytes]) -> bool:
     return False
 
 
-class Fault(Exception):
+class GatewayError(Exception):
     """Why a request was not passed on, or had no answer: a sentence of ours, nothing of the request."""
 
-    def __init__(self, kind: FaultKind, message: str) -> None:
+    def __init__(self, kind: GatewayErrorKind, message: str) -> None:
         super().__init__(message)
-        self.kind: FaultKind = kind
+        self.kind: GatewayErrorKind = kind
         self.message = message
 
 
@@ -71,7 +71,7 @@ _GeminiStatus: TypeAlias = tuple[int, str]
 
 # Statuses and words as the providers' own error pages list them, so that clients retry what can be
 # retried and stop where nothing changes by itself.
-_WORDS: dict[FaultKind, tuple[_AnthropicType, _OpenAIType, _GeminiStatus]] = {
+_WORDS: dict[GatewayErrorKind, tuple[_AnthropicType, _OpenAIType, _GeminiStatus]] = {
     "unauthorized": (
         (401, "authentication_error"),
         (401, "invalid_request_error", "invalid_api_key"),
@@ -110,7 +110,7 @@ _WORDS: dict[FaultKind, tuple[_AnthropicType, _OpenAIType, _GeminiStatus]] = {
 }
 
 
-def worded(provider: Provider, fault: Fault) -> tuple[int, bytes]:
+def error_body(provider: Provider, fault: GatewayError) -> tuple[int, bytes]:
     """Return the status and the JSON body with which *provider* would tell *fault*."""
     anthropic, openai, gemini = _WORDS[fault.kind]
     body: dict[str, object]

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-from aileron_core.server.gateway.wire import ClientSide
+from aileron_core.server.gateway.client_request import ClientProtocol
 
 __all__ = ["Tunnel"]
 
 
-class _End(asyncio.Protocol):
+class _TunnelEnd(asyncio.Protocol):
     """One end; what it hears goes to the other one.
 
     Args:
@@ -24,7 +24,7 @@ class _End(asyncio.Protocol):
         ended: Callable[[Exception | None], None],
     ) -> None:
         self.transport = transport
-        self.other: _End = self
+        self.other: _TunnelEnd = self
         self.lost = False
         self.paused = False
         self._count = count
@@ -67,7 +67,7 @@ class Tunnel:
 
     def __init__(
         self,
-        side: ClientSide,
+        side: ClientProtocol,
         upstream: asyncio.Transport,
         *,
         sent: Callable[[int], None],
@@ -77,8 +77,8 @@ class Tunnel:
         self.ended = asyncio.Event()
         """Set once both connections are gone, with all that was still to be written."""
         self._left = 2
-        self._client = _End(side.client_transport, sent, self._client_lost)
-        self._upstream = _End(upstream, came, self._upstream_lost)
+        self._client = _TunnelEnd(side.client_transport, sent, self._client_lost)
+        self._upstream = _TunnelEnd(upstream, came, self._upstream_lost)
         self._client.other, self._upstream.other = self._upstream, self._client
 
     def begin(self, rest: bytes) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.actions.catalog import MAX_FILE, Catalog, Scan, scan
+from aileron_core.actions.catalog import MAX_FILE, Catalog, CatalogScan, scan
 from aileron_core.actions.model import Action
 from aileron_core.errors import Problem
 
@@ -23,7 +23,7 @@ render = {{ A = "a" }}
 """
 
 
-def all_of(found: Scan) -> dict[str, str]:
+def all_of(found: CatalogScan) -> dict[str, str]:
     return {file.file: file.sha256 for file in found.files}
 
 
@@ -37,7 +37,7 @@ def named(manifest: Build, name: str, extra: str = "", **changes: str) -> bytes:
 
 def test_a_missing_folder_holds_no_actions(tmp_path: Path) -> None:
     """A new home has none."""
-    assert scan(tmp_path / "actions") == Scan()
+    assert scan(tmp_path / "actions") == CatalogScan()
 
 
 @pytest.mark.parametrize("what", ["file", "loop", "pipe"])
@@ -116,7 +116,7 @@ def test_a_file_that_may_not_be_read_hides_no_other(manifest: Build) -> None:
         path.chmod(0o700)
 
 
-def as_an_ordinary_user(look: Callable[[], Scan]) -> dict[str, list[str]]:
+def as_an_ordinary_user(look: Callable[[], CatalogScan]) -> dict[str, list[str]]:
     """Return the messages by file of what *look* finds in a child that is not root."""
     reader, writer = os.pipe()
     child = os.fork()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from aileron_core.actions.catalog import Catalog, Scan, ScannedFile, scan
+from aileron_core.actions.catalog import Catalog, CatalogScan, ScannedFile, scan
 from aileron_core.actions.load import load_action, read_action
 from aileron_core.actions.model import Action
 from aileron_core.actions.validate import input_schema
@@ -152,7 +152,7 @@ def test_a_preview_whose_read_only_action_is_gone_is_not_offered() -> None:
             files.append(
                 ScannedFile(file=action.file, sha256=action.sha256, action=action, data=data)
             )
-    catalog = Catalog(Scan(files=tuple(files)), {file.file: file.sha256 for file in files})
+    catalog = Catalog(CatalogScan(files=tuple(files)), {file.file: file.sha256 for file in files})
     assert "send-draft" not in catalog.ready()
     (problem,) = catalog.problems()
     assert problem.key == "approval.preview.op"

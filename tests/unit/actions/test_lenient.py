@@ -7,7 +7,7 @@ import pytest
 
 from aileron_core.actions.catalog import Catalog, scan
 from aileron_core.actions.interpolate import op_arguments
-from aileron_core.actions.load import Reading, load_action, read_action
+from aileron_core.actions.load import ParsedFile, load_action, read_action
 from aileron_core.actions.model import Action
 from aileron_core.actions.validate import check_arguments, input_schema
 from aileron_core.errors import FileProblems, InvalidArguments, Problem
@@ -22,23 +22,23 @@ def declared(name: str, type_: str, more: str = "", description: str = "d") -> s
 
 
 @pytest.fixture
-def read(manifest: Build) -> Callable[..., Reading]:
-    def reading(extra: str = "", *, portable: bool = False, **changes: str) -> Reading:
+def read(manifest: Build) -> Callable[..., ParsedFile]:
+    def reading(extra: str = "", *, portable: bool = False, **changes: str) -> ParsedFile:
         return read_action(manifest(extra, **changes), "send-note.md", portable=portable)
 
     return reading
 
 
-Read = Callable[..., Reading]
+Read = Callable[..., ParsedFile]
 
 
-def loaded(reading: Reading) -> Action:
+def loaded(reading: ParsedFile) -> Action:
     assert reading.action is not None
     assert all(problem.severity == "warning" for problem in reading.problems)
     return reading.action
 
 
-def only(reading: Reading) -> Problem:
+def only(reading: ParsedFile) -> Problem:
     (problem,) = reading.problems
     assert (problem.class_, problem.severity) == ("leniency", "warning")
     return problem

@@ -9,12 +9,12 @@ from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writ
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
-from aileron_core.control_plane.intents import carry_out
-from aileron_core.control_plane.port import ApprovalView, Pause, Refresh, StopEverything
+from aileron_core.console.command_handler import carry_out
+from aileron_core.console_port.port import ApprovalView, Refresh, SetPause, StopEverything
 from aileron_core.errors import Conflict, Paused
-from aileron_core.server.bodies import result_body
+from aileron_core.home.layout import Home
+from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
-from aileron_core.storage.home import Home
 from aileron_core.storage.open import open_reader
 from aileron_core.testing import FrozenClock
 from tests.unit.gate.test_halting import FINDS_THEN_SENDS, asked, chain, sent_to, statuses
@@ -39,7 +39,9 @@ async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
 
 async def told(core: Core, view: ApprovalView) -> dict[str, Json]:
     """Return the body that the agent reads."""
-    return result_body(await core.plane.desk.result(core.session.session_id, view.approval_id, 0))
+    return result_body(
+        await core.app.approvals.result(core.session.session_id, view.approval_id, 0)
+    )
 
 
 def elsewhere(home: Path, statement: str) -> None:
@@ -67,7 +69,7 @@ def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(home:
                 "status", "approval_id", "action", "audit_id", "requested_at", "expires_at",
                 "completed_steps",
             }  # fmt: skip
-            await core.plane.desk.deny(second.approval_id, "no")
+            await core.app.approvals.deny(second.approval_id, "no")
             over = await told(core, second)
             assert (over["status"], over["completed_steps"]) == ("denied", ["find"])
             assert sent_to(second, "send")["draft_id"] not in str(over)
@@ -93,7 +95,7 @@ def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run
             over = await core.ended(second)
             assert over.state == "failed"
             assert over.outcome.startswith("Nothing more ran")
-            row = await core.plane.desk.result(core.session.session_id, over.approval_id, 0)
+            row = await core.app.approvals.result(core.session.session_id, over.approval_id, 0)
             assert row.failure is not None
             assert row.failure.class_ == "conflict"
             assert row.failure.details["completed_steps"] == ["find"]
@@ -120,16 +122,16 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
             second = await halted(core)
         file.write_text(text + "\nchanged\n")
         async with Core.open(home, mailbox, accept=False) as core:
-            (view,) = (await core.plane.snapshot()).approvals
+            (view,) = (await core.app.snapshot()).approvals
             with pytest.raises(Conflict, match="not accepted any more"):
-                await core.plane.desk.approve(view.approval_id, second.digest)
+                await core.app.approvals.approve(view.approval_id, second.digest)
         if restored:
             file.write_text(text)
             async with Core.open(home, mailbox, accept=False) as core:
-                (view,) = (await core.plane.snapshot()).approvals
+                (view,) = (await core.app.snapshot()).approvals
                 assert statuses(view) == {"find": "done", "send": "asked"}
                 with pytest.raises(Conflict, match="changed while you answered"):
-                    await core.plane.desk.approve(view.approval_id, second.digest)
+                    await core.app.approvals.approve(view.approval_id, second.digest)
                 await core.approve(view)
                 assert (await core.ended(view)).state == "completed"
 
@@ -175,7 +177,7 @@ def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, do
                 return
         elsewhere(home, edit)
         async with Core.open(home, mailbox) as core:
-            assert (await core.plane.snapshot()).approvals == ()
+            assert (await core.app.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -193,11 +195,11 @@ def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             over = await halted(core)
-            await core.plane.desk.deny(over.approval_id, "no")
+            await core.app.approvals.deny(over.approval_id, "no")
             await halted(core, key="another")
         elsewhere(home, f"UPDATE runs SET {column} = {moment}")
         async with Core.open(home, mailbox) as core:
-            assert (await core.plane.snapshot()).approvals == ()
+            assert (await core.app.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -229,17 +231,17 @@ def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(hom
         async with Core.open(home, mailbox, clock=clock) as core:
             second = await halted(core)
             secret = sent_to(second, "send")["draft_id"]
-            await core.plane.desk.deny(second.approval_id, "no")
+            await core.app.approvals.deny(second.approval_id, "no")
             assert secret in (Home(home).database.parent / "aileron.db-wal").read_bytes().decode(
                 errors="replace"
             )
         clock.advance(31 * 86400)
         async with Core.open(home, mailbox, clock=clock) as core:
             await core.until(
-                lambda: all(held.row.args is None for held in core.plane.desk.book) or None
+                lambda: all(held.row.args is None for held in core.app.approvals.registry) or None
             )
         async with Core.open(home, mailbox, clock=clock) as core:
-            (held,) = core.plane.desk.book
+            (held,) = core.app.approvals.registry
             assert (held.row.state, held.row.args, held.row.progress) == ("denied", None, None)
 
     with Mailbox() as mailbox:
@@ -259,7 +261,7 @@ def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> No
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             before, requests = len(await core.records()), len(writes(mailbox))
-            await carry_out(core.plane, Refresh(approval_id=second.approval_id))
+            await carry_out(core.app, Refresh(approval_id=second.approval_id))
             assert len(await core.records()) == before
             assert len(writes(mailbox)) == requests
             assert core.views(second.approval_id)[-1].version == second.version
@@ -333,7 +335,7 @@ def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_th
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
-            row = await core.plane.desk.withdraw(core.session.session_id, second.approval_id, "")
+            row = await core.app.approvals.withdraw(core.session.session_id, second.approval_id, "")
             assert result_body(row)["completed_steps"] == ["find"]
             with pytest.raises(Conflict):
                 await core.approve(second)
@@ -353,14 +355,14 @@ def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> N
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
-            await carry_out(core.plane, Pause(on=True))
+            await carry_out(core.app, SetPause(on=True))
             with pytest.raises(Paused):
                 await core.approve(second)
-            await carry_out(core.plane, Pause(on=False))
-            await carry_out(core.plane, StopEverything())
+            await carry_out(core.app, SetPause(on=False))
+            await carry_out(core.app, StopEverything())
             over = await core.ended(second)
             assert (over.state, over.reason) == ("denied", "A person stopped everything.")
-            row = await core.plane.desk.result(core.session.session_id, second.approval_id, 0)
+            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
             assert result_body(row)["completed_steps"] == ["find"]
 
     with Mailbox() as mailbox:
@@ -391,7 +393,7 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
             assert again.drift is not None
             assert again.expires_at == clock.now() + 60
             if answer == "no":
-                await core.plane.desk.deny(again.approval_id, "")
+                await core.app.approvals.deny(again.approval_id, "")
                 assert (await told(core, again))["completed_steps"] == ["change"]
                 return
             await core.approve(again)
@@ -416,11 +418,11 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
             upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(first)
             again = await core.back(first)
-            held = core.plane.desk.book.approval(again.approval_id)
+            held = core.app.approvals.registry.approval(again.approval_id)
             assert held is not None
             assert held.row.progress is not None
             assert held.row.progress.spent >= 1.0
-            await core.plane.desk.deny(again.approval_id, "")
+            await core.app.approvals.deny(again.approval_id, "")
             assert (await told(core, again))["completed_steps"] == []
 
     with Mailbox() as mailbox:
@@ -440,7 +442,7 @@ def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> 
         if name == "before run.halted" and cores:
             tries += 1
             state = "ON" if tries == 1 else "OFF"
-            cores[0].plane.database._connection.execute(f"PRAGMA query_only={state}")
+            cores[0].app.database._connection.execute(f"PRAGMA query_only={state}")
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox, failpoint=fail) as core:
@@ -470,12 +472,12 @@ def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) 
             mailbox.control(hang="list")
             await core.approve(first)
             await arrived(mailbox, "GET drafts", 1)
-            await carry_out(core.plane, StopEverything())
+            await carry_out(core.app, StopEverything())
             over = await core.ended(first)
             assert over.state in ("failed", "denied")
             assert await core.records("run.halted") == []
             with pytest.raises(Conflict):
-                await core.plane.desk.approve(over.approval_id, over.digest)
+                await core.app.approvals.approve(over.approval_id, over.digest)
 
     with Mailbox() as mailbox:
         run(story(mailbox))

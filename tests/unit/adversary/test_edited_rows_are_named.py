@@ -8,12 +8,12 @@ import pytest
 from core_harness import Core, Mailbox, furnish, run
 
 from aileron_core.audit.read import verify_home
-from aileron_core.audit.verify import Report
-from aileron_core.storage.home import Home
+from aileron_core.audit.verify import ChainReport
+from aileron_core.home.layout import Home
 from aileron_core.storage.open import open_reader
 
 
-def _verified(home: Path) -> Report:
+def _verified(home: Path) -> ChainReport:
     with closing(open_reader(Home(home).database)) as connection:
         return verify_home(connection, home)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from aileron_core.control_plane.port import ApprovalView
+from aileron_core.console_port.port import ApprovalView
 from aileron_core.errors import AileronError
 
 _MOVES = ("approve", "approve", "deny", "withdraw", "refresh", "again", "again", "keyed", "stale")
@@ -20,7 +20,7 @@ _FINAL = {"completed", "denied", "withdrawn", "failed"}
 
 
 def _move(core: Core, name: str, view: ApprovalView, draft: str) -> Coroutine[Any, Any, Any]:
-    desk, session = core.plane.desk, core.session.session_id
+    desk, session = core.app.approvals, core.session.session_id
     match name:
         case "approve":
             return desk.approve(view.approval_id, view.digest)
@@ -54,7 +54,7 @@ async def _storm(home: Path, mailbox: Mailbox, seed: int) -> None:
         assert all(isinstance(error, AileronError) for error in unexpected), unexpected
         for draft, view in views.items():
             await core.until(lambda v=view: core.views(v.approval_id)[-1].state not in _BETWEEN)
-            row = await core.plane.desk.result(core.session.session_id, view.approval_id, 0)
+            row = await core.app.approvals.result(core.session.session_id, view.approval_id, 0)
             sent = [s for s in mailbox.state()["sent"] if s["draft_id"] == draft]
             completed = row.state == "completed"
             assert len(sent) == completed, (row.state, sent)

@@ -44,7 +44,7 @@ def test_a_session_cannot_push_out_an_end_that_another_has_not_heard_of(home: Pa
                 answer = await core.call(key=f"key {number}")
                 assert answer.row.approval_id is not None
                 session, approval = core.session.session_id, answer.row.approval_id
-                await core.plane.desk.withdraw(session, approval, "")
+                await core.app.approvals.withdraw(session, approval, "")
             again = await core.call(session=other)
             assert (again.attached, again.row.state) == (True, "completed")
         assert len(mailbox.state()["sent"]) == 1

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from core_harness import Core, Mailbox, furnish, open_session, run
 
-from aileron_core.control_plane.port import StorageHealth
+from aileron_core.console_port.port import StorageHealth
 from aileron_core.errors import StorageUnavailable
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_core.testing import FrozenClock
 
 
@@ -61,7 +61,7 @@ def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_same(hom
             assert end.state == "completed"
             completed = (await core.records("run.completed"))[0]
             assert completed["tampered"] == ["the whole row"]
-            row = await core.plane.desk.result(core.session.session_id, view.approval_id, 0)
+            row = await core.app.approvals.result(core.session.session_id, view.approval_id, 0)
             assert row.output is not None
         assert len(mailbox.state()["sent"]) == 1
 
@@ -101,7 +101,7 @@ def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:
     async def story() -> None:
         clock = FrozenClock()
         async with Core.open(home, clock=clock) as core:
-            planted = core.plane.database.head.seq + 1
+            planted = core.app.database.head.seq + 1
             _elsewhere(home, f"INSERT INTO audit(seq) VALUES({planted})")
             with pytest.raises(StorageUnavailable, match="Another program put a record"):
                 await core.call("list-drafts", {})
@@ -110,8 +110,8 @@ def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:
             await core.until(lambda: _healths(core)[-1:] == [False])
             _elsewhere(home, f"DELETE FROM audit WHERE seq = {planted}")
             await core.until(lambda: _healths(core)[-1:] == [True])
-            second, _ = await open_session(core.plane)
+            second, _ = await open_session(core.app)
             clock.advance(2 * 86400)
-            await core.until(lambda: core.plane.sessions.get(second.session_id) is None)
+            await core.until(lambda: core.app.sessions.get(second.session_id) is None)
 
     run(story())

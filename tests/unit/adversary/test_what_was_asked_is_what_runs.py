@@ -10,9 +10,9 @@ from core_harness import Core, furnish, run
 from echoes import ECHO, SAYS, chained, take_in
 
 from aileron_core.actions.interpolate import json_text
-from aileron_core.approval.model import RunRow
 from aileron_core.canonical import Json
-from aileron_core.control_plane.port import ApprovalView, StepView
+from aileron_core.console_port.port import ApprovalView, StepView
+from aileron_core.runs.model import RunRecord
 
 Chain = tuple[str, str, bool, str | None]
 
@@ -55,7 +55,7 @@ def step(view: ApprovalView, step_id: str) -> StepView:
     return next(each for each in view.steps if each.step_id == step_id)
 
 
-def received(row: RunRow, step_id: str) -> dict[str, Any]:
+def received(row: RunRecord, step_id: str) -> dict[str, Any]:
     """Return what the op of an echoing step was given."""
     assert row.output is not None
     steps: Any = row.output["steps"]
@@ -74,7 +74,7 @@ async def answered(core: Core, view: ApprovalView) -> ApprovalView:
 
 async def all_the_way(
     core: Core, args: Mapping[str, Json], questions: int
-) -> tuple[list[ApprovalView], RunRow]:
+) -> tuple[list[ApprovalView], RunRecord]:
     """Say yes to *questions* questions of `chain`; return each as it was shown, and the end."""
     answer = await core.call("chain", args)
     assert answer.row.approval_id is not None
@@ -83,7 +83,7 @@ async def all_the_way(
         views.append(await answered(core, views[-1]))
     over = views.pop()
     assert over.ended_at is not None
-    row = await core.plane.desk.result(core.session.session_id, over.approval_id, 0)
+    row = await core.app.approvals.result(core.session.session_id, over.approval_id, 0)
     return views, row
 
 
@@ -172,10 +172,10 @@ def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
             answer = await core.call("chain", {})
             assert answer.row.approval_id is not None
             second = await answered(core, await core.looked(answer.row.approval_id))
-            held = core.plane.desk.book.approval(second.approval_id)
+            held = core.app.approvals.registry.approval(second.approval_id)
             assert held is not None
-            assert held.loaded is not None
-            assert held.inputs(held.loaded.action.steps[1], held.row.progress) == {"y": first}
+            assert held.resolved is not None
+            assert held.inputs(held.resolved.action.steps[1], held.row.progress) == {"y": first}
 
     run(story())
 
@@ -218,7 +218,7 @@ def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
             answer = await core.call("chain", {})
             assert answer.row.approval_id is not None
             second = await answered(core, await core.looked(answer.row.approval_id))
-            row = await core.plane.desk.result(core.session.session_id, second.approval_id, 0)
+            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
             if second.ended_at is not None:
                 assert text is None
                 assert second.state == "failed"
@@ -229,7 +229,7 @@ def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
                 assert sent(step(second, LAST)) == {"y": text}
             over = await answered(core, second)
             assert over.state == "completed"
-            row = await core.plane.desk.result(core.session.session_id, second.approval_id, 0)
+            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
             assert sent(step(second, LAST)) == drawn(received(row, LAST))
 
     run(story())

@@ -6,7 +6,7 @@ from pathlib import Path
 from core_harness import run
 
 from aileron_core.audit.chain import seal
-from aileron_core.audit.head import Journal, parse_head
+from aileron_core.audit.head import SystemJournal, parse_head
 from aileron_core.storage.database import Database
 from aileron_core.storage.record import AuditRecord
 
@@ -26,7 +26,7 @@ def test_each_commit_sends_its_head_in_the_native_protocol(home: Path) -> None:
         server.settimeout(5)
 
         async def story() -> list[str]:
-            journal = Journal(home, address)
+            journal = SystemJournal(home, address)
             database = Database(home / "aileron.db", seal)
             database.on_commit(journal)
             hashes: list[str] = []
@@ -58,7 +58,7 @@ def test_a_journal_that_is_gone_or_full_stops_nothing(home: Path) -> None:
     """The journal is a second witness, not a condition."""
 
     async def story(address: Path) -> None:
-        journal = Journal(home, address)
+        journal = SystemJournal(home, address)
         database = Database(home / "aileron.db", seal)
         database.on_commit(journal)
         for _ in range(600):
@@ -83,7 +83,7 @@ def test_a_home_whose_name_holds_a_line_break_forges_no_field(home: Path) -> Non
         server.settimeout(5)
 
         async def story() -> None:
-            journal = Journal(strange, home / "journal")
+            journal = SystemJournal(strange, home / "journal")
             database = Database(home / "aileron.db", seal)
             database.on_commit(journal)
             await database.write(lambda tx: tx.record(RECORD))

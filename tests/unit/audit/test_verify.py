@@ -13,7 +13,7 @@ from core_harness import run
 from aileron_core.audit.chain import seal
 from aileron_core.audit.head import HeadFile, read_head
 from aileron_core.audit.read import list_records, run_records, verify_home
-from aileron_core.audit.verify import Report
+from aileron_core.audit.verify import ChainReport
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.open import open_reader
 from aileron_core.storage.record import AuditRecord
@@ -68,7 +68,7 @@ def _unit(tx: Tx, number: int) -> None:
     tx.record(record(number))
 
 
-def verified(home: Path) -> Report:
+def verified(home: Path) -> ChainReport:
     connection = open_reader(home / "aileron.db")
     try:
         return verify_home(connection, home)

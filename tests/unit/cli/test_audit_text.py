@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from aileron_core.audit.chain import seal
+from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database
-from aileron_core.storage.home import Home
 from aileron_core.storage.record import AuditRecord
 from tests.unit.server.harness import aileron
 

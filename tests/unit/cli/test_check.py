@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aileron_tui.cli.check import check_actions
-from aileron_tui.cli.output import EXIT, Context
+from aileron_tui.cli.output import EXIT, CommandContext
 
 WORDS = st.sampled_from(
     ["+++\n", "[[inputs]]\n", "name = ", '"\\u001b[2J"', "\n", "[", "]", "é\u202e", "x = 1\n"]
@@ -27,7 +27,7 @@ def test_any_file_is_answered_in_both_forms(
     codes: list[int] = []
     printed: list[str] = []
     for as_json in (True, False):
-        context = Context(home=tmp_path / "home", json=as_json, color=False)
+        context = CommandContext(home=tmp_path / "home", json=as_json, color=False)
         codes.append(check_actions(context, [str(path), str(tmp_path)], portable=portable))
         printed.append(capsys.readouterr().out)
     body = json.loads(printed[0])

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from aileron_core.storage import home
+from aileron_core.home import layout
 from aileron_tui.cli.commands import aileron
 from aileron_tui.cli.output import EXIT
 
@@ -59,7 +59,7 @@ def test_the_page_has_everything_that_lies_in_a_home() -> None:
     named = {name.strip("/") for name in re.findall(r"`([^`]+)`", table)}
     later = {"vault.json", "policy.toml"}
     beside = {"aileron.db-wal", "aileron.db-shm"}
-    assert home._OURS - later - beside <= named
+    assert layout._OURS - later - beside <= named
 
 
 def test_the_page_has_every_command() -> None:

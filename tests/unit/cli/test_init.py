@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from aileron_core import settings
 from aileron_core.settings import LaunchSettings, Settings, load_settings
 from aileron_tui.cli.commands import aileron
-from aileron_tui.cli.suite import EXAMPLE_DRAFT, EXAMPLE_HOST, examples, settings_text
+from aileron_tui.cli.scaffold import EXAMPLE_DRAFT, EXAMPLE_HOST, examples, settings_text
 
 ROOT = Path(__file__).resolve().parents[3]
 

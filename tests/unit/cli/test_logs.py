@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from aileron_core.errors import FileProblems
+from aileron_core.home.layout import Home
 from aileron_core.settings import LogSettings, load_settings
-from aileron_core.storage.home import Home
 from aileron_tui.cli.logfile import LogFile, log_path
 from aileron_tui.cli.logs import show_logs
-from aileron_tui.cli.output import Context
+from aileron_tui.cli.output import CommandContext
 
 OURS = "aileron_core.somewhere"
 
@@ -145,7 +145,7 @@ import logging, sys, threading, warnings
 from pathlib import Path
 from aileron_core.errors import FileProblems
 from aileron_core.settings import LogSettings, load_settings
-from aileron_core.storage.home import Home
+from aileron_core.home.layout import Home
 from aileron_tui.cli.logfile import log_to
 
 class Bad:
@@ -189,7 +189,7 @@ def test_what_goes_wrong_in_the_process_reaches_the_log_and_not_the_terminal(
 
 
 def shown(home: Path, capsys: pytest.CaptureFixture[str], count: int = 50, **how: bool) -> str:
-    context = Context(home=home, json=how.get("json", False), color=False)
+    context = CommandContext(home=home, json=how.get("json", False), color=False)
     assert show_logs(context, count, follow=False) == 0
     return capsys.readouterr().out
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core import errors
-from aileron_tui.cli.output import EXIT, Fault, Refused, exit_code, safe_json
+from aileron_tui.cli.output import EXIT, CliError, ConsoleRefused, exit_code, safe_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -41,13 +41,13 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
         (errors.Conflict("x"), 1),
         (errors.StorageUnavailable("x"), 1),
         (errors.CapabilityDenied("x"), 77),
-        (Fault(EXIT.PENDING, "x"), 75),
-        (Refused(errors.Forbidden("x").to_failure()), 77),
-        (Refused(errors.CapabilityDenied("x").to_failure()), 77),
-        (Refused(errors.InvalidArguments("x").to_failure()), 2),
-        (Refused(errors.InternalError("x").to_failure()), 70),
-        (Refused(errors.ExternalApiError("x", status=500).to_failure()), 1),
-        (Refused(errors.NotFound("x").to_failure()), 1),
+        (CliError(EXIT.PENDING, "x"), 75),
+        (ConsoleRefused(errors.Forbidden("x").to_failure()), 77),
+        (ConsoleRefused(errors.CapabilityDenied("x").to_failure()), 77),
+        (ConsoleRefused(errors.InvalidArguments("x").to_failure()), 2),
+        (ConsoleRefused(errors.InternalError("x").to_failure()), 70),
+        (ConsoleRefused(errors.ExternalApiError("x", status=500).to_failure()), 1),
+        (ConsoleRefused(errors.NotFound("x").to_failure()), 1),
     ],
 )
 def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:
@@ -67,5 +67,5 @@ def test_a_command_that_ends_by_itself_says_of_what_class_that_is(
     code: int, named: str, retriable: bool
 ) -> None:
     """A program that reads the one error body learns whether another try may help (WIRE.md)."""
-    failure = Fault(code, "x").to_failure()
+    failure = CliError(code, "x").to_failure()
     assert (failure.class_, failure.retriable) == (named, retriable)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aileron_tui.cli.output import Context
+from aileron_tui.cli.output import CommandContext
 from aileron_tui.cli.run import _report
 
 
@@ -14,9 +14,11 @@ def test_a_run_that_ended_half_way_says_what_finished(
 ) -> None:
     """Nobody repeats steps that have run for want of a word; hostile ids draw nothing."""
     body = {"status": status, "completed_steps": ["find", "a\x1b[2J"]}
-    assert _report(Context(home=Path("/"), json=False, color=False), body) == code
+    assert _report(CommandContext(home=Path("/"), json=False, color=False), body) == code
     said = capsys.readouterr().out
     assert "Finished so far: find, a" in said
     assert "\x1b" not in said
-    assert _report(Context(home=Path("/"), json=False, color=False), {"status": status}) == code
+    assert (
+        _report(CommandContext(home=Path("/"), json=False, color=False), {"status": status}) == code
+    )
     assert "Finished" not in capsys.readouterr().out

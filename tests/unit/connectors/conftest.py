@@ -12,8 +12,8 @@ import pytest
 import wasmtime
 
 from aileron_core.clock import SystemClock
-from aileron_core.connectors.addresses import AddressGuard
-from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Limits, OpResult, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore

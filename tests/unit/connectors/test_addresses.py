@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from aileron_core.connectors.addresses import AddressGuard
+from aileron_core.connectors.http.addresses import AddressGuard
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.wasm.compiling import Compiler
+from aileron_core.connectors.wasm.compile_check import Compiler
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError, Unavailable

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aileron_core.actions.load import load_action
-from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB, Limits, OpResult, Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector

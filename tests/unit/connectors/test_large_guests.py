@@ -14,9 +14,9 @@ from aileron_core.connectors.protocol import Limits, OpResult
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.envelope import read_envelope
-from aileron_core.connectors.wasm.invocation import Invocation, RunEnd
-from aileron_core.connectors.wasm.outcome import conclude
-from aileron_core.connectors.wasm.slots import GuestSlots
+from aileron_core.connectors.wasm.guest_result import guest_result
+from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
+from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
 from aileron_core.connectors.wasm.ticker import EpochTicker
 
 Guest = Callable[..., WasmConnector]
@@ -124,7 +124,7 @@ def an_invocation(clock: Any, seconds: float) -> Invocation:
         read_only=False,
         on_request=None,
         clock=clock,
-        slots=GuestSlots(1),
+        slots=GuestSemaphore(1),
         ticker=EpochTicker(lambda: None),
         deadline=clock.monotonic() + seconds,
     )
@@ -139,7 +139,7 @@ def test_reading_what_it_printed_counts_against_the_run(leaping: Any, why: Any) 
         leaping.leap(6)
     else:
         run.stop("person")
-    failure = conclude(RunEnd(how="returned"), run).failure
+    failure = guest_result(GuestExit(how="returned"), run).failure
     assert failure is not None
     assert failure.class_ == ("resource_limit_exceeded" if why == "wall" else "unavailable")
     leaping.level()

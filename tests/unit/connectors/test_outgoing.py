@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from aileron_core.connectors.addresses import AddressGuard
-from aileron_core.connectors.exchange import Exchange
-from aileron_core.connectors.outgoing import OutgoingClient, OutgoingRequest, OutgoingResponse
+from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.connectors.http.call import OutgoingCall
+from aileron_core.connectors.http.client import OutgoingClient, OutgoingRequest, OutgoingResponse
 from aileron_core.connectors.protocol import Route
 from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 
@@ -32,7 +32,7 @@ class Sender:
     def __init__(self, clock: Any) -> None:
         self._clock = clock
         self.sent = 0
-        self.exchange: Exchange | None = None
+        self.exchange: OutgoingCall | None = None
 
     def send(
         self,
@@ -55,7 +55,7 @@ class Sender:
             if seconds_once_sent is not None:
                 clock.leap(seconds - seconds_once_sent)
 
-        self.exchange = Exchange(clock, clock.monotonic() + seconds, count)
+        self.exchange = OutgoingCall(clock, clock.monotonic() + seconds, count)
         request = OutgoingRequest(method=method, url=url, headers=headers or {}, body=body)
         return client.send(request, self.exchange, allowed=allowed, **kwargs)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from aileron_core.connectors.http.target import parse_target
 from aileron_core.connectors.posted_reads import AWS, OFFER, read_of
 from aileron_core.connectors.protocol import OpResult
-from aileron_core.connectors.target import parse_target
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import CapabilityDenied, Failure

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.connectors.target import allowed_headers, parse_target
+from aileron_core.connectors.http.target import allowed_headers, parse_target
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.addresses import AddressGuard
-from aileron_core.connectors.outgoing import OutgoingClient
+from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.http.target import Target
 from aileron_core.connectors.protocol import OpResult, Route
-from aileron_core.connectors.target import Target
 from aileron_core.connectors.wasm import host
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine

@@ -9,7 +9,7 @@ from aileron_core.containment.git.repository import repository_of
 from aileron_core.containment.programs import find_program, own_code, roots_of
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.errors import Forbidden, NotFound
-from aileron_core.launch.project import Doors
+from aileron_core.launch.project import ProtectedPaths
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
@@ -101,7 +101,7 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
     """Nothing can be mounted over a link, so it is compared."""
     (project / "env").write_text("export A=1")
     (project / ".envrc").symlink_to("env")
-    doors = Doors.of(project)
+    doors = ProtectedPaths.of(project)
     assert doors.close(tmp_path / "aside").told == ()
     (project / ".envrc").unlink()
     (project / ".envrc").write_text("evil")

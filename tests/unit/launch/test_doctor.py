@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.home.layout import Home
 from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.doctor.agents import AgentReport, look_at
 from aileron_core.launch.doctor.machine import look_at_terminal
-from aileron_core.launch.doctor.neighbours import running_agents
 from aileron_core.launch.doctor.ownership import look_at_code, look_at_home
-from aileron_core.storage.home import Home
+from aileron_core.launch.doctor.uncontained_agents import running_agents
 
 CODEX = AGENTS["codex"]
 

@@ -11,9 +11,9 @@ import pytest
 
 from aileron_core.containment.beneath import folder_at
 from aileron_core.errors import Forbidden
-from aileron_core.launch.aside import move_aside
-from aileron_core.launch.project import Doors
-from aileron_core.launch.watch import Watch, close_left, refuse_left
+from aileron_core.launch.move_aside import move_aside
+from aileron_core.launch.project import ProtectedPaths
+from aileron_core.launch.unfinished import UnfinishedSession, finish_sessions, refuse_unfinished
 from tests.support.ordinary import USER, as_ordinary, ordinary_folder
 
 
@@ -47,7 +47,7 @@ def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], Non
 
     def check() -> None:
         project.mkdir()
-        doors = Doors.of(project)
+        doors = ProtectedPaths.of(project)
         for name in (".mcp.json", ".envrc", ".Rprofile"):
             (project / name).write_text("evil")
         spoil(project)
@@ -70,7 +70,7 @@ def test_a_project_without_anything_new_keeps_its_mode(folder: Path) -> None:
     def check() -> None:
         project = folder / "project"
         project.mkdir(mode=0o555)
-        assert Doors.of(project).close(folder / "aside").told == ()
+        assert ProtectedPaths.of(project).close(folder / "aside").told == ()
         assert project.stat().st_mode & 0o777 == 0o555
 
     as_ordinary(check)
@@ -81,7 +81,7 @@ def test_what_cannot_go_to_another_file_system_gets_another_name(project: Path) 
     shared = Path("/dev/shm")
     if not shared.is_dir() or shared.stat().st_dev == project.stat().st_dev:
         pytest.skip("needs two file systems")
-    doors = Doors.of(project)
+    doors = ProtectedPaths.of(project)
     (project / ".vscode").mkdir()
     with tempfile.TemporaryDirectory(dir=shared) as aside:
         closed = doors.close(Path(aside))
@@ -98,7 +98,7 @@ def test_what_stays_is_told_remembered_and_refused(folder: Path) -> None:
     project.mkdir()
     os.chown(project, USER, USER)
     project.chmod(0o1777)  # what others own there stays theirs
-    watch = Watch.begin(home, Doors.of(project), "session")
+    watch = UnfinishedSession.begin(home, ProtectedPaths.of(project), "session")
     (project / ".claude").mkdir()
     (project / ".envrc").write_text("evil")
     os.chown(project / ".envrc", USER, USER)
@@ -112,19 +112,19 @@ def test_what_stays_is_told_remembered_and_refused(folder: Path) -> None:
         assert not (project / ".envrc").exists()
 
     def launched_again() -> None:
-        told = list(close_left(home))
+        told = list(finish_sessions(home))
         assert len(told) == 1
         assert ".claude is new and could not be moved away" in told[0]
         with pytest.raises(Forbidden, match=r"left \.claude in"):
-            refuse_left(home, project)
-        refuse_left(home, folder)  # another project is not meant
+            refuse_unfinished(home, project)
+        refuse_unfinished(home, folder)  # another project is not meant
 
     as_ordinary(ended)
     watch.release()
     as_ordinary(launched_again)
     (project / ".claude").rmdir()
-    assert list(close_left(home)) == []
-    refuse_left(home, project)
+    assert list(finish_sessions(home)) == []
+    refuse_unfinished(home, project)
     assert list((home / "aside" / "watched").iterdir()) == []
 
 
@@ -133,7 +133,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from aileron_core.launch.project import Doors
-from aileron_core.launch.watch import Watch
+from aileron_core.launch.unfinished import Watch
 project, home = Path(sys.argv[2]), Path(sys.argv[3])
 Watch.begin(home, Doors.of(project), "session")
 (project / ".envrc").write_text("evil")
@@ -153,17 +153,17 @@ def test_a_killed_launcher_leaves_its_doors_to_others(project: Path, tmp_path: P
     assert launcher.stdin is not None
     assert launcher.stdout is not None
     assert launcher.stdout.readline() == b"up\n"
-    assert list(close_left(home)) == []
-    refuse_left(home, project)
+    assert list(finish_sessions(home)) == []
+    refuse_unfinished(home, project)
     assert (project / ".envrc").exists()
     launcher.kill()
     launcher.wait(20)
     launcher.stdin.close()
     launcher.stdout.close()
-    (told,) = close_left(home)
+    (told,) = finish_sessions(home)
     assert told.startswith(f"In {project}: .envrc is new and was moved to {home}")
     assert not (project / ".envrc").exists()
-    assert list(close_left(home)) == []
+    assert list(finish_sessions(home)) == []
 
 
 def test_a_record_that_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_a_record_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     watched.mkdir(parents=True)
     (watched / "1.json").write_text("[1]")
     (watched / "2.json").write_bytes(b"\xff")
-    told = list(close_left(tmp_path))
+    told = list(finish_sessions(tmp_path))
     assert ["cannot be read" in each for each in told] == [True, True]
-    refuse_left(tmp_path, tmp_path)
+    refuse_unfinished(tmp_path, tmp_path)
 
 
 def _another_folder_on_the_way(project: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_link_that_leads_to_something_else_is_moved_aside(
     (project / "conf" / "vscode").mkdir(parents=True)
     (project / ".vscode").symlink_to("conf/vscode")
     (project / ".envrc").symlink_to("conf/envrc")
-    doors = Doors.of(project)
+    doors = ProtectedPaths.of(project)
     assert doors.close(tmp_path / "aside").told == ()
     change(project)
     (told,) = doors.close(tmp_path / "aside").told
@@ -222,13 +222,13 @@ def test_what_another_has_just_closed_is_not_closed_twice(
 ) -> None:
     """A file that the person makes after a session's doors were closed is theirs, and stays."""
     home = tmp_path / "home"
-    watch = Watch.begin(home, Doors.of(project), "ses-1")
+    watch = UnfinishedSession.begin(home, ProtectedPaths.of(project), "ses-1")
     watch.release()  # as if its launcher had been killed
 
     def another_was_first(handle: int, how: int) -> None:
         watch.path.unlink()
         (project / ".envrc").write_text("export MINE=1\n")
 
-    monkeypatch.setattr("aileron_core.launch.watch.fcntl.flock", another_was_first)
-    assert list(close_left(home)) == []
+    monkeypatch.setattr("aileron_core.launch.unfinished.fcntl.flock", another_was_first)
+    assert list(finish_sessions(home)) == []
     assert (project / ".envrc").exists()

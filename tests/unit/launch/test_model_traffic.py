@@ -9,7 +9,7 @@ import pytest
 
 from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.model_traffic import OwnSettings, sentences, traffic_here
-from aileron_core.launch.plan import Context, ModelTraffic, Plan
+from aileron_core.launch.plan import ModelTraffic, Plan, PlanContext
 
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
 KEYS = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "GEMINI_API_KEY": "gm"}
@@ -20,8 +20,8 @@ ALL = {"anthropic", "openai", "gemini"}
 
 def context(
     env: Mapping[str, str], settings: Mapping[str, str], args: tuple[str, ...] = (), **more: Any
-) -> Context:
-    return Context(
+) -> PlanContext:
+    return PlanContext(
         relay="/r/aileron-mcp",
         private=PurePosixPath("/p"),
         env=env,

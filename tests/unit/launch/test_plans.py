@@ -8,12 +8,12 @@ import pytest
 
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.plan import Context, Plan
+from aileron_core.launch.plan import Plan, PlanContext
 
 
 def plan(agent: str, **more: Any) -> Plan:
     given: dict[str, Any] = {"relay": "/r/aileron-mcp", "private": PurePosixPath("/p"), "env": {}}
-    return AGENTS[agent].plan(Context(**{**given, **more}))
+    return AGENTS[agent].plan(PlanContext(**{**given, **more}))
 
 
 @pytest.mark.parametrize("agent", AGENTS)

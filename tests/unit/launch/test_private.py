@@ -10,8 +10,8 @@ import pytest
 
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.plan import Addition, AgentFolder, Context
-from aileron_core.launch.private import Additions, PrivateFolder, copy_back, copy_in, sweep
+from aileron_core.launch.launch_dir import InjectedFiles, LaunchDir, copy_back, copy_in, sweep
+from aileron_core.launch.plan import AgentFolder, InjectedFile, PlanContext
 
 FOLDER = AgentFolder(path=PurePosixPath(".codex"), credentials=("auth.json",), leave_out=("log",))
 BEFORE = '{"tokens": {"access": "old", "expires": 1}, "kind": "chatgpt"}'
@@ -27,7 +27,7 @@ def homes(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path) -> None:
     """D2: 0700, files 0600, nothing left."""
-    with PrivateFolder(tmp_path / "run") as folder:
+    with LaunchDir(tmp_path / "run") as folder:
         token = folder.write("token", "secret")
         assert token.stat().st_mode & 0o777 == 0o600
         assert folder.path.stat().st_mode & 0o777 == 0o700
@@ -188,18 +188,18 @@ def test_an_agents_folder_may_not_be_huge(tmp_path: Path) -> None:
         copy_in(person, own, [FOLDER])
 
 
-def addition() -> Addition:
+def addition() -> InjectedFile:
     (found,) = AGENTS["gemini"].plan(_context()).additions
     return found
 
 
-def _context() -> Context:
-    return Context(relay="/r", private=PurePosixPath("/p"), env={})
+def _context() -> PlanContext:
+    return PlanContext(relay="/r", private=PurePosixPath("/p"), env={})
 
 
 def test_additions_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:
     """D2: as before, also where the agent's own folder was not there."""
-    with Additions(tmp_path, [addition()]):
+    with InjectedFiles(tmp_path, [addition()]):
         assert (tmp_path / addition().path).exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -212,15 +212,15 @@ def test_nothing_is_put_through_a_link(tmp_path: Path, depth: int) -> None:
     link.parent.mkdir(parents=True)
     elsewhere.mkdir()
     link.symlink_to(elsewhere)
-    with pytest.raises(Forbidden, match="through a link"), Additions(home, [addition()]):
+    with pytest.raises(Forbidden, match="through a link"), InjectedFiles(home, [addition()]):
         pass
     assert list(elsewhere.iterdir()) == []
 
 
 def test_an_addition_that_a_killed_launch_left_is_repaired(tmp_path: Path) -> None:
     """The next launch takes it over, and takes it away."""
-    Additions(tmp_path, [addition()]).__enter__()
-    with Additions(tmp_path, [addition()]):
+    InjectedFiles(tmp_path, [addition()]).__enter__()
+    with InjectedFiles(tmp_path, [addition()]):
         pass
     assert not (tmp_path / addition().path).parent.exists()
 
@@ -230,6 +230,9 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     folder = (tmp_path / addition().path).parent
     folder.mkdir(parents=True)
     (folder / "theirs").write_text("x")
-    with pytest.raises(Forbidden, match="nothing was changed"), Additions(tmp_path, [addition()]):
+    with (
+        pytest.raises(Forbidden, match="nothing was changed"),
+        InjectedFiles(tmp_path, [addition()]),
+    ):
         pass
     assert [each.name for each in folder.iterdir()] == ["theirs"]

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.agents.reading import (
+from aileron_core.launch.agents.settings_files import (
     assigned,
     json_table,
     option,
     toml_table,
     yaml_value,
 )
-from aileron_core.launch.plan import Context
+from aileron_core.launch.plan import PlanContext
 
 KEYS = (
     "auth_mode", "OPENAI_API_KEY", "tokens", "profile", "profiles", "model_provider", "env", "model",
@@ -63,7 +63,7 @@ def test_no_text_makes_a_reader_fail(text: str) -> None:
 )
 def test_every_agent_has_an_answer_for_any_settings(agent: str, texts: dict[str, str]) -> None:
     """A launch does not fail over them, and what goes past has a reason."""
-    found = Context(
+    found = PlanContext(
         relay="", private=PurePosixPath("/"), env={"OPENAI_API_KEY": "x"}, settings=texts
     )
     traffic = AGENTS[agent].traffic(found)

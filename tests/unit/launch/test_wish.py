@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aileron_core.errors import FileProblems, Forbidden
 from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.wish import denied_word, own_settings, wish_of
+from aileron_core.launch.project_settings import denied_word, own_settings, read_project_settings
 from aileron_core.settings import LaunchSettings
 
 CODEX = AGENTS["codex"]
@@ -23,8 +23,10 @@ def says(project: Path, text: str) -> Path:
 
 def test_a_project_without_settings_asks_for_nothing(project: Path) -> None:
     """Nobody is asked where nothing would be set: no file, or one that speaks of another agent."""
-    assert wish_of(project, CODEX) is None
-    assert wish_of(says(project, '[launch.pi]\nargs = ["--verbose"]\n'), CODEX) is None
+    assert read_project_settings(project, CODEX) is None
+    assert (
+        read_project_settings(says(project, '[launch.pi]\nargs = ["--verbose"]\n'), CODEX) is None
+    )
 
 
 def test_looks_language_and_model_may_be_set(project: Path) -> None:
@@ -33,7 +35,7 @@ def test_looks_language_and_model_may_be_set(project: Path) -> None:
         project,
         '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n',
     )
-    wish = wish_of(project, CODEX)
+    wish = read_project_settings(project, CODEX)
     assert wish is not None
     assert wish.lines() == ("argument  --model=gpt-5", "variable  NO_COLOR=1", "variable  LC_ALL=C")
 
@@ -49,7 +51,7 @@ def test_no_variable_that_runs_code_or_moves_the_wiring(project: Path, name: str
     with pytest.raises(
         FileProblems, match=rf"aileron.toml: launch.codex.env.{name}: .*config.toml"
     ):
-        wish_of(project, CODEX)
+        read_project_settings(project, CODEX)
 
 
 @pytest.mark.parametrize("value", ["/etc/passwd", "a b", "$(x)", "x" * 129, "a\\nb", "\\u202e"])
@@ -57,7 +59,7 @@ def test_a_variable_is_a_plain_word(project: Path, value: str) -> None:
     """TZ, for one, may name a file."""
     says(project, f'[launch.codex]\nenv = {{ TZ = "{value}" }}\n')
     with pytest.raises(FileProblems, match="plain word"):
-        wish_of(project, CODEX)
+        read_project_settings(project, CODEX)
 
 
 BYPASSES = {
@@ -103,9 +105,12 @@ def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str])
 def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
     """Another byte is another wish; another agent's wish is another one."""
     says(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n')
-    first, other = wish_of(project, CODEX), wish_of(project, AGENTS["pi"])
+    first, other = (
+        read_project_settings(project, CODEX),
+        read_project_settings(project, AGENTS["pi"]),
+    )
     says(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n# more\n')
-    second = wish_of(project, CODEX)
+    second = read_project_settings(project, CODEX)
     assert first is not None
     assert other is not None
     assert second is not None
@@ -115,14 +120,14 @@ def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
 def test_settings_that_take_the_wiring_away_are_part_of_the_wish(project: Path) -> None:
     """One yes covers the agent's own project files that touch the wiring, in exactly these bytes."""
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
-    wish = wish_of(project, AGENTS["claude"])
+    wish = read_project_settings(project, AGENTS["claude"])
     assert wish is not None
     assert wish.lines() == ("setting   .mcp.json names an MCP server aileron",)
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil2"}}}')
-    again = wish_of(project, AGENTS["claude"])
+    again = read_project_settings(project, AGENTS["claude"])
     assert again is not None
     assert again.digest != wish.digest
-    assert wish_of(project, CODEX) is None
+    assert read_project_settings(project, CODEX) is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +139,7 @@ def test_a_file_that_says_anything_else_is_refused_and_left_alone(project: Path,
     """Nothing of sandbox, wiring or upstream is a project's to say."""
     says(project, text)
     with pytest.raises(FileProblems, match=r"aileron\.toml"):
-        wish_of(project, CODEX)
+        read_project_settings(project, CODEX)
     assert (project / "aileron.toml").read_text() == text
 
 
@@ -143,11 +148,11 @@ def test_a_file_that_is_no_small_text_is_refused(project: Path) -> None:
     path = project / "aileron.toml"
     path.mkdir()
     with pytest.raises(Forbidden):
-        wish_of(project, CODEX)
+        read_project_settings(project, CODEX)
     path.rmdir()
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(Forbidden, match="cannot be read"):
-        wish_of(project, CODEX)
+        read_project_settings(project, CODEX)
 
 
 @given(st.text(max_size=200))
@@ -156,13 +161,13 @@ def test_no_file_makes_a_launch_crash(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "aileron.toml").write_bytes(text.encode())
         with contextlib.suppress(FileProblems, Forbidden):
-            assert wish_of(Path(folder), CODEX) is None
+            assert read_project_settings(Path(folder), CODEX) is None
 
 
 def test_hostile_text_is_shown_as_marks(project: Path) -> None:
     """What a person is asked about cannot draw on their terminal."""
     says(project, '[launch.codex]\nargs = ["--model=\\u001b[2J\\u202egpt"]\n')
-    wish = wish_of(project, CODEX)
+    wish = read_project_settings(project, CODEX)
     assert wish is not None
     assert "\x1b" not in "".join(wish.lines())
     assert "\u202e" not in "".join(wish.lines())

@@ -36,7 +36,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from aileron_mcp.mount import LazyMcp, asgi_call
+from aileron_mcp.lazy_mount import LazyMcpApp, asgi_call
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "token-of-the-first-session"
@@ -107,7 +107,7 @@ class State:
         self.closing = asyncio.Event()
         self.port = 0
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.mcp = LazyMcp(self.call, hold_seconds=hold_seconds)
+        self.mcp = LazyMcpApp(self.call, hold_seconds=hold_seconds)
         self.app = build_app(self)
         self._call = asgi_call(self.app)
 
@@ -168,7 +168,7 @@ def build_app(state: State) -> Starlette:
 class _Asgi:
     """An object, because Starlette takes a coroutine function for a request handler."""
 
-    def __init__(self, mcp: LazyMcp) -> None:
+    def __init__(self, mcp: LazyMcpApp) -> None:
         self._mcp = mcp
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

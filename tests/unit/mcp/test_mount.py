@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aileron_mcp.mount import LazyMcp, asgi_call
+from aileron_mcp.lazy_mount import LazyMcpApp, asgi_call
 from tests.unit.mcp.harness import NEW, OTHER_TOKEN, TOKEN, ThreadConsole
 
 pytestmark = pytest.mark.anyio
@@ -204,7 +204,7 @@ async def test_the_inner_call_is_an_ordinary_request() -> None:
         await send({"type": "http.response.body", "body": b'{"a"', "more_body": True})
         await send({"type": "http.response.body", "body": b": 1}"})
 
-    call = asgi_call(app, state={"plane": 7})
+    call = asgi_call(app, state={"app": 7})
     answer = await call("POST", "/v1/x?wait=1", {"é": 1}, "t", extensions={"aileron": {"k": 1}})
     assert answer == (201, {"a": 1})
     headers = dict(seen["headers"])
@@ -212,7 +212,7 @@ async def test_the_inner_call_is_an_ordinary_request() -> None:
     assert headers[b"host"] == b"127.0.0.1"
     assert headers[b"authorization"] == b"Bearer t"
     assert json.loads(seen["sent"]["body"]) == {"é": 1}
-    assert seen["state"] == {"plane": 7}
+    assert seen["state"] == {"app": 7}
     assert seen["extensions"] == {"aileron": {"k": 1}}
 
 
@@ -264,7 +264,7 @@ async def test_the_first_request_waits_for_the_import_and_none_is_served_outside
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
 
-    lazy = LazyMcp(asgi_call(routes))
+    lazy = LazyMcpApp(asgi_call(routes))
     door = asgi_call(_with_headers(lazy.app, {**ACCEPT, **NEW_HEADERS}))
     assert (await door("POST", "/mcp", DISCOVER, "t"))[0] == 503
     async with lazy.run():

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core.canonical import canonical
-from aileron_core.server.claims import EXTENSION, call_claims, client_claims
+from aileron_core.server.client_claims import EXTENSION, call_claims, client_claims
 
 SAID = st.dictionaries(st.text(min_size=1, max_size=8), st.text(alphabet=st.characters()))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.server import protocol
-from aileron_core.server.listen import bind_unix
+from aileron_core.server import http_protocol
+from aileron_core.server.sockets import bind_unix
 from tests.unit.server.gateway.harness import (
     LOOPS,
     PATIENCE,
@@ -106,7 +106,7 @@ def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connection(
     kind: str, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so, it can be read, and what goes on to come is no reason to stay."""
-    monkeypatch.setattr(protocol, "_LINGER_SECONDS", 0.3)
+    monkeypatch.setattr(http_protocol, "_LINGER_SECONDS", 0.3)
 
     async def test() -> None:
         async with passing() as gateway, asyncio.timeout(PATIENCE):
@@ -160,7 +160,7 @@ def test_pipelined_requests_are_answered_before_one_that_is_not_whole() -> None:
 
 def test_a_head_that_does_not_end_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first on a connection, and one behind an answer; bytes do not put it off."""
-    monkeypatch.setattr(protocol, "_HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(http_protocol, "_HEAD_SECONDS", 0.3)
 
     async def test() -> None:
         async with passing() as gateway, asyncio.timeout(PATIENCE):
@@ -179,7 +179,7 @@ def test_a_sessions_slow_body_ends_its_connection_and_a_stream_through_the_gatew
 ) -> None:
     """What the routes take is small and soon there; a model's request may come as it is spoken."""
     for name in ("_HEAD_SECONDS", "_BODY_SECONDS", "_SESSION_BODY_SECONDS"):
-        monkeypatch.setattr(protocol, name, 0.3)
+        monkeypatch.setattr(http_protocol, name, 0.3)
 
     async def test() -> None:
         async with passing() as gateway, asyncio.timeout(PATIENCE):
@@ -218,8 +218,8 @@ def test_a_client_that_sends_no_more_is_gone() -> None:
 
 def test_the_same_holds_on_unix_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session's own, where it takes the session's places, and the home's."""
-    monkeypatch.setattr("aileron_core.server.places._MOST_OF_SESSION", 20)
-    monkeypatch.setattr("aileron_core.server.places._MOST_OF_PERSON", 20)
+    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_SESSION", 20)
+    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_PERSON", 20)
 
     async def test() -> None:
         async with passing() as gateway, asyncio.timeout(PATIENCE):

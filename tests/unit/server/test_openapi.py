@@ -6,8 +6,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.routing import Route
 
 from aileron_core.server.asgi import create_app
+from aileron_core.server.error_responses import STATUS
 from aileron_core.server.openapi import document
-from aileron_core.server.problems import STATUS
 from aileron_core.server.routes import ROUTES
 
 WIRE = {

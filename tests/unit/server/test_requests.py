@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from aileron_core.errors import InvalidRequest
-from aileron_core.server.requests import json_object, number, text, whole_number
+from aileron_core.server.request_parsing import json_object, number, text, whole_number
 
 KEYS = st.sampled_from(["a", "b", "c"])
 JSON = st.recursive(

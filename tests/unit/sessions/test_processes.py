@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from core_harness import Core, run
 
-from aileron_core.control_plane.processes import is_ancestor, process_of
 from aileron_core.sessions.model import Process
+from aileron_core.sessions.processes import is_ancestor, process_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what /proc says")
 HOSTILE = b"ev\x1b[31mil \xff(x) 1 2"
@@ -99,17 +99,17 @@ def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Path) -> 
             assert mine.pid == os.getpid()
             (record,) = await core.records("session.opened")
             assert record["process"] == mine.to_json()
-            (view,) = core.plane.news.sessions()
+            (view,) = core.app.publisher.sessions()
             assert view.process is not None
             assert (view.process.pid, view.process.parents) == (mine.pid, mine.parents)
             session_id = core.session.session_id
         async with Core.open(home) as core:
-            again = core.plane.sessions.get(session_id)
+            again = core.app.sessions.get(session_id)
             assert again is not None
             assert again.process == mine
-            await core.plane.session_desk.end(session_id, "it was ended")
+            await core.app.session_service.end(session_id, "it was ended")
         async with Core.open(home) as core:
-            known = await core.plane.session_desk.load()
+            known = await core.app.session_service.load()
             assert known[session_id].process == mine
 
     run(story())

@@ -8,12 +8,12 @@ from core_harness import Core, run
 
 from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash
-from aileron_core.sessions.book import SessionBook
 from aileron_core.sessions.model import OpenedSession
+from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.testing import FrozenClock
 
 
-def opened(book: SessionBook, ttl: float = 3600.0) -> OpenedSession:
+def opened(book: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
     draft = book.draft(agent="a", label="", cwd="/", pid=1, executable="", ttl=ttl)
     book.add(draft.session)
     return draft
@@ -22,7 +22,7 @@ def opened(book: SessionBook, ttl: float = 3600.0) -> OpenedSession:
 def test_a_token_opens_its_session_until_its_time_is_over() -> None:
     """WIRE, Tokens: until the session ends; kept as SHA-256 alone."""
     clock = FrozenClock()
-    book = SessionBook(clock)
+    book = SessionRegistry(clock)
     mine, other = opened(book), opened(book)
     assert book.authenticate(mine.token) == mine.session
     for wrong in ("", mine.token[:-1], mine.gateway_token, mine.session.token_hash, "\ud7ff"):
@@ -38,7 +38,7 @@ def test_a_token_opens_its_session_until_its_time_is_over() -> None:
 def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
     """WIRE: once opened, its loss for 5 s ends the session; one that comes back in time does not."""
     clock = FrozenClock()
-    book = SessionBook(clock)
+    book = SessionRegistry(clock)
     session = opened(book).session
     clock.advance(100)
     assert book.overdue() == ()  # it never opened one
@@ -68,7 +68,7 @@ def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
 
     async def story() -> None:
         async with Core.open(home) as core:
-            assert core.plane.sessions.authenticate(core.token) == core.session
+            assert core.app.sessions.authenticate(core.token) == core.session
         connection = sqlite3.connect(home / "aileron.db")
         with connection:
             connection.execute(
@@ -85,7 +85,7 @@ def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
         connection.close()
         async with Core.open(home) as again:
             for token in ("forged", "changed", core.token):
-                assert again.plane.sessions.authenticate(token) is None
+                assert again.app.sessions.authenticate(token) is None
 
     run(story())
 
@@ -97,12 +97,12 @@ def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None
         async with Core.open(home) as core:
             token, session_id = core.token, core.session.session_id
         async with Core.open(home) as core:
-            assert core.plane.sessions.authenticate(token) is not None
-            await core.plane.session_desk.end(session_id, "it was ended")
-            await core.plane.session_desk.end(session_id, "it was ended")
+            assert core.app.sessions.authenticate(token) is not None
+            await core.app.session_service.end(session_id, "it was ended")
+            await core.app.session_service.end(session_id, "it was ended")
             assert len(await core.records("session.ended")) == 1
         async with Core.open(home) as core:
-            assert core.plane.sessions.authenticate(token) is None
+            assert core.app.sessions.authenticate(token) is None
             assert token not in str(await core.records())
 
     run(story())
@@ -114,12 +114,12 @@ def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Pat
     async def story() -> None:
         async with Core.open(home) as core:
             session_id = core.session.session_id
-            core.plane.database._stopped = StorageUnavailable("full")
+            core.app.database._stopped = StorageUnavailable("full")
             with pytest.raises(StorageUnavailable):
-                await core.plane.session_desk.end(session_id, "it was ended")
-            core.plane.database._stopped = None
-            await core.plane.session_desk.end(session_id, "it was ended")
+                await core.app.session_service.end(session_id, "it was ended")
+            core.app.database._stopped = None
+            await core.app.session_service.end(session_id, "it was ended")
         async with Core.open(home) as again:
-            assert again.plane.sessions.authenticate(core.token) is None
+            assert again.app.sessions.authenticate(core.token) is None
 
     run(story())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import HomeError
-from aileron_core.storage import home as home_module
-from aileron_core.storage.home import Home, HomeLock, daemon_file, locked_by
+from aileron_core.home import layout as home_module
+from aileron_core.home.layout import Home, HomeLock, daemon_file, locked_by
 
 
 def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     home.prepare()
     code = (
         "import sys; from pathlib import Path\n"
-        "from aileron_core.storage.home import Home, HomeLock\n"
+        "from aileron_core.home.layout import Home, HomeLock\n"
         "lock = HomeLock(Home(Path(sys.argv[1]))); lock.acquire()\n"
         "print('locked', flush=True); sys.stdin.read()"
     )

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from aileron_core.approval import rows as run_rows
 from aileron_core.audit.chain import seal
 from aileron_core.audit.read import list_records, verify_home
 from aileron_core.errors import HomeError
+from aileron_core.runs import rows as run_rows
 from aileron_core.storage import migrations
 from aileron_core.storage.database import Database
 from aileron_core.storage.migrations import FIRST, KEPT_DAYS, MIGRATIONS, migrate, schema_of

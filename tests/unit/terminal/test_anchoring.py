@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 
 from aileron_core.text import inline
-from aileron_tui.anchoring import anchored
+from aileron_tui.terminal.glyph_width import anchored
 from tests.support.attacks import ATTACKS
 from tests.support.terminal import Cells
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_tui.terminal import Kind, _Parser, kind_of, told_apart
+from aileron_tui.terminal.driver import InputKind, _Parser, kind_of, told_apart
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_read_that_ends_within_a_character_is_a_burst() -> None:
     assert kind_of("", whole=False) == "burst"
 
 
-def kind_beside(text: str, asked: Set[int]) -> Kind:
+def kind_beside(text: str, asked: Set[int]) -> InputKind:
     """Return what *text* is where the terminal was asked in *asked*."""
     answers, typed = told_apart(text, asked)
     return kind_of(typed, answers=bool(answers))

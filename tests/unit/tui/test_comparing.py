@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.control_plane.port import FieldChange
-from aileron_tui.presenters.comparing import Comparing, Opcode
-from aileron_tui.presenters.drift import _change
-from aileron_tui.presenters.findings import Findings
-from aileron_tui.presenters.lines import plain
+from aileron_core.console_port.port import FieldChangeView
+from aileron_tui.draw.diff import BoundedDiff, Opcode
+from aileron_tui.draw.drift import _change
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.text import plain
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "c c"]), max_size=12)
 
@@ -31,14 +31,14 @@ def test_what_is_told_leads_from_the_old_to_the_new(
     old: list[str], new: list[str], work: int
 ) -> None:
     """However little work is left."""
-    assert applied(Comparing(work).opcodes(old, new), old, new) == new
+    assert applied(BoundedDiff(work).opcodes(old, new), old, new) == new
 
 
 def test_a_crafted_pair_is_shown_whole_instead_of_holding_the_screen() -> None:
     """2,000 lines of two kinds took 43 s; so did many such lines one after the other."""
     old = ["a" if row % 2 else "b" for row in range(2_000)]
     new = ["a" if row // 2 % 2 else "b" for row in range(2_000)]
-    compare = Comparing()
+    compare = BoundedDiff()
     assert compare.opcodes(old, new) == [("replace", 0, 2_000, 0, 2_000)]
     short = compare.opcodes(old[:100], new[:100])
     assert len(short) > 1
@@ -49,7 +49,7 @@ def test_a_crafted_pair_is_shown_whole_instead_of_holding_the_screen() -> None:
 
 def steps(before: str, after: str) -> int:
     """Count the function calls that drawing the change takes."""
-    change, count = FieldChange(label="Body", before=before, after=after, multiline=True), 0
+    change, count = FieldChangeView(label="Body", before=before, after=after, multiline=True), 0
 
     def on_event(frame: object, event: str, argument: object) -> None:
         nonlocal count
@@ -57,7 +57,7 @@ def steps(before: str, after: str) -> int:
 
     sys.setprofile(on_event)
     try:
-        list(_change(change, Findings(), unfold=False))
+        list(_change(change, HiddenCharacters(), unfold=False))
     finally:
         sys.setprofile(None)
     return count
@@ -73,8 +73,8 @@ def test_drawing_a_change_takes_time_with_its_length_alone(old: str, new: str) -
 
 def test_the_words_that_differ_are_marked_and_the_others_are_not() -> None:
     """Bounding the work took nothing from what an honest change shows."""
-    change = FieldChange(label="Total", before="pay 10 EUR now", after="pay 99 EUR now")
-    blocks = list(_change(change, Findings(), unfold=False))
+    change = FieldChangeView(label="Total", before="pay 10 EUR now", after="pay 99 EUR now")
+    blocks = list(_change(change, HiddenCharacters(), unfold=False))
     assert [plain(block.pieces) for block in blocks] == ["− pay 10 EUR now", "+ pay 99 EUR now"]
     strong = [p.text for b in blocks for p in b.pieces if p.role in ("delword", "addword")]
     assert strong == ["10", "99"]

@@ -9,8 +9,8 @@ from time import monotonic
 import pytest
 
 from aileron_tui.styles.choosing import choose_theme
-from aileron_tui.styles.ground import LATE, ground_is_light
 from aileron_tui.styles.tokens import DARK, LIGHT
+from aileron_tui.terminal.background_color import LATE, background_is_light
 
 QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
 LAST = b"\x1b[?62;4c"
@@ -62,7 +62,7 @@ def test_the_terminals_answer_says_whether_its_ground_is_light(
     before = termios.tcgetattr(terminal.slave)
     answering = terminal.answer(answers)
     began = monotonic()
-    assert ground_is_light(terminal.slave, terminal.slave, 20.0) is light
+    assert background_is_light(terminal.slave, terminal.slave, 20.0) is light
     assert monotonic() - began < 15
     answering.join(20)
     assert termios.tcgetattr(terminal.slave) == before
@@ -70,10 +70,10 @@ def test_the_terminals_answer_says_whether_its_ground_is_light(
 
 def test_a_terminal_that_answers_nothing_is_not_waited_for(terminal: Terminal) -> None:
     """Nor is a pipe asked."""
-    assert ground_is_light(terminal.slave, terminal.slave, 0.05) is None
+    assert background_is_light(terminal.slave, terminal.slave, 0.05) is None
     source, target = os.pipe()
     try:
-        assert ground_is_light(source, target) is None
+        assert background_is_light(source, target) is None
     finally:
         os.close(source)
         os.close(target)

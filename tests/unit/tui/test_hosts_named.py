@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.control_plane.port import ApprovalView
-from aileron_tui.presenters.head import approval_head
-from aileron_tui.presenters.lines import plain
+from aileron_core.console_port.port import ApprovalView
+from aileron_tui.draw.header import approval_head
+from aileron_tui.draw.text import plain
 from aileron_tui.screens.fixtures import fixtures
 
 MANY = tuple(f"athena.{number}.example:443" for number in range(34))

@@ -3,8 +3,8 @@
 import pytest
 
 from aileron_core.errors import FileProblems
-from aileron_tui.actions import ACTIONS, DEFAULT
-from aileron_tui.keymap import remapped
+from aileron_tui.input.commands import COMMANDS, DEFAULT
+from aileron_tui.input.keymap import remapped
 
 
 def refused(**keys: str) -> dict[str, str]:
@@ -77,6 +77,6 @@ def test_what_does_not_exist_is_named_with_what_is_meant() -> None:
 
 def test_every_action_that_may_move_can_be_moved() -> None:
     """To a key that nothing has, without a clash."""
-    for each in ACTIONS:
+    for each in COMMANDS:
         if not each.fixed:
             assert remapped(((each.id, "é"),)).face(each.id) == "é"

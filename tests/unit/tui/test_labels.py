@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from aileron_tui.presenters.blocks import (
+from aileron_tui.draw.blocks import (
     COMPACT_GUTTER,
     GUTTER,
     Block,
@@ -13,8 +13,8 @@ from aileron_tui.presenters.blocks import (
     lay_out,
     value,
 )
-from aileron_tui.presenters.lines import Piece, plain
-from aileron_tui.presenters.outside import outside
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Piece, plain
 
 FORGED = "WILL HAPPEN  checked by Aileron"
 
@@ -34,7 +34,7 @@ def test_a_long_label_from_a_file_goes_on_in_its_own_column(
 ) -> None:
     """Indented: one must not stand where headings do. And it shares no cell with a value."""
     kind: Gutter = {"┃": "fact", "┊": "claim", "│": "record"}[bar]  # type: ignore[assignment]
-    named = value(outside(label), (Piece("0"),), kind)
+    named = value(foreign_text(label), (Piece("0"),), kind)
     more = (value("", (Piece(str(number)),), kind) for number in range(1, lines))
     layout = lay_out((named, *more, heading("NEXT")), 80, gutter)
     *rows, last = (plain(each) for each in layout.lines)
@@ -51,7 +51,7 @@ def test_a_long_label_from_a_file_goes_on_in_its_own_column(
 @pytest.mark.parametrize("gutter", [GUTTER, COMPACT_GUTTER])
 def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) -> None:
     """An agent's own word for itself, say: in the label's column it could name a section."""
-    labelled = value(outside(FORGED), (Piece("x"),), "claim", label_outside=True)
+    labelled = value(foreign_text(FORGED), (Piece("x"),), "claim", label_outside=True)
     first, second = drawn((labelled,), 80, gutter)
     assert (first[:gutter].strip(), first[gutter]) == ("", "┊")
     assert first[gutter + 2 :] == FORGED
@@ -60,7 +60,7 @@ def test_a_long_label_that_nobody_accepted_stands_behind_the_bar(gutter: int) ->
 
 def test_what_is_left_of_a_label_has_no_bar_beside_it() -> None:
     """The value has ended: an empty line of it would be another value."""
-    rows = drawn((value(outside("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER)
+    rows = drawn((value(foreign_text("Estimated delivery"), (Piece("x"),)), blank()), 80, GUTTER)
     assert rows == [" Estimated   ┃ x", "   delivery", ""]
 
 

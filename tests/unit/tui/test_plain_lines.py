@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.control_plane.port import ApprovalView, FieldView
-from aileron_tui.presenters.lines import Line, Piece, plain
-from aileron_tui.presenters.outside import outside
-from aileron_tui.presenters.pages import Pages
-from aileron_tui.presenters.plain_lines import item_page, listed, spoken, text_of
-from aileron_tui.presenters.queue import Item
+from aileron_core.console_port.port import ApprovalView, FieldView
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.plain_lines import item_page, listed, spoken, text_of
+from aileron_tui.draw.text import Line, Piece, plain
 from aileron_tui.screens.fixtures import snapshot
+from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.queue import Item
 from tests.support.attacks import ATTACKS
 
 NOW = 1_790_000_000.0
@@ -36,7 +36,7 @@ def cells_at_most(pieces: Line) -> int:
 
 def page(text: str, columns: int) -> tuple[Line, ...]:
     item = Item(key="a", approval=spoilt(text))
-    made = item_page(Pages(), item, NOW, columns, file_moved=False)
+    made = item_page(DocumentCache(), item, NOW, columns, file_moved=False)
     return (*made, *listed([item], "a", NOW, columns))
 
 
@@ -61,7 +61,7 @@ def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: 
 @given(st.text(max_size=300), st.sampled_from(WIDTHS))
 def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> None:
     """Reports quote titles and reasons."""
-    first, *others = spoken((Piece("Denied: "), *outside(text)), columns)
+    first, *others = spoken((Piece("Denied: "), *foreign_text(text)), columns)
     assert plain(first).startswith("Denied:")
     assert all(plain(each).startswith("  ") for each in others)
     assert all(cells_at_most(each) <= columns for each in (first, *others))

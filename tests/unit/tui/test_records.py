@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from aileron_core.control_plane.port import ReadRecords, RecordsRead, RecordView
-from aileron_tui.presenters.filtering import parse
-from aileron_tui.presenters.records import PAGE, RecordBook
+from aileron_core.console_port.port import ReadRecords, RecordsRead, RecordView
+from aileron_tui.state.filter import parse
+from aileron_tui.state.tables.record_pages import PAGE, RecordPages
 
 NOW = 1_000_000.0
 TOTAL = 10_482
@@ -40,11 +40,11 @@ def core(asked: ReadRecords, missing: frozenset[int] = frozenset()) -> RecordsRe
     )
 
 
-def started() -> RecordBook:
-    return RecordBook([record(seq) for seq in range(TOTAL - 499, TOTAL + 1)])
+def started() -> RecordPages:
+    return RecordPages([record(seq) for seq in range(TOTAL - 499, TOTAL + 1)])
 
 
-def read(book: RecordBook, top: int, index: int = 0, **core_is: frozenset[int]) -> Iterator[int]:
+def read(book: RecordPages, top: int, index: int = 0, **core_is: frozenset[int]) -> Iterator[int]:
     """Carry out what is wanted around *top* until nothing is; yield each `before_seq`."""
     while (asked := book.wanted(top, HEIGHT, index)) is not None:
         assert asked.before_seq is not None
@@ -95,7 +95,7 @@ def test_a_number_without_a_record_is_a_gap_once_its_page_was_read() -> None:
 
 def test_pages_that_were_left_long_ago_are_dropped_and_read_again() -> None:
     """Going through an audit of any length keeps a bounded part of it."""
-    book = RecordBook([record(TOTAL)])
+    book = RecordPages([record(TOTAL)])
     book.newest = 200 * PAGE
     seen = 0
     for page in range(200):

@@ -1,9 +1,9 @@
 """A host that stands for another: both spellings, in a call and in a connector to take in."""
 
-from aileron_core.control_plane.port import HeldBackView
-from aileron_tui.presenters.document import approval_blocks, held_blocks
-from aileron_tui.presenters.findings import findings_of
-from aileron_tui.presenters.lines import plain
+from aileron_core.console_port.port import NotAcceptedView
+from aileron_tui.draw.document import approval_blocks, held_blocks
+from aileron_tui.draw.hidden_characters import hidden_characters_of
+from aileron_tui.draw.text import plain
 from aileron_tui.screens.fixtures import approval
 
 NOW = 1_791_468_120.0
@@ -17,13 +17,13 @@ def test_a_call_to_a_punycode_host_says_what_it_stands_for() -> None:
     lines = [plain(block.pieces) for block in approval_blocks(view, NOW)]
     assert HOST in lines
     assert TOLD in lines
-    assert findings_of(view).warnings() == ["1 look-alike name"]
-    assert findings_of(approval(1, NOW)).warnings() == []
+    assert hidden_characters_of(view).warnings() == ["1 look-alike name"]
+    assert hidden_characters_of(approval(1, NOW)).warnings() == []
 
 
 def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_taken_in() -> None:
     """That is when it matters most."""
-    held = HeldBackView(
+    held = NotAcceptedView(
         kind="connector",
         name="pay",
         file="store",

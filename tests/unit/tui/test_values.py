@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.control_plane.port import FieldView, StepView
-from aileron_tui.presenters.document import approval_blocks
-from aileron_tui.presenters.findings import Findings
-from aileron_tui.presenters.head import warnings
-from aileron_tui.presenters.lines import plain
-from aileron_tui.presenters.values import field_text, value_lines
+from aileron_core.console_port.port import FieldView, StepView
+from aileron_tui.draw.document import approval_blocks
+from aileron_tui.draw.header import warnings
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.text import plain
+from aileron_tui.draw.values import field_text, value_lines
 from aileron_tui.screens.fixtures import approval
 
 NOW = 1_790_000_000.0
@@ -73,4 +73,6 @@ def test_several_values_of_one_name_are_a_warning_of_the_head() -> None:
     view = approval(1, NOW)
     twice = FieldView(label="Bcc", value="a\nb", count=2, spellings=("Bcc",))
     view = replace(view, preview=replace(view.preview, fields=(twice,)))
-    assert "Bcc: 2 values" in [plain(w) for w in warnings(view, Findings(), file_moved=False)]
+    assert "Bcc: 2 values" in [
+        plain(w) for w in warnings(view, HiddenCharacters(), file_moved=False)
+    ]

@@ -11,7 +11,7 @@ from git_bench import HOOKS, Bench, armed, everything, names_of_git
 
 import aileron_core.containment.git.disarm as disarming
 from aileron_core.containment.git.disarm import disarm, identity
-from aileron_core.containment.git.repository import Found, scan
+from aileron_core.containment.git.repository import RepositoryScan, scan
 from aileron_core.errors import Forbidden
 
 ME = "git config user.name A; git config user.email a@b;"
@@ -471,7 +471,7 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
     bench.git("init", "-q", where=real)
     (bench.project / "sub" / ".git").mkdir(parents=True)
 
-    def swapped(project: Path) -> Found:
+    def swapped(project: Path) -> RepositoryScan:
         found = scan(project)
         if (project / "sub").is_dir() and not (project / "sub").is_symlink():
             (project / "sub").rename(project / "was")

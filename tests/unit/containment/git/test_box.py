@@ -3,13 +3,13 @@
 import pytest
 from git_bench import BWRAP, needs_bwrap
 
-from aileron_core.containment.git.box import Box
+from aileron_core.containment.git.sandboxed_git import SandboxedGit
 
 
 @pytest.mark.skipif(not needs_bwrap(), reason="needs bubblewrap and git of the system")
 def test_git_runs_behind_the_filter_of_system_calls_and_alone() -> None:
     """A fault of git's, met by what an agent wrote, is still in a sandbox with all of its walls."""
-    box = Box(bwrap=BWRAP, git_dir="/none")
+    box = SandboxedGit(bwrap=BWRAP, git_dir="/none")
     status = box.run("-c", "alias.look=!cat /proc/self/status", "look").decode()
     assert "\nSeccomp:\t2\n" in status
     assert "\nCapEff:\t0000000000000000\n" in status

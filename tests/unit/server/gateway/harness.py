@@ -19,16 +19,16 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.control_plane.shown import TrafficView
+from aileron_core.app import App, AppOptions
+from aileron_core.console_port.view_models import TrafficView
+from aileron_core.home.layout import Home
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.gateway.app import Gateway as GatewayApp
-from aileron_core.server.gateway.dial import Dialer
-from aileron_core.server.listen import bind_tcp
+from aileron_core.server.gateway.connect import Dialer
+from aileron_core.server.sockets import bind_tcp
 from aileron_core.sessions.model import OpenedSession
 from aileron_core.settings import GatewaySettings, Settings
-from aileron_core.storage.home import Home
 
 PATIENCE = 20.0
 LOOPS = (asyncio.new_event_loop, uvloop.new_event_loop)
@@ -215,7 +215,7 @@ class Client:
 class Gateway:
     """A running gateway with one session, and the upstream that all three providers lead to."""
 
-    plane: ControlPlane
+    app: App
     upstream: Upstream
     session: OpenedSession
     port: int
@@ -231,17 +231,17 @@ class Gateway:
 
     async def another_session(self) -> OpenedSession:
         """Open one more."""
-        return await open_session(self.plane)
+        return await open_session(self.app)
 
     @property
-    def app(self) -> GatewayApp:
+    def handler(self) -> GatewayApp:
         """The application itself."""
         return self.server._server.config.loaded_app._app.state.gateway
 
     @property
     def traffic(self) -> TrafficView:
         """The session's numbers."""
-        found = self.plane.traffic.view(self.session.session.session_id)
+        found = self.app.traffic.view(self.session.session.session_id)
         assert found is not None
         return found
 
@@ -249,7 +249,7 @@ class Gateway:
         """Return the session's numbers once they are *ready*; every turn of the loop looks again."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = self.plane.traffic.view(self.session.session.session_id)
+                found = self.app.traffic.view(self.session.session.session_id)
                 if found is not None and ready(found):
                     return found
                 await asyncio.sleep(0)
@@ -275,9 +275,9 @@ def narrow(gateway: Gateway) -> None:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
-async def open_session(plane: ControlPlane) -> OpenedSession:
+async def open_session(app: App) -> OpenedSession:
     """Open a session as the launcher does, for this very process."""
-    return await plane.session_desk.open(
+    return await app.session_service.open(
         agent="claude", label="", cwd="/tmp", claimed_pid=None, peer_pid=os.getpid(), ttl=86400.0
     )
 
@@ -287,7 +287,7 @@ async def passing(
     answering: Answering = fine,
     *,
     settings: GatewaySettings | None = None,
-    dialer: Callable[[ControlPlane], Dialer] | None = None,
+    dialer: Callable[[App], Dialer] | None = None,
     base: str = "",
     serving: Serving | None = None,
 ) -> AsyncGenerator[Gateway, None]:
@@ -306,16 +306,16 @@ async def passing(
         with tempfile.TemporaryDirectory(prefix="ail-") as folder:
             home = Path(folder) / "home"
             home.mkdir(mode=0o700)
-            options = PlaneOptions(settings=Settings(gateway=given))
-            async with ControlPlane(Home(home), options) as plane:
+            options = AppOptions(settings=Settings(gateway=given))
+            async with App(Home(home), options) as app:
                 tcp = bind_tcp("127.0.0.1", 0)
                 port: int = tcp.getsockname()[1]
-                plane.url = f"http://127.0.0.1:{port}"
-                session = await open_session(plane)
-                app = create_app(plane, dialer=dialer(plane) if dialer else None)
-                async with EmbeddedServer(app, [tcp]) as server:
+                app.url = f"http://127.0.0.1:{port}"
+                session = await open_session(app)
+                asgi_app = create_app(app, dialer=dialer(app) if dialer else None)
+                async with EmbeddedServer(asgi_app, [tcp]) as server:
                     gateway = Gateway(
-                        plane=plane, upstream=upstream, session=session, port=port, server=server
+                        app=app, upstream=upstream, session=session, port=port, server=server
                     )
                     try:
                         yield gateway

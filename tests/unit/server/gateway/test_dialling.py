@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from aileron_core.connectors.addresses import AddressGuard
-from aileron_core.control_plane.plane import ControlPlane
-from aileron_core.server.gateway.dial import Dialer, Proxies
-from aileron_core.server.gateway.providers import Fault
+from aileron_core.app import App
+from aileron_core.connectors.http.addresses import AddressGuard
+from aileron_core.server.gateway.connect import Dialer, Proxies
+from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.server.gateway.upstreams import upstreams
 from aileron_core.settings import GatewaySettings
 from tests.unit.server.gateway.harness import Gateway, Upstream, passing, read_head, run
@@ -40,10 +40,10 @@ class Names:
 
 def dialling(
     names: Names, *, guard: AddressGuard | None = None, proxies: Proxies | None = None, ca: str = ""
-) -> Callable[[ControlPlane], Dialer]:
+) -> Callable[[App], Dialer]:
     """Return what makes the gateway's dialer, with a resolver of the test's own."""
-    return lambda plane: Dialer(
-        own_port=lambda: int(plane.url.rpartition(":")[2]),
+    return lambda app: Dialer(
+        own_port=lambda: int(app.url.rpartition(":")[2]),
         ca_file=ca,
         proxies=proxies or Proxies({}),
         resolver=names,
@@ -132,7 +132,7 @@ def test_the_console_is_nobodys_upstream() -> None:
             names = Names("127.0.0.1")
             async with passing(settings=settings, dialer=dialling(names)) as gateway:
                 url = f"http://{host}:{gateway.port}"
-                gateway.app._upstreams = upstreams(GatewaySettings(openai=url))
+                gateway.handler._upstreams = upstreams(GatewaySettings(openai=url))
                 status, message = await refused(gateway)
                 assert status == b"HTTP/1.1 403 Forbidden"
                 assert "is this console itself" in message
@@ -382,7 +382,7 @@ def test_the_proxy_is_that_of_the_consoles_own_environment(
     assert (proxy.host, proxy.port, proxy.credentials) == ("proxy.example", 8080, None)
     for wrong in ("socks5://proxy.example:1", "https://proxy.example", "http://", "http://[x"):
         monkeypatch.setenv(names[0], wrong)
-        with pytest.raises(Fault, match="HTTPS_PROXY must be"):
+        with pytest.raises(GatewayError, match="HTTPS_PROXY must be"):
             Proxies.of_this_process().proxy_for(found["anthropic"])
 
 

@@ -269,7 +269,7 @@ def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
             await client.send(b"POST", b"/v1/responses", body=b"{}")
             await asked.wait()
         else:
-            numbers = gateway.plane.traffic.view(gateway.session.session.session_id)
+            numbers = gateway.app.traffic.view(gateway.session.session.session_id)
             before = numbers.bytes_up if numbers else 0
             await client.send(b"POST", b"/v1/responses", b"Content-Length: 1000")
             client.writer.write(b"begun")
@@ -414,14 +414,14 @@ def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
                 await client.send(b"POST", b"/v1/messages", body=b"{}")
                 await read_head(client.reader)
                 assert await read_chunk(client.reader) == b"hi"
-            await gateway.plane.session_desk.end(gateway.session.session.session_id, "a test")
+            await gateway.app.session_service.end(gateway.session.session.session_id, "a test")
             with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
                 await mine.reader.readexactly(1)
             await gateway.upstream.lost.get()
             again = await gateway.client()
             head, _ = await again.ask(b"GET", b"/v1/models")
             assert head.startswith(b"HTTP/1.1 401 ")
-            view = gateway.plane.traffic.view(other.session.session_id)
+            view = gateway.app.traffic.view(other.session.session_id)
             assert view is not None
             assert view.in_flight == 1
 
@@ -471,8 +471,8 @@ def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> 
 
     async def test() -> None:
         async with passing(answering) as gateway:
-            assert 0 < gateway.app._most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
-            gateway.app._most = 2
+            assert 0 < gateway.handler._most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+            gateway.handler._most = 2
             tokens = [
                 gateway.session.gateway_token,
                 (await gateway.another_session()).gateway_token,

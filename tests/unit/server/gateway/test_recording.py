@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from aileron_core.control_plane import plane as plane_module
-from aileron_core.control_plane import traffic as traffic_module
-from aileron_core.control_plane.plane import ControlPlane, PlaneOptions
-from aileron_core.control_plane.port import Fact, SessionsUpdated
+from aileron_core import app as plane_module
+from aileron_core.app import App, AppOptions
+from aileron_core.console_port.port import CoreEvent, SessionsUpdated
 from aileron_core.errors import StorageUnavailable
+from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
-from aileron_core.storage.home import Home
+from aileron_core.sessions import traffic as traffic_module
 from tests.unit.server.gateway.harness import (
     Gateway,
     Seen,
@@ -40,7 +40,7 @@ async def echo(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> Non
 
 async def passed(gateway: Gateway) -> list[list[Any]]:
     """Return what is on record of the gateway, batches in order."""
-    found = await gateway.plane.database.read(
+    found = await gateway.app.database.read(
         lambda c: c.execute("SELECT body FROM audit ORDER BY seq").fetchall()
     )
     bodies = [json.loads(body) for (body,) in found]
@@ -66,16 +66,16 @@ def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
                 )  # fmt: skip
                 assert CANARY in head
                 assert body == CANARY * 9
-            await gateway.plane.traffic.sweep(all_of_it=True)
+            await gateway.app.traffic.sweep(all_of_it=True)
             for secret in (gateway.session.gateway_token, gateway.session.token, "aileron"):
                 assert secret.encode() not in gateway.upstream.raw.lower()
                 assert secret.encode() not in bytes(gateway.upstream.raw)
-            kept = b"".join(_files(gateway.plane.home.path))
+            kept = b"".join(_files(gateway.app.home.path))
             assert b"gateway.passed" in kept
             assert CANARY not in kept
             assert gateway.session.gateway_token.encode() not in kept
             assert CANARY.decode() not in caplog.text
-            assert CANARY.decode() not in repr(gateway.plane.news.sessions())
+            assert CANARY.decode() not in repr(gateway.app.publisher.sessions())
 
     with caplog.at_level("DEBUG"):
         run(test())
@@ -94,7 +94,7 @@ def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> None:
             await client.ask(b"POST", b"/v1/messages?secret=1", body=b"12345")
             await client.ask(b"GET", b"/v1/models")
             await client.ask(b"HEAD", b"/api/hello")
-            await gateway.plane.traffic.sweep(all_of_it=True)
+            await gateway.app.traffic.sweep(all_of_it=True)
             (batch,) = await passed(gateway)
             assert [entry[1:] for entry in batch] == [
                 ["anthropic", "POST", "/v1/messages", 200, 5, 5],
@@ -116,7 +116,7 @@ def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_not() ->
             await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
             numbers = await gateway.until(lambda view: not view.in_flight)
             assert (numbers.requests, numbers.faults, numbers.last_status) == (1, 1, 502)
-            await gateway.plane.traffic.sweep(all_of_it=True)
+            await gateway.app.traffic.sweep(all_of_it=True)
             (batch,) = await passed(gateway)
             assert [entry[4] for entry in batch] == [502]
 
@@ -142,19 +142,19 @@ def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.MonkeyPa
             assert [len(batch) for batch in await passed(gateway)] == [5]
             await client.ask(b"GET", b"/v1/models")
             await gateway.until(lambda view: not view.in_flight)
-            await gateway.plane.traffic.sweep()
+            await gateway.app.traffic.sweep()
             assert [len(batch) for batch in await passed(gateway)] == [5]  # not due yet
             monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 0.0)
-            await gateway.plane.traffic.sweep()
+            await gateway.app.traffic.sweep()
             assert [len(batch) for batch in await passed(gateway)] == [5, 1]
             monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
             await client.ask(b"GET", b"/v1/models")
             await gateway.until(lambda view: not view.in_flight)
             session_id = gateway.session.session.session_id
-            await gateway.plane.session_desk.end(session_id, "a test")
-            await gateway.plane.traffic.sweep()
+            await gateway.app.session_service.end(session_id, "a test")
+            await gateway.app.traffic.sweep()
             assert [len(batch) for batch in await passed(gateway)] == [5, 1, 1]
-            assert gateway.plane.traffic.view(session_id) is None
+            assert gateway.app.traffic.view(session_id) is None
 
     run(test())
 
@@ -174,18 +174,18 @@ def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
             for _ in range(3):
                 assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
             await gateway.until(lambda view: not view.in_flight)
-            blocker = sqlite3.connect(gateway.plane.home.database, isolation_level=None)
+            blocker = sqlite3.connect(gateway.app.home.database, isolation_level=None)
             blocker.execute("PRAGMA busy_timeout = 0")
             blocker.execute("BEGIN IMMEDIATE")
             with pytest.raises(StorageUnavailable):
-                await gateway.plane.traffic.sweep(all_of_it=True)
+                await gateway.app.traffic.sweep(all_of_it=True)
             caplog.clear()  # that it could not be written stands there, as it should
             head, body = await client.ask(b"GET", b"/v1/models")
             assert head.startswith(b"HTTP/1.1 503 ")
             assert b"cannot write its record" in body
             blocker.execute("ROLLBACK")
             blocker.close()
-            await gateway.plane.traffic.sweep(all_of_it=True)
+            await gateway.app.traffic.sweep(all_of_it=True)
             assert [len(batch) for batch in await passed(gateway)] == [3]
             assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
 
@@ -207,13 +207,13 @@ def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_for_ea
             await asyncio.sleep(0)
         await reader.read()
 
-    def hear(fact: Fact) -> None:
+    def hear(fact: CoreEvent) -> None:
         if isinstance(fact, SessionsUpdated):
             told.append(fact)
 
     async def test() -> None:
         async with passing(answering) as gateway:
-            gateway.plane.facts.subscribe(hear)
+            gateway.app.events.subscribe(hear)
             client = await gateway.client()
             began = asyncio.get_running_loop().time()
             await client.send(b"POST", b"/v1/messages?x=1", body=b"{}")
@@ -258,7 +258,7 @@ def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> None:
 
     async def test() -> None:
         async with passing(echo, base="/secret") as gateway:
-            found = await gateway.plane.database.read(
+            found = await gateway.app.database.read(
                 lambda c: c.execute(
                     "SELECT body FROM audit WHERE event = 'console.started'"
                 ).fetchone()
@@ -279,14 +279,14 @@ def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next_life(
     mine = new_token()
 
     async def test() -> None:
-        async with ControlPlane(home, PlaneOptions()) as plane:
-            opened = await open_session(plane)
+        async with App(home, AppOptions()) as app:
+            opened = await open_session(app)
         if planted:
             with contextlib.closing(sqlite3.connect(home.database)) as other, other:
                 other.execute("UPDATE sessions SET gateway_hash = ?", (token_hash(mine),))
-        async with ControlPlane(home, PlaneOptions()) as plane:
-            assert plane.sessions.authenticate_gateway(mine) is None
-            found = plane.sessions.authenticate_gateway(opened.gateway_token)
+        async with App(home, AppOptions()) as app:
+            assert app.sessions.authenticate_gateway(mine) is None
+            found = app.sessions.authenticate_gateway(opened.gateway_token)
             assert (found is None) is planted
 
     home.path.mkdir(mode=0o700)

@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
-from aileron_core.server.gateway.providers import Fault, FaultKind, provider_of, worded
-from aileron_core.server.listen import bind_unix
+from aileron_core.server.gateway.providers import (
+    GatewayError,
+    GatewayErrorKind,
+    error_body,
+    provider_of,
+)
+from aileron_core.server.sockets import bind_unix
 from tests.unit.server.gateway.harness import Client, Gateway, passing, read_head, run
 
-KINDS: tuple[FaultKind, ...] = (
+KINDS: tuple[GatewayErrorKind, ...] = (
     "unauthorized", "forbidden", "invalid", "too_many", "unreachable", "timeout", "unavailable",
 )  # fmt: skip
 
@@ -49,18 +54,20 @@ def test_the_path_says_whose_api_it_is_and_else_a_header_does(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(kind: FaultKind) -> None:
+def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(
+    kind: GatewayErrorKind,
+) -> None:
     """E3: the fields that the official clients read."""
-    fault = Fault(kind, "Why.")
-    status, body = worded("anthropic", fault)
+    fault = GatewayError(kind, "Why.")
+    status, body = error_body("anthropic", fault)
     said = json.loads(body)
     assert said == {"type": "error", "error": {"type": said["error"]["type"], "message": "Why."}}
     assert 400 <= status < 600
-    status, body = worded("openai", fault)
+    status, body = error_body("openai", fault)
     said = json.loads(body)
     assert set(said["error"]) == {"message", "type", "param", "code"}
     assert said["error"]["message"] == "Why."
-    status, body = worded("gemini", fault)
+    status, body = error_body("gemini", fault)
     said = json.loads(body)["error"]
     assert (said["code"], said["message"]) == (status, "Why.")
     assert said["status"].isupper()
@@ -321,7 +328,7 @@ def test_a_socket_of_another_session_is_no_way_around_the_end_of_ones_own(tmp_pa
         async with passing() as gateway:
             own = gateway.session.session.session_id
             async with over(gateway, tmp_path / "s", own, gateway.session.gateway_token) as client:
-                await gateway.plane.session_desk.end(own, "a test")
+                await gateway.app.session_service.end(own, "a test")
                 head, _ = await client.ask(b"GET", b"/v1/models")
                 assert head.startswith(b"HTTP/1.1 401 ")
 

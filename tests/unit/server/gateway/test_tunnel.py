@@ -211,7 +211,7 @@ def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends(who: 
                 client.writer.write(b"x")
             else:
                 session = gateway.session.session.session_id
-                await gateway.plane.session_desk.end(session, "a test")
+                await gateway.app.session_service.end(session, "a test")
             async with asyncio.timeout(PATIENCE):
                 await gateway.upstream.lost.get()
                 if who != "client":

@@ -1,0 +1,122 @@
+"""What a request of a guest is held against before anything of it leaves: the connector's manifest.
+
+One of three checks, each of which holds alone: the action's subset of ops (the executor), the
+manifest (here), and the sandbox (the outgoing client: every hop's host and address again).
+"""
+
+from collections.abc import Collection, Mapping
+
+from aileron_core.connectors.http.target import Target
+from aileron_core.connectors.manifest import Manifest
+from aileron_core.connectors.posted_reads import OFFER, is_override, read_of
+from aileron_core.errors import BindingRequired, CapabilityDenied
+
+__all__ = ["READING", "check_credential", "check_method", "check_target"]
+
+READING = frozenset({"GET", "HEAD"})
+"""The methods with which a connector only reads (RFC 9110, 9.2.1)."""
+
+
+def check_target(manifest: Manifest, target: Target, hosts: Collection[str]) -> None:
+    """Check that the place is among the *hosts* of this call: all of the manifest's, or one region's.
+
+    Raises:
+        CapabilityDenied: it is not (boundary `sandbox`, FACTS C.3).
+    """
+    if target.host_port in hosts:
+        return
+    if target.host_port in manifest.hosts:
+        raise CapabilityDenied(
+            f"this call's argument `region` allows only {', '.join(hosts)}, and the connector tried "
+            f"{target.host_port}",
+            details={
+                "requested": f"network:{target.host_port}",
+                "granted": [f"network:{entry}" for entry in hosts],
+            },
+        )
+    raise CapabilityDenied(
+        f"the connector's manifest does not list {target.host_port}; it may reach "
+        f"{', '.join(manifest.hosts) or 'no host'}",
+        details={
+            "requested": f"network:{target.host_port}",
+            "granted": [f"network:{entry}" for entry in manifest.hosts],
+        },
+    )
+
+
+def check_method(
+    method: str,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    target: Target,
+    *,
+    reads: Collection[str] | None,
+) -> None:
+    """Check that a preview reads and does nothing else.
+
+    Args:
+        method: of the request.
+        headers: of the request.
+        body: of the request.
+        target: where it goes.
+        reads: what a person accepted to be read by POST; None where it is no preview.
+
+    Raises:
+        CapabilityDenied: it is a preview, and the request may change something. Where a person
+            could accept it, `details` says what that would be under `OFFER`.
+    """
+    if reads is None:
+        return
+    if method in READING:
+        if any(map(is_override, headers)):
+            raise _only_reads(f"{method} with a header that may make another method of it", target)
+        return
+    if method != "POST":
+        raise _only_reads(method[:16], target)
+    read = read_of(headers, body or b"", target)
+    if read not in reads:
+        raise _only_reads(f"POST ({read})", target, {OFFER: read})
+
+
+def _only_reads(
+    tried: str, target: Target, more: Mapping[str, str] | None = None
+) -> CapabilityDenied:
+    return CapabilityDenied(
+        f"a preview only reads: the connector tried {tried} on {target.host_port}",
+        details={
+            "requested": f"network:{target.host_port}",
+            "method": tried.partition(" ")[0],
+            **(more or {}),
+        },
+    )
+
+
+def check_credential(
+    manifest: Manifest, target: Target, credential: str | None, *, routed: bool
+) -> None:
+    """Check that a request asks for no credential, or for one that can be given to it.
+
+    A routed host gets none and needs none: that request goes out without (DESIGN 3). What the
+    manifest does not declare is not asked for there either, so that a trial tells.
+
+    Raises:
+        CapabilityDenied: the manifest declares another kind, or none.
+        BindingRequired: it declares that kind and none is bound.
+    """
+    if credential is None:
+        return
+    name, kind = manifest.name, manifest.credential_kind
+    if credential != kind:
+        raise CapabilityDenied(
+            f"the connector asked for a credential of kind {credential[:64]!r}; its manifest "
+            f"declares {kind or 'none'}",
+            details={"boundary_detail": "connector_manifest", "connector": name},
+            boundary="connector_manifest",
+        )
+    if routed:
+        return
+    raise BindingRequired(
+        f"{name} needs a credential ({kind}) for {target.host_port} and none is bound; this "
+        "version cannot bind one yet, it can only reach hosts given with --route",
+        details={"boundary_detail": "action", "connector": name, "capability_kind": kind},
+    )

@@ -1,0 +1,76 @@
+"""Running one op of a connector that is not installed, for its developer (no action, no gate, no record).
+
+It reaches routed hosts only, and those get no credential: a trial is no way around the gate.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aileron_core.canonical import JsonObject
+from aileron_core.connectors.http.client import OutgoingClient
+from aileron_core.connectors.protocol import Limits, OpResult, Route
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.connectors.wasm.connector import WasmConnector
+from aileron_core.connectors.wasm.engine import WasmEngine
+
+__all__ = ["try_op"]
+
+
+async def try_op(
+    path: Path,
+    op: str,
+    args: JsonObject,
+    *,
+    routes: Sequence[Route] = (),
+    read_only: bool = False,
+    limits: Limits | None = None,
+) -> OpResult:
+    """Run *op* of the connector in the folder *path* once and return how it ended.
+
+    Args:
+        path: a folder with `connector.wasm` and `manifest.toml`.
+        op: the op's name.
+        args: its arguments.
+        routes: the hosts that it can reach, and where they really lead.
+        read_only: only GET and HEAD leave, as in a preview.
+        limits: bounds of the call; the defaults of a run if None.
+
+    Raises:
+        NotFound: a file is missing.
+        FileProblems: manifest or module cannot be used.
+    """
+    with tempfile.TemporaryDirectory(prefix="aileron-trial-") as folder:
+        store = ConnectorStore(Path(folder))
+        installed = store.install(path)
+        outgoing = OutgoingClient(routes=routes)
+        engine = WasmEngine(outgoing, optimize=False)
+        listed = installed.manifest.hosts
+        reachable = tuple(host for host in listed if outgoing.is_routed(host))
+        connector = WasmConnector(
+            identity=installed.identity,
+            manifest=replace(installed.manifest, hosts=reachable),
+            store=store,
+            engine=engine,
+        )
+        try:
+            result = await connector.call(op, args, limits=limits or Limits(), read_only=read_only)
+        finally:
+            engine.close()
+            outgoing.close()
+    return _explained(result, frozenset(listed) - frozenset(reachable))
+
+
+def _explained(result: OpResult, unrouted: frozenset[str]) -> OpResult:
+    """Say of a host that is listed and was refused because no route leads there that it is so."""
+    failure = result.failure
+    wanted = "" if failure is None else str(failure.details.get("requested", ""))
+    place = wanted.removeprefix("network:")
+    if failure is None or failure.class_ != "capability_denied" or place not in unrouted:
+        return result
+    message = (
+        f"{place} is listed, but not routed. `connector run` reaches routed hosts only: add "
+        f"--route {place}=127.0.0.1:PORT with a service of yours, or call an action."
+    )
+    return replace(result, failure=replace(failure, message=message))

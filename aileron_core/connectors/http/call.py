@@ -1,0 +1,333 @@
+"""One outgoing request on the wire: its deadline, its cancellation, when its first byte leaves.
+
+`GuardedBackend` is the only place that opens a connection for a connector. It resolves the name,
+checks every address, and connects to one that was checked; the pool above it is keyed by name, so
+a kept connection never serves another name that shares the address.
+"""
+
+import contextlib
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore
+
+from aileron_core.clock import Clock
+from aileron_core.connectors.http.addresses import AddressGuard, Resolver
+from aileron_core.connectors.protocol import Route
+
+__all__ = ["GuardedBackend", "OutgoingCall", "RefusedAddress"]
+
+_CONNECT_SECONDS = 5.0
+
+
+class RefusedAddress(Exception):
+    """The name leads somewhere that no connector may go; nothing was sent."""
+
+
+class OutgoingCall:
+    """What the thread that sends a request and the one that stops it share.
+
+    Args:
+        clock: what the deadline is read on.
+        deadline: monotonic seconds by which the answer has to be there, whole.
+        on_send: called for each hop with its method and `host:port`, just before its first byte may
+            leave.
+        on_answer: called for each hop with the same, once its answer is there, whole.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        deadline: float,
+        on_send: Callable[[str, str], None],
+        on_answer: Callable[[str, str], None] = lambda _method, _place: None,
+    ) -> None:
+        self._clock = clock
+        self._deadline = deadline
+        self._on_send = on_send
+        self._on_answer = on_answer
+        self._announced = False
+        self._method = ""
+        self._place = ""
+        self._is_answered = True
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._stopped = threading.Event()
+        self.resolved = threading.Event()
+        self.connected = False
+        """Whether the hop opened a connection, and did not take one that was kept."""
+
+    @property
+    def stopped(self) -> bool:
+        """Tell whether somebody stopped it."""
+        return self._stopped.is_set()
+
+    def remaining(self, error: type[httpcore.TimeoutException], cap: float | None = None) -> float:
+        """Return the seconds left, at most *cap*.
+
+        Raises:
+            TimeoutException: none are left, or it was stopped.
+        """
+        left = self._deadline - self._clock.monotonic()
+        if left <= 0 or self.stopped:
+            raise error("the time for this request is over")
+        return left if cap is None else min(left, cap)
+
+    def stop(self) -> None:
+        """End it from another thread: a blocked read or write returns at once."""
+        self._stopped.set()
+        self.resolved.set()
+        with self._lock:
+            if self._socket is not None:
+                # Not SSLSocket.shutdown: it drops the TLS layer first, and a write that is just
+                # under way could then leave in the clear.
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def hold(self, sock: socket.socket | None) -> None:
+        """Make *sock* the one that `stop` breaks."""
+        with self._lock:
+            self._socket = sock
+        if sock is not None and self.stopped:
+            self.stop()
+
+    @property
+    def waits_for(self) -> str:
+        """Return the `host:port` whose answer is not there; empty where none is awaited."""
+        return "" if self._is_answered else self._place
+
+    def begin_hop(self, method: str, place: str) -> None:
+        """Start the request to *place* (`host:port`), or go on to where it was redirected."""
+        self._announced = self._is_answered = False
+        self._method, self._place = method, place
+        self.connected = False
+
+    def answered(self) -> None:
+        """Take note that the hop's answer is there, whole."""
+        self._is_answered = True
+        self._on_answer(self._method, self._place)
+
+    def before_write(self) -> None:
+        """Say, once for each hop, that the first byte is about to leave."""
+        if not self._announced:
+            self._announced = True
+            self._on_send(self._method, self._place)
+
+
+class GuardedBackend(httpcore.NetworkBackend):
+    """Opens connections for the pool, on behalf of the exchange of the calling thread."""
+
+    def __init__(
+        self, resolver: Resolver, guard: AddressGuard, routes: Mapping[tuple[str, int], Route]
+    ) -> None:
+        self._resolver = resolver
+        self._guard = guard
+        self._routes = routes
+        self._local = threading.local()
+        self._names = ThreadPoolExecutor(4, thread_name_prefix="aileron-dns")
+
+    @contextlib.contextmanager
+    def serving(self, exchange: OutgoingCall) -> Generator[None]:
+        """Make *exchange* the one of the calling thread."""
+        self._local.exchange = exchange
+        try:
+            yield
+        finally:
+            exchange.hold(None)
+            self._local.exchange = None
+
+    def current(self) -> OutgoingCall:
+        """Return the exchange of the calling thread."""
+        exchange: OutgoingCall = self._local.exchange
+        return exchange
+
+    def close(self) -> None:
+        """End the threads that resolve names."""
+        self._names.shutdown(wait=True, cancel_futures=True)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to *host* where it leads to an address that is allowed, or where it is routed.
+
+        Raises:
+            RefusedAddress: it leads elsewhere.
+            httpcore.ConnectError, httpcore.ConnectTimeout: nothing could be reached.
+        """
+        exchange = self.current()
+        route = self._routes.get((host, port))
+        if route is not None:
+            sock = self._connect(exchange, route.address, route.port)
+            return _Stream(sock, self)
+        problem: Exception | None = None
+        for address in self._addresses(exchange, host, port):
+            try:
+                sock = self._connect(exchange, address, port)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                problem = error
+                continue
+            return _Stream(self._not_ourselves(exchange, sock, host), self)
+        raise problem or httpcore.ConnectError("the name has no address")
+
+    def _addresses(self, exchange: OutgoingCall, host: str, port: int) -> list[str]:
+        """Return the addresses of *host*; one that is refused refuses them all."""
+        literal = _literal(host)
+        addresses = [literal] if literal else self._resolve(exchange, host, port)
+        for address in addresses:
+            if (problem := self._guard.problem(address, named=literal is not None)) is not None:
+                raise RefusedAddress(f"{host} leads to {address}, which {problem}")
+        return addresses
+
+    def _resolve(self, exchange: OutgoingCall, host: str, port: int) -> list[str]:
+        # In a thread of its own: no timeout reaches getaddrinfo, and nobody can stop it.
+        future: Future[list[str]] = self._names.submit(self._resolver.resolve, host, port)
+        exchange.resolved.clear()
+        future.add_done_callback(lambda _: exchange.resolved.set())
+        exchange.resolved.wait(exchange.remaining(httpcore.ConnectTimeout))
+        if not future.done():
+            future.cancel()
+            exchange.remaining(httpcore.ConnectTimeout)
+            raise httpcore.ConnectTimeout("the name service did not answer in time")
+        try:
+            return future.result()
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError("the name cannot be resolved") from error
+
+    def _connect(self, exchange: OutgoingCall, address: str, port: int) -> socket.socket:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            exchange.hold(sock)
+            sock.settimeout(exchange.remaining(httpcore.ConnectTimeout, _CONNECT_SECONDS))
+            sock.connect((address, port))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            exchange.connected = True
+        except TimeoutError as error:
+            _close(exchange, sock)
+            raise httpcore.ConnectTimeout("connecting took too long") from error
+        except OSError as error:
+            _close(exchange, sock)
+            raise httpcore.ConnectError(error.strerror or "connecting failed") from error
+        except httpcore.TimeoutException:
+            _close(exchange, sock)
+            raise
+        return sock
+
+    def _not_ourselves(
+        self, exchange: OutgoingCall, sock: socket.socket, host: str
+    ) -> socket.socket:
+        """Refuse a connection that ends on this machine: its addresses are not all known by range."""
+        local, peer = str(sock.getsockname()[0]), str(sock.getpeername()[0])
+        if (problem := self._guard.own_address_problem(local, peer)) is not None:
+            _close(exchange, sock)
+            raise RefusedAddress(f"{host} leads to {peer}, which {problem}")
+        return sock
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose every wait ends with the deadline of the exchange that uses it."""
+
+    def __init__(self, sock: socket.socket, backend: GuardedBackend) -> None:
+        self._socket = sock
+        self._backend = backend
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        exchange = self._backend.current()
+        exchange.hold(self._socket)
+        self._socket.settimeout(exchange.remaining(httpcore.ReadTimeout))
+        try:
+            return self._socket.recv(max_bytes)
+        except TimeoutError as error:
+            raise httpcore.ReadTimeout("reading took too long") from error
+        except OSError as error:
+            raise httpcore.ReadError(error.strerror or "reading failed") from error
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        exchange = self._backend.current()
+        exchange.hold(self._socket)
+        view = memoryview(buffer)
+        try:
+            while view:
+                self._socket.settimeout(exchange.remaining(httpcore.WriteTimeout))
+                exchange.before_write()
+                view = view[self._socket.send(view) :]
+        except TimeoutError as error:
+            raise httpcore.WriteTimeout("writing took too long") from error
+        except OSError as error:
+            raise httpcore.WriteError(error.strerror or "writing failed") from error
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        exchange = self._backend.current()
+        # An IPv6 address stands in brackets in a URL and without them in a certificate.
+        name = None if server_hostname is None else server_hostname.strip("[]")
+        secured: socket.socket = self._socket
+        try:
+            # The handshake apart from the wrapping, so that `stop` can break it.
+            secured = ssl_context.wrap_socket(
+                self._socket, server_hostname=name, do_handshake_on_connect=False
+            )
+            exchange.hold(secured)
+            secured.settimeout(exchange.remaining(httpcore.ConnectTimeout))
+            assert isinstance(secured, ssl.SSLSocket)
+            secured.do_handshake()
+        except TimeoutError as error:
+            _close(exchange, secured)
+            raise httpcore.ConnectTimeout("the TLS handshake took too long") from error
+        except ssl.SSLCertVerificationError as error:
+            _close(exchange, secured)
+            raise httpcore.ConnectError(
+                f"its certificate is not trusted: {error.verify_message}"
+            ) from error
+        except OSError as error:
+            _close(exchange, secured)
+            raise httpcore.ConnectError("the TLS handshake failed") from error
+        except httpcore.TimeoutException:
+            _close(exchange, secured)
+            raise
+        return _Stream(secured, self._backend)
+
+    def get_extra_info(self, info: str) -> Any:
+        # The pool asks one thing: whether an idle connection has something to read, its end mostly.
+        if info == "is_readable":
+            return _readable(self._socket)
+        return None
+
+
+def _close(exchange: OutgoingCall, sock: socket.socket) -> None:
+    exchange.hold(None)
+    sock.close()
+
+
+def _readable(sock: socket.socket) -> bool:
+    descriptor = sock.fileno()
+    if descriptor < 0:
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _literal(host: str) -> str | None:
+    try:
+        return str(ip_address(host.strip("[]")))
+    except ValueError:
+        return None

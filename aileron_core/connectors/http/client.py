@@ -1,0 +1,295 @@
+"""The one outgoing HTTP client: connectors, and later OAuth and installs, reach the world through it.
+
+It blocks, and is meant for worker threads (measured: an async client on the core's loop costs two
+to three times as much and delays every other agent). On httpcore rather than on httpx, because the
+address that was checked has to be the address that is connected to, while the pool, the
+certificate and the Host header go by name; httpx has no place for that.
+"""
+
+import logging
+import ssl
+from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import cast
+from urllib.parse import urljoin
+
+import httpcore
+import httpx
+
+from aileron_core.clock import Clock, SystemClock
+from aileron_core.connectors.http.addresses import AddressGuard, Resolver, SystemResolver
+from aileron_core.connectors.http.call import GuardedBackend, OutgoingCall, RefusedAddress
+from aileron_core.connectors.http.target import (
+    Target,
+    allowed_headers,
+    check_method_name,
+    parse_target,
+)
+from aileron_core.connectors.protocol import MIB, Route
+from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
+
+__all__ = ["OutgoingClient", "OutgoingRequest", "OutgoingResponse"]
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_CONNECTIONS = 64
+_KEEPALIVE_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingRequest:
+    """A request as a connector words it; the client decides what of it leaves."""
+
+    method: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    body: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingResponse:
+    """What came back in the end, after redirects."""
+
+    status: int
+    body: bytes = field(repr=False)
+
+
+class OutgoingClient:
+    """Sends requests to listed hosts at addresses that were checked.
+
+    Args:
+        routes: hosts that go to an address of this machine instead, in plain HTTP.
+        resolver, guard, ssl_context: other ones are for tests, in process only; by default the
+            machine's resolver, no exception from the guard, and certifi's trust store, none of
+            which an environment variable changes.
+    """
+
+    def __init__(
+        self,
+        *,
+        routes: Iterable[Route] = (),
+        resolver: Resolver | None = None,
+        guard: AddressGuard | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        # Its debug lines quote whole headers.
+        for name in ("httpcore.connection", "httpcore.http11", "httpcore.proxy"):
+            logging.getLogger(name).setLevel(logging.INFO)
+        places = [(_place(route), route) for route in routes]
+        self._routes = {target.host_port: route for target, route in places}
+        by_place = {(target.host, target.port): route for target, route in places}
+        self._backend = GuardedBackend(resolver or SystemResolver(), guard or AddressGuard(), by_place)  # fmt: skip
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=ssl_context or httpx.create_ssl_context(trust_env=False),
+            max_connections=_MAX_CONNECTIONS,
+            keepalive_expiry=_KEEPALIVE_SECONDS,
+            network_backend=self._backend,
+        )
+        self.clock = clock or SystemClock()
+
+    def is_routed(self, host_port: str) -> bool:
+        """Tell whether requests to *host_port* go along a route."""
+        return host_port in self._routes
+
+    def close(self) -> None:
+        """Close every connection and end the threads that resolve names."""
+        self._pool.close()
+        self._backend.close()
+
+    def send(
+        self,
+        request: OutgoingRequest,
+        exchange: OutgoingCall,
+        *,
+        allowed: Collection[str],
+        max_redirects: int = 5,
+        max_body: int = 16 * MIB,
+    ) -> OutgoingResponse:
+        """Send *request*, follow its redirects, return the last answer.
+
+        Args:
+            request: the method is `GET`, `POST` and so on; CONNECT and TRACE are refused.
+            exchange: its deadline, its stop, and who hears of each hop.
+            allowed: the exact `host:port` entries it may go to, also by redirect.
+            max_redirects: how many are followed.
+            max_body: bytes of an answer's body.
+
+        Raises:
+            ValueError: URL, method or headers are malformed.
+            CapabilityDenied: a host that is not listed, or an address that no connector may reach.
+            NetworkError: no answer; the message names host and kind, never path, query or body.
+            ResourceLimitExceeded: the answer's body is too large.
+        """
+        check_method_name(request.method)
+        target = parse_target(request.url)
+        headers = allowed_headers(request.headers)
+        for _ in range(max_redirects + 1):
+            self.check_host(target, allowed)
+            with self._backend.serving(exchange), _translated(target, exchange):
+                exchange.begin_hop(request.method, target.host_port)
+                status, location, body = self._hop(request, target, headers, max_body, exchange)
+            exchange.answered()
+            if status not in _REDIRECTS or location is None:
+                return OutgoingResponse(status=status, body=body)
+            following = _redirected(target, location)
+            if _asks_with_get(request, status):
+                request = replace(request, method="GET", body=None)
+                headers = [
+                    entry for entry in headers if not entry[0].lower().startswith(b"content-")
+                ]
+            if following.host_port != target.host_port:
+                headers = [entry for entry in headers if entry[0].lower() != b"authorization"]
+            target = following
+        told = (
+            f"more than {max_redirects} times"
+            if max_redirects
+            else "the request; that is not followed here"
+        )
+        raise _final(NetworkError(f"{target.host_port} redirected {told}"))
+
+    def check_host(self, target: Target, allowed: Collection[str]) -> None:
+        """Check that *target* is listed.
+
+        Raises:
+            CapabilityDenied: it is not.
+        """
+        if target.host_port not in allowed:
+            raise CapabilityDenied(
+                f"{target.host_port} is not among the hosts of this call; it may reach "
+                f"{', '.join(sorted(allowed)) or 'no host'}",
+                details={
+                    "requested": f"network:{target.host_port}",
+                    "granted": [f"network:{entry}" for entry in sorted(allowed)],
+                },
+            )
+
+    def _hop(
+        self,
+        request: OutgoingRequest,
+        target: Target,
+        headers: list[tuple[bytes, bytes]],
+        max_body: int,
+        exchange: OutgoingCall,
+    ) -> tuple[int, str | None, bytes]:
+        # A route is plain HTTP whatever the URL says; the Host header stays that of the URL.
+        scheme = "http" if self.is_routed(target.host_port) else target.scheme
+        wire = httpcore.Request(
+            method=request.method,
+            url=httpcore.URL(scheme=scheme, host=target.host, port=target.port, target=target.path),
+            headers=_wire_headers(request, target, headers),
+            content=request.body or b"",
+        )
+        response = self._answer(
+            wire, may_repeat=request.method in {"GET", "HEAD"}, exchange=exchange
+        )
+        chunks = BytesIO()  # grows in place, and is not copied at its end: an answer may be large
+        stream = response.stream
+        with closing(cast("_Closable", stream)):
+            for chunk in cast("Iterable[bytes]", stream):
+                chunks.write(chunk)
+                if chunks.tell() > max_body:
+                    raise ResourceLimitExceeded(
+                        f"the answer of {target.host_port} is larger than {max_body} bytes",
+                        details={"limit": "response_body", "configured": f"{max_body} bytes"},
+                    )
+        locations = [value for name, value in response.headers if name.lower() == b"location"]
+        location = _text(locations[0]) if locations and locations[0] else None
+        return response.status, location, chunks.getvalue()
+
+    def _answer(
+        self, wire: httpcore.Request, *, may_repeat: bool, exchange: OutgoingCall
+    ) -> httpcore.Response:
+        """Send a request and read the head of its answer.
+
+        A kept connection may be one that the service is just closing: what only reads is then sent
+        again (RFC 9112, 9.3.1), until a connection of its own has failed.
+        """
+        while True:
+            try:
+                return self._pool.handle_request(wire)
+            except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
+                if exchange.connected or exchange.stopped or not may_repeat:
+                    raise
+
+
+class _Closable:
+    def close(self) -> None: ...
+
+
+def _text(header: bytes) -> str:
+    """Return a header's value as services mean it: UTF-8 mostly, whatever the standard says."""
+    try:
+        return header.decode()
+    except UnicodeDecodeError:
+        return header.decode("latin-1")
+
+
+def _place(route: Route) -> Target:
+    try:
+        return parse_target(f"http://{route.host.lower()}/")
+    except ValueError as error:
+        raise ValueError(f"a route must begin with host:port, not {route.host!r}") from error
+
+
+def _wire_headers(
+    request: OutgoingRequest, target: Target, headers: list[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    wire = [(b"Host", target.host_header.encode("ascii")), *headers]
+    present = {name.lower() for name, _ in headers}
+    if b"user-agent" not in present:
+        wire.append((b"User-Agent", b"aileron"))
+    if b"accept-encoding" not in present:
+        # What comes back is counted and handed on as it is, so nothing may unfold behind the count.
+        wire.append((b"Accept-Encoding", b"identity"))
+    if request.body is not None or request.method in {"POST", "PUT", "PATCH"}:
+        wire.append((b"Content-Length", str(len(request.body or b"")).encode()))
+    return wire
+
+
+def _redirected(target: Target, location: str) -> Target:
+    try:
+        following = parse_target(urljoin(target.url, location))
+    except ValueError as error:
+        raise _final(
+            NetworkError(f"{target.host_port} redirected to something that is no web address")
+        ) from error
+    if target.scheme == "https" and following.scheme == "http":
+        raise CapabilityDenied(
+            f"{target.host_port} redirected to {following.host_port} in plain HTTP, which is not "
+            "followed",
+            details={"requested": f"network:{following.host_port}"},
+        )
+    return following
+
+
+def _asks_with_get(request: OutgoingRequest, status: int) -> bool:
+    """Follow as browsers and Go do: 307 and 308 repeat the request, the others ask with GET."""
+    return status not in {307, 308} and request.method not in {"GET", "HEAD"}
+
+
+def _final(error: NetworkError) -> NetworkError:
+    error.retriable = False
+    return error
+
+
+@contextmanager
+def _translated(target: Target, exchange: OutgoingCall) -> Generator[None]:
+    """Turn what the wire raises into errors of ours that name host and kind, and nothing else."""
+    place = target.host_port
+    try:
+        yield
+    except RefusedAddress as error:
+        raise CapabilityDenied(
+            f"{error}; no connector may reach it", details={"requested": f"network:{place}"}
+        ) from error
+    except httpcore.TimeoutException as error:
+        what = "was stopped" if exchange.stopped else "did not answer in time"
+        raise NetworkError(f"{place} {what}") from error
+    except httpcore.ConnectError as error:
+        raise NetworkError(f"{place} cannot be reached: {error}") from error
+    except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
+        raise NetworkError(f"{place} broke off or answered with something that is not HTTP") from error  # fmt: skip
+    except httpcore.NetworkError as error:
+        raise NetworkError(f"the connection to {place} broke") from error

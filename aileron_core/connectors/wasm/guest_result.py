@@ -1,0 +1,258 @@
+"""From the end of a guest to the result of its op (FACTS C.6, C.7)."""
+
+import math
+import re
+from typing import Any, cast
+
+from aileron_core.canonical import Json
+from aileron_core.connectors.json_depth import MAX_DEPTH, deeper_than
+from aileron_core.connectors.protocol import MIB, OpResult
+from aileron_core.connectors.wasm.invocation import (
+    UNKNOWN_CODE,
+    GuestExit,
+    GuestStopped,
+    Invocation,
+)
+from aileron_core.connectors.wasm.json_slices import (
+    SLICE_BYTES,
+    STRUCTURE_BYTES,
+    LongText,
+    TooMuchStructure,
+    load_json,
+)
+from aileron_core.errors import (
+    AileronError,
+    BindingFailed,
+    ConnectorRuntimeError,
+    ExternalApiError,
+    Failure,
+    NetworkError,
+    ResourceLimitExceeded,
+    Unavailable,
+)
+
+__all__ = ["guest_result", "result_of"]
+
+_MAX_MESSAGE = 2000
+_STDERR_PART = 256
+_OUT_OF_MEMORY = re.compile(
+    rb"out of memory|OutOfMemory|bad_alloc|memory allocation of \d+ bytes failed", re.IGNORECASE
+)
+
+
+class _GuestError(Exception):
+    """The guest printed an error of its own."""
+
+    def __init__(self, failure: AileronError) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+def guest_result(end: GuestExit, invocation: Invocation) -> OpResult:
+    """Return what the op came to. The strongest cause wins: a limit, the host's own, the guest's."""
+    output: Json = None
+    failure: AileronError | None = None
+    own_word = False
+    if end.how in {"returned", "exited"} and not _host_has_the_word(invocation):
+        try:
+            output = _read_stdout(end, invocation)
+        except _GuestError as told:
+            failure, own_word = told.failure, True
+        except GuestStopped:
+            failure = _host_failure(end, invocation)
+        except AileronError as error:
+            failure = error
+    else:
+        failure = _host_failure(end, invocation) or _trap_failure(end, invocation)
+    if failure is not None:
+        return result_of(invocation, failure=failure.to_failure(), own_word=own_word)
+    return result_of(invocation, output=output)
+
+
+def result_of(
+    invocation: Invocation,
+    *,
+    output: Json = None,
+    failure: Failure | None = None,
+    own_word: bool = False,
+) -> OpResult:
+    """Return the end of *invocation* with what the host saw of its requests."""
+    return OpResult(
+        output=output,
+        failure=failure,
+        requests_sent=invocation.requests_sent,
+        writes_sent=invocation.writes_sent,
+        writes_lost=invocation.writes_sent - invocation.writes_answered,
+        own_word=own_word,
+        last_status=invocation.last_status,
+        hosts_asked=tuple(invocation.hosts_asked),
+        answered_by=invocation.answered_by,
+        refused_reads=tuple(invocation.refused_reads),
+        unanswered_by=invocation.unanswered_by,
+    )
+
+
+def _host_has_the_word(invocation: Invocation) -> bool:
+    # A guest that came to its own end in spite of a stop has told how it went: better known than not.
+    return invocation.stdout_overflow or invocation.host_error is not None
+
+
+def _host_failure(end: GuestExit, invocation: Invocation) -> AileronError | None:
+    limits = invocation.limits
+    if invocation.stop_reason == "wall":
+        configured = f"{limits.wall_seconds:g}s"
+        message = f"the connector ran longer than {configured} and was stopped"
+        if end.how == "not_started" and not end.message:
+            message = f"the connector got no turn within {configured}, others had them all; nothing was done"
+        return ResourceLimitExceeded(
+            message,
+            details={"limit": "wall_time", "configured": configured},
+        )
+    if invocation.stop_reason == "requests":
+        configured = f"{limits.requests} requests"
+        return ResourceLimitExceeded(
+            f"the connector asked for more than {configured} and was stopped",
+            details={"limit": "requests", "configured": configured},
+        )
+    if invocation.stop_reason in {"cancelled", "closing"}:
+        return Unavailable("the call was stopped because the console is closing or gave it up")
+    if invocation.stop_reason == "person":
+        return Unavailable("a person stopped everything while it ran")
+    if invocation.stop_reason == "fault":
+        return invocation.host_error or ConnectorRuntimeError(
+            "the connector was stopped after a fault of Aileron; please report it"
+        )
+    if invocation.stdout_overflow:
+        configured = f"{limits.stdout_bytes} bytes"
+        return ResourceLimitExceeded(
+            f"the connector printed more than {configured}",
+            details={"limit": "stdout", "configured": configured},
+        )
+    return invocation.host_error
+
+
+def _trap_failure(end: GuestExit, invocation: Invocation) -> AileronError:
+    if _ran_out_of_memory(end, invocation):
+        return _memory_failure(end, invocation)
+    if end.how == "not_started":
+        return ConnectorRuntimeError(f"the connector could not be started: {end.message}")
+    return ConnectorRuntimeError(f"the connector crashed: {end.message}{_said(invocation)}")
+
+
+def _memory_failure(end: GuestExit, invocation: Invocation) -> ResourceLimitExceeded:
+    configured = f"{invocation.limits.memory_mib} MiB"
+    used = f" ({end.memory_bytes / MIB:.1f} MiB in use at its end)" if end.memory_bytes else ""
+    return ResourceLimitExceeded(
+        f"the connector needed more than {configured} of memory{used}",
+        details={"limit": "memory", "configured": configured},
+    )
+
+
+def _ran_out_of_memory(end: GuestExit, invocation: Invocation) -> bool:
+    """Tell whether memory was the cause, from its traces: wasmtime does not say what it refused.
+
+    Programs abort by `unreachable` when an allocation fails, mostly one that would double something.
+    """
+    if end.how == "not_started":
+        return "exceeds memory limits" in end.message
+    if _OUT_OF_MEMORY.search(invocation.stderr) or "heap out of memory" in end.message:
+        return True
+    half = invocation.limits.memory_mib * MIB / 2
+    return end.how == "trapped" and "unreachable" in end.message and end.memory_bytes >= half
+
+
+def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
+    """Return the output that the guest printed, or raise the failure that it, or its end, tells of.
+
+    stdout comes first, also after a non-zero exit: some connectors exit 1 with a typed error.
+    """
+    text = invocation.stdout
+    if len(text) <= SLICE_BYTES:  # a large one is not copied; it is no blank one
+        text = text.strip()
+    failed = end.how == "exited" and end.code != 0
+    if not text and not failed:
+        return {}
+    try:
+        parsed = _parse(text, invocation)
+    except TooMuchStructure as error:
+        configured = f"{STRUCTURE_BYTES} bytes"
+        raise ResourceLimitExceeded(
+            f"the connector printed more than {configured}, its long texts not counted; print fewer "
+            "fields, or ask for less at once",
+            details={"limit": "output_values", "configured": configured},
+        ) from error
+    except ValueError as error:
+        if failed:
+            raise _exit_failure(end, invocation) from error
+        raise ConnectorRuntimeError(
+            f"the connector printed something that is not one JSON object: {error}"
+        ) from error
+    if (told := parsed.get("error")) is not None:
+        raise _GuestError(_own_failure(told, invocation))
+    if failed:
+        raise _exit_failure(end, invocation)
+    return cast("Json", parsed.get("output", {}))
+
+
+def _exit_failure(end: GuestExit, invocation: Invocation) -> AileronError:
+    if _ran_out_of_memory(end, invocation):
+        return _memory_failure(end, invocation)
+    code = "a code above 125" if end.code == UNKNOWN_CODE else end.code
+    return ConnectorRuntimeError(f"the connector exited with {code}{_said(invocation)}")
+
+
+def _own_failure(told: Any, invocation: Invocation) -> AileronError:
+    """Return the connector's own error; of its classes only those that a connector can know are kept."""
+    fields = cast("dict[str, Any]", told) if isinstance(told, dict) else {"message": told}
+    words = fields.get("message")
+    message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and did not say why"  # fmt: skip
+    class_ = fields.get("class")
+    if class_ == ExternalApiError.class_:
+        return ExternalApiError(message, status=invocation.last_status)
+    details = {} if invocation.last_status is None else {"status": invocation.last_status}
+    if class_ == NetworkError.class_:
+        return NetworkError(message, details=details)
+    if class_ == BindingFailed.class_:
+        return BindingFailed(message, details=details)
+    return ConnectorRuntimeError(message, details=details)
+
+
+def _said(invocation: Invocation) -> str:
+    """Return what stderr holds, its beginning and its end if it is long: either may be the cause."""
+    text = bytes(invocation.stderr).strip()
+    if len(text) > 2 * _STDERR_PART:
+        left_out = len(text) - 2 * _STDERR_PART
+        text = text[:_STDERR_PART] + b" [... %d bytes ...] " % left_out + text[-_STDERR_PART:]
+    return f"; it said: {text.decode('utf-8', 'replace')}" if text else ""
+
+
+def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
+    """Return the one JSON object in *text*, integers exact.
+
+    Raises:
+        ValueError: it is none, or holds what has no JSON form again: infinities, lone surrogates.
+        RunStopped: the run was over before it was read.
+    """
+
+    def decoded(long: LongText) -> str:
+        return long.text(invocation.give_way)
+
+    try:
+        parsed: object = load_json(
+            text, invocation.give_way, long_text=decoded, parse_float=_finite
+        )
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(parsed, dict):
+        raise ValueError("it is JSON, but no object")
+    # Counted from the output, so one level more for the object around it.
+    if deeper_than(MAX_DEPTH + 1, cast("Json", parsed)):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+    return cast("dict[str, Any]", parsed)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("it holds a number that is too large")
+    return number

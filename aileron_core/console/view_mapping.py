@@ -1,0 +1,365 @@
+"""From the core's objects to the frozen values that front ends draw."""
+
+import json
+import sqlite3
+from typing import Any, Literal, cast
+
+from aileron_core.actions.interpolate import uses_earlier_output
+from aileron_core.actions.model import Action, Preview, Step
+from aileron_core.canonical import Json
+from aileron_core.clock import since_epoch
+from aileron_core.connectors.http.hosts import short_host, short_hosts
+from aileron_core.console_port.port import (
+    ApprovalView,
+    DriftView,
+    FieldChangeView,
+    FieldView,
+    PreviewView,
+    ProcessView,
+    RecordView,
+    SessionView,
+    ShownState,
+    StepView,
+    TrafficView,
+)
+from aileron_core.runs import LiveRun, PreviewResult
+from aileron_core.runs.live_run import PreviewChange
+from aileron_core.runs.preview.resolve import (
+    PreviewField,
+    argument_fields,
+    differences,
+    gist,
+    resolve,
+    value_text,
+)
+from aileron_core.runs.transitions import FINAL
+from aileron_core.runs.waiting_agents import WaitingAgents
+from aileron_core.sessions.model import Process, Session
+from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.storage.record import CommittedRecord
+
+__all__ = ["approval_view", "record_view", "records_from", "session_view"]
+
+_AFTER_ALL = 2**63 - 1
+"""Greater than the number of any record."""
+
+
+def approval_view(
+    held: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
+) -> ApprovalView:
+    """Return how the console shows *held*."""
+    row, session, loaded = held.row, held.session, held.resolved
+    action = loaded.action if loaded else None
+    assert row.approval_id is not None
+    step = _step_now(held, action)
+    return ApprovalView(
+        approval_id=row.approval_id,
+        run_id=row.run_id,
+        state=cast("ShownState", str(row.state)),
+        version=held.version,
+        requested_at=row.requested_at,
+        expires_at=row.expires_at,
+        session_id=session.session_id,
+        agent=session.agent,
+        session_label=session.label,
+        cwd=session.cwd,
+        self_opened=session.self_opened,
+        containment=sessions.containment(session),
+        requester_gone=row.state not in FINAL and sessions.get(session.session_id) is None,
+        times_asked=row.times_asked,
+        action=row.action,
+        title=action.title if action else row.action,
+        effect=(action.approval.effect or "ask").upper() if action else "ASK",
+        connector=step.connector if step else "",
+        op=step.op if step else "",
+        hosts=held.hosts,
+        op_hosts=held.step_hosts(step) if step else (),
+        hosts_asked=held.hosts_asked,
+        routed=loaded.routed if loaded else (),
+        sent=_sent(held, action),
+        preview=_preview(held.preview, held, action, preview_seconds),
+        drift=_drift(held.drift, action) if held.drift else None,
+        digest=row.digest or "",
+        words=row.words,
+        note=_note(held),
+        args_sha256=row.args_sha256,
+        steps=_steps(held, action),
+        process=_process(session.process),
+        claims=_claims(held.claims),
+        stopped_waiting_at=waiters.stopped_at(row.approval_id),
+        can_look_again=held.can_fetch_again,
+        decided_at=row.decided_at,
+        decided_by=row.decided_by or "",
+        reason=row.reason or "",
+        outcome=held.outcome or (row.failure.message if row.failure else ""),
+        ended_at=row.ended_at,
+    )
+
+
+def _step_now(held: LiveRun, action: Action | None) -> Step | None:
+    """Return the step that a yes would begin with."""
+    if action is None:
+        return None
+    progress = held.row.progress
+    left = (step for step in action.steps if progress is None or step.id not in progress.steps)
+    return next(left, action.steps[0])
+
+
+def _steps(held: LiveRun, action: Action | None) -> tuple[StepView, ...]:
+    """Return every step of a gated action that has several: a yes is to all of them."""
+    if action is None or held.resolved is None or held.row.args is None:
+        return ()
+    if len(action.steps) < 2:
+        return ()
+    progress, halts = held.row.progress, held.halts()
+    shown: list[StepView] = []
+    for step in action.steps:
+        status: Literal["done", "asked", "running", "fixed"]
+        if progress and step.id in progress.steps:
+            status = "done"
+        elif progress and step.id == progress.asked:
+            status = "asked"
+        else:
+            status = "running" if uses_earlier_output(step) else "fixed"
+        inputs = held.inputs(step, progress)
+        shown.append(
+            StepView(
+                step_id=step.id,
+                connector=step.connector,
+                op=step.op,
+                hosts=held.step_hosts(step),
+                status=status,
+                asks_again=step.id in halts and status == "running",
+                inputs=tuple(_input(name, value) for name, value in inputs.items()),
+            )
+        )
+    return tuple(shown)
+
+
+def _input(name: str, value: Json) -> FieldView:
+    text, shape = value_text(value)
+    return FieldView(label=name, value=text, multiline="\n" in text, shape=shape)
+
+
+def _note(held: LiveRun) -> str:
+    if held.resolved is None and held.row.state not in FINAL:
+        return (
+            "The action file that was asked for is not accepted any more, so this cannot run. "
+            "Deny it, or take the same file in again and restart the console."
+        )
+    if held.row.progress is None or held.row.note:
+        return held.row.note
+    if held.row.progress.asked:
+        return "It halted half-way: its first steps ran, the rest waits for this answer."
+    return (
+        "A step failed and was not repeated, for what would happen has changed. What had run stays "
+        "done, the rest waits for this answer."
+    )
+
+
+def _sent(held: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
+    if held.row.args is None:
+        return ()
+    if action is None:
+        return tuple(_input(name, value) for name, value in held.row.args.items())
+    return tuple(_field(field) for field in argument_fields(action, held.row.args))
+
+
+def _field(field: PreviewField) -> FieldView:
+    return FieldView(
+        label=field.label,
+        value=field.value,
+        missing=field.missing,
+        multiline=field.multiline,
+        shape=field.shape,
+        count=field.count,
+        spellings=field.spellings,
+    )
+
+
+def _preview(
+    look: PreviewResult, held: LiveRun, action: Action | None, limit: float
+) -> PreviewView:
+    host, reads = _hosts_text(look, held), tuple(sorted(look.reads.items()))
+    preview = action.approval.preview if action else None
+    if look.status == "ready" and preview is not None:
+        fields = resolve(preview, look.output)
+        return PreviewView(
+            status="ready",
+            fields=tuple(_field(field) for field in fields),
+            gist=gist(preview, fields),
+            host=host,
+            reads=reads,
+            since=look.at,
+            limit_seconds=limit,
+        )
+    return PreviewView(
+        status=look.status,
+        reason=look.reason,
+        host=host,
+        reads=reads,
+        since=look.at,
+        limit_seconds=limit,
+        preparing=look.preparing,
+    )
+
+
+def _hosts_text(look: PreviewResult, held: LiveRun) -> str:
+    """Return which hosts were asked; before there is an answer, which can be."""
+    if look.status != "fetching":
+        return short_hosts(look.hosts_asked)
+    hosts = held.preview_hosts
+    return (
+        short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""
+    )
+
+
+def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
+    preview = action.approval.preview if action else None
+    before = drift.before.output if drift.before.status == "ready" else None
+    after = drift.after.output if drift.after.status == "ready" else None
+    gone = drift.after.reason if drift.after.status == "unavailable" else ""
+    if preview is None or gone or before is None:
+        return DriftView(
+            before_at=drift.before.at,
+            after_at=drift.after.at,
+            changed=_gone(preview, before) if gone and preview and before is not None else (),
+            same_count=0,
+            other_paths=(),
+            other_count=0,
+            words_before=drift.words_before,
+            unavailable=gone,
+        )
+    found = differences(before, after, preview)
+    return DriftView(
+        before_at=drift.before.at,
+        after_at=drift.after.at,
+        changed=tuple(
+            FieldChangeView(
+                label=change.before.label,
+                before=None if change.before.missing else change.before.value,
+                after=None if change.after.missing else change.after.value,
+                multiline=change.before.multiline or change.after.multiline,
+            )
+            for change in found.changed
+        ),
+        same_count=len(preview.render) - len(found.changed),
+        other_paths=found.other_paths,
+        other_count=found.other_count,
+        words_before=drift.words_before,
+    )
+
+
+def _gone(preview: Preview, before: Json) -> tuple[FieldChangeView, ...]:
+    """Return every shown field of a reading that no other one took the place of."""
+    return tuple(
+        FieldChangeView(
+            label=field.label,
+            before=None if field.missing else field.value,
+            after=None,
+            multiline=field.multiline,
+        )
+        for field in resolve(preview, before)
+    )
+
+
+def _process(process: Process | None) -> ProcessView | None:
+    if process is None:
+        return None
+    return ProcessView(
+        pid=process.pid,
+        executable=process.executable,
+        cwd=process.cwd,
+        parents=process.parents,
+        started_at=process.started_at,
+    )
+
+
+def _claims(claims: tuple[tuple[str, str], ...]) -> tuple[FieldView, ...]:
+    return tuple(FieldView(label=label, value=value) for label, value in claims)
+
+
+def session_view(
+    session: Session,
+    sessions: SessionRegistry,
+    *,
+    waiting: int,
+    running: int,
+    traffic: TrafficView | None,
+) -> SessionView:
+    """Return how the console shows *session*."""
+    return SessionView(
+        session_id=session.session_id,
+        agent=session.agent,
+        label=session.label,
+        cwd=session.cwd,
+        pid=session.pid,
+        executable=session.executable,
+        self_opened=session.self_opened,
+        containment=sessions.containment(session),
+        opened_at=session.opened_at,
+        connected=sessions.connected(session.session_id),
+        process=_process(session.process),
+        claims=_claims(sessions.claims(session.session_id)),
+        waiting=waiting,
+        running=running,
+        traffic=traffic,
+    )
+
+
+def record_view(committed: CommittedRecord, agent: str) -> RecordView:
+    """Return how the console shows a record that was just committed."""
+    record = committed.record
+    return RecordView(
+        seq=committed.seq,
+        at=since_epoch(record.at),
+        event=record.event,
+        run_id=record.run,
+        session_id=record.session,
+        action=record.action,
+        actor=record.actor,
+        agent=agent,
+        summary=record.summary,
+    )
+
+
+def records_from(
+    connection: sqlite3.Connection, limit: int, before_seq: int | None = None
+) -> tuple[RecordView, ...]:
+    """Return the newest records of the database, or the newest before *before_seq*, oldest first."""
+    found = connection.execute(
+        "SELECT a.seq, a.body, s.agent FROM audit AS a LEFT JOIN sessions AS s ON s.session_id = "
+        "CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') END "
+        "WHERE a.seq < ? ORDER BY a.seq DESC LIMIT ?",
+        (_AFTER_ALL if before_seq is None else before_seq, limit),
+    ).fetchall()
+    return tuple(_stored_view(seq, body, agent or "") for seq, body, agent in reversed(found))
+
+
+def _stored_view(seq: int, body: str, agent: str) -> RecordView:
+    try:
+        content: dict[str, Any] = json.loads(body)
+        return RecordView(
+            seq=seq,
+            at=since_epoch(content["at"]),
+            event=content["event"],
+            run_id=content["run"],
+            session_id=content["session"],
+            action=content["action"],
+            actor=content["actor"],
+            agent=agent,
+            summary=content["summary"],
+        )
+    except (ValueError, TypeError, KeyError, RecursionError):
+        # One spoilt record must not keep the console from showing the others.
+        return RecordView(
+            seq=seq,
+            at=0.0,
+            event="audit.unreadable",
+            run_id=None,
+            session_id=None,
+            action=None,
+            actor="aileron",
+            agent=agent,
+            summary="This record was changed by another program; `aileron audit verify` says more",
+        )

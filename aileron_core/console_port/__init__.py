@@ -1,0 +1,1 @@
+"""What front ends hold of the core: events come back, commands go over."""

@@ -1,0 +1,338 @@
+"""What a front end draws: frozen values that cross threads.
+
+Text in these values is hostile unless a field says otherwise; `aileron_core.text` draws it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from aileron_core.containment.peer import Containment
+
+__all__ = [
+    "WAITING_STATES",
+    "ApprovalView",
+    "Containment",
+    "DriftView",
+    "FieldChangeView",
+    "FieldView",
+    "LibraryItemView",
+    "NotAcceptedView",
+    "PreviewView",
+    "ProcessView",
+    "RecordView",
+    "SessionView",
+    "ShownState",
+    "StepView",
+    "SuiteView",
+    "TrafficView",
+]
+
+ShownState = Literal[
+    "new",
+    "awaiting_vault",
+    "pending",
+    "checking",
+    "approved",
+    "executing",
+    "completed",
+    "failed",
+    "unknown",
+    "denied",
+    "expired",
+    "withdrawn",
+]
+WAITING_STATES: frozenset[str] = frozenset({"pending", "awaiting_vault", "checking"})
+"""States in which a person's answer is still out, or is being checked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldView:
+    """One labelled value. `value` is raw text from outside; `missing` draws as n/a."""
+
+    label: str
+    value: str = ""
+    missing: bool = False
+    multiline: bool = False
+    shape: Literal["text", "json", "lines"] = "text"
+    """Whether `value` is a text (or a number), JSON, or a list with one item a line."""
+    count: int = 1
+    """How many values the action file's path led to; `value` has all of them."""
+    spellings: tuple[str, ...] = ()
+    """The names that they stand under, where one is there several times or written otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewView:
+    """What Aileron fetched itself.
+
+    `none`: the action declares no preview. `fetching`: asked at `since`, at most `limit_seconds`.
+    `unavailable`: `reason` says why.
+    """
+
+    status: Literal["none", "fetching", "ready", "unavailable"]
+    fields: tuple[FieldView, ...] = ()
+    gist: str = ""
+    """One line from the action file's template over the fetched fields; empty without one."""
+    reason: str = ""
+    host: str = ""
+    """Who was asked (`a and b`; empty: nobody); while it is fetched, who can be (`one of 3 hosts`)."""
+    reads: tuple[tuple[str, str], ...] = ()
+    """What it was allowed to read by POST, and who accepted each (`person`, `--accept-installed`)."""
+    since: float = 0.0
+    """Epoch seconds at which it was asked for (fetching) or answered (otherwise)."""
+    limit_seconds: float = 5.0
+    preparing: bool = False
+    """While fetching: its connector is being compiled, and the service was not asked yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChangeView:
+    """A shown field that differs. `None` is n/a or, where the preview went away, nothing."""
+
+    label: str
+    before: str | None
+    after: str | None
+    multiline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftView:
+    """Two readings that differ, set once a recheck or refresh found a difference."""
+
+    before_at: float
+    after_at: float
+    changed: tuple[FieldChangeView, ...]
+    same_count: int
+    other_paths: tuple[str, ...]
+    """Paths outside the shown fields that differ, as dotted paths (a Bcc, say)."""
+    other_count: int
+    """How many such paths there are in all; `other_paths` holds the first 50."""
+    words_before: tuple[str, str, str] | None
+    unavailable: str = ""
+    """Set where a preview was there before and is not now: the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One step of a gated action that has several.
+
+    `running`: its arguments hold an earlier step's output, so they are decided while running; the run
+    halts before it and asks again, unless it is idempotent. `done`: it ran. `asked`: the approval is
+    about this step now, with its inputs filled in.
+    """
+
+    step_id: str
+    connector: str
+    op: str
+    hosts: tuple[str, ...]
+    status: Literal["done", "asked", "running", "fixed"]
+    """`fixed`: nothing of it depends on an earlier step; it is covered as it stands."""
+    asks_again: bool
+    """Whether the run halts before it."""
+    inputs: tuple[FieldView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessView:
+    """Who opened a session, as the kernel saw it when it did (Linux; elsewhere there is none)."""
+
+    pid: int
+    executable: str
+    cwd: str
+    parents: tuple[tuple[int, str], ...]
+    """(pid, name) of its parents, the nearest first; at most 8."""
+    started_at: float | None
+    """Epoch seconds; None where the kernel does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalView:
+    """One gated run as the console shows it, from asking to its end."""
+
+    approval_id: str
+    run_id: str
+    state: ShownState
+    version: int
+    """Grows whenever what a person should look at differs; decide keys arm anew for each."""
+    requested_at: float
+    expires_at: float | None
+    """Epoch seconds; None for no deadline."""
+
+    session_id: str
+    agent: str
+    """The launcher's name for it, or what a self-opened session said (then `self_opened`)."""
+    session_label: str
+    cwd: str
+    self_opened: bool
+    containment: Containment
+    requester_gone: bool
+    times_asked: int
+
+    action: str
+    """The accepted action's name (ours: pinned)."""
+    title: str
+    """The first heading of the accepted action file, or its name."""
+    effect: str
+    """READ CREATE CHANGE DELETE SEND PAY RUN, or ASK where the file says none."""
+    connector: str
+    op: str
+    hosts: tuple[str, ...]
+    """Every `host:port` that its steps and its preview can reach with these arguments."""
+    routed: tuple[str, ...]
+    """Those of `hosts` that `--route` sends elsewhere, as `host:port -> address:port`."""
+
+    sent: tuple[FieldView, ...]
+    """The agent's arguments, in the declared order."""
+    preview: PreviewView
+    drift: DriftView | None
+    digest: str
+    """Hex; empty until the preview's first answer. An approval names the digest it saw."""
+    words: tuple[str, str, str] | None
+    note: str = ""
+    """Our own sentence on its history, for example that the console stopped before it began."""
+    args_sha256: str = ""
+    """Hex; calls of one action with the same one have equal arguments. Empty where nobody knows."""
+    steps: tuple[StepView, ...] = ()
+    """Every step, where there are two or more; else `connector` and `op` say what runs."""
+    process: ProcessView | None = None
+    claims: tuple[FieldView, ...] = ()
+    """What the agent's client says of this call (its own call, thread and session ids): claims."""
+    stopped_waiting_at: float | None = None
+    can_look_again: bool = False
+    """Nobody knows how it ended, and its preview op can be asked how it is now."""
+    """Since when no call of the agent waits for the answer; None while one does, or none ever held."""
+
+    decided_at: float | None = None
+    decided_by: str = ""
+    reason: str = ""
+    """What the person wrote on denying."""
+    op_hosts: tuple[str, ...] = ()
+    """Those of `hosts` that the step which a yes begins with can reach."""
+    hosts_asked: tuple[str, ...] = ()
+    """Those that its steps really sent requests to, as far as this process knows."""
+    outcome: str = ""
+    """Our own sentence on how it ended, for failed and unknown; empty otherwise."""
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficView:
+    """What of a session's model traffic passed the gateway: numbers, nothing of the contents."""
+
+    requests: int
+    in_flight: int
+    bytes_up: int
+    """Of requests' bodies."""
+    bytes_down: int
+    """Of answers' bodies."""
+    last_status: int | None
+    """Of the request that ended last; None where none has, or its client was given no answer."""
+    last_route: str
+    """Method and path, without the query: hostile text."""
+    faults: int
+    """How many were answered with an error of Aileron's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A launched agent, as far as known."""
+
+    session_id: str
+    agent: str
+    label: str
+    cwd: str
+    pid: int | None
+    executable: str
+    self_opened: bool
+    containment: Containment
+    opened_at: float
+    connected: bool
+    """Its hold stream is open."""
+    process: ProcessView | None = None
+    claims: tuple[FieldView, ...] = ()
+    """What its MCP client says of itself (name, version): claims."""
+    waiting: int = 0
+    """How many of its calls wait for a person."""
+    running: int = 0
+    traffic: TrafficView | None = None
+    """None: nothing of it has passed the gateway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteView:
+    """What one `aileron action add` brought: it says which files are shown together, no more."""
+
+    suite_id: str
+    source: str
+    """What was named to `action add`."""
+    added_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAcceptedView:
+    """A file that lies in the home and that nobody has taken in, or not in this form.
+
+    Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
+    connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
+    """
+
+    kind: Literal["action", "connector", "preview"]
+    name: str
+    file: str
+    digest: str
+    why: Literal["new", "changed"]
+    gated: bool | None
+    """None for a connector."""
+    connector: str
+    hosts: tuple[str, ...]
+    steps: tuple[str, ...] = ()
+    """Every step of an action as `connector.op`, in order."""
+    cannot_run: str = ""
+    """Why no call of it can run once it is taken in: our own sentence. Empty where one can."""
+    reads: bool = False
+    """The file marks the action as one that only reads."""
+    suite: SuiteView | None = None
+    """With what it came, where more than one file of that is held back still."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordView:
+    """One committed audit record. `summary` is ours; quoted parts in it were rendered."""
+
+    seq: int
+    at: float
+    event: str
+    run_id: str | None
+    session_id: str | None
+    action: str | None
+    actor: str
+    """`person`, `agent`, `aileron`."""
+    agent: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryItemView:
+    """An action or connector that lies in the home, whatever its state."""
+
+    kind: Literal["action", "connector", "preview"]
+    name: str
+    """An action's name; a connector's fully qualified name and version."""
+    file: str
+    digest: str
+    """Of the file as it lies there now; hex."""
+    state: Literal["ready", "cannot_run", "held_back", "error"]
+    """`cannot_run`: it was taken in, and every call of it is refused."""
+    why: str
+    """Why it is not ready: our own sentence. Empty when it is."""
+    version: str
+    gated: bool | None
+    preview: str
+    """The preview op; empty without one."""
+    effect: str
+    connector: str
+    hosts: tuple[str, ...]
+    taken_in_at: float | None
+    taken_in_by: str
+    steps: tuple[str, ...] = ()
+    """Every step of an action as `connector.op`, in order."""

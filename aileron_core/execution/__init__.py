@@ -1,1 +1,0 @@
-"""Running ops. Only the gate imports this room."""

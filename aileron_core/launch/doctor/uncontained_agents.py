@@ -1,0 +1,112 @@
+"""Agents of this user that run outside any sandbox: what they are to the console stands in DESIGN 3."""
+
+import os
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from aileron_core.clock import Clock
+from aileron_core.containment.peer import exists_in_root
+from aileron_core.errors import AileronError
+from aileron_core.home.layout import Home, locked_by
+from aileron_core.launch.doctor.finding import Finding
+from aileron_core.sessions import rows
+from aileron_core.storage.open import open_reader
+
+__all__ = ["running_agents", "uncontained_sessions"]
+
+_CMDLINE = 4096
+_WORDS = 3
+"""How many words of a command line may name the agent: an interpreter and its options come first."""
+
+
+def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
+    """Name the open sessions that no sandbox holds, as said or as seen; nothing where no console runs."""
+    if locked_by(home) is None:
+        return
+    try:
+        with closing(open_reader(home.database)) as connection:
+            found = rows.living(connection, clock.now())
+            outside = rows.seen_outside(connection, found)
+    except (AileronError, sqlite3.Error):
+        yield Finding(level="note", topic="sessions", text="The open sessions cannot be read.")
+        return
+    loose = [each for each in found if not each.contained or each.session_id in outside]
+    for session in loose:
+        how = "opened by itself" if session.self_opened else "launched with --no-sandbox"
+        if session.contained:
+            how = "said to be contained, and seen outside any sandbox"
+        text = f"Session {session.session_id} ({session.agent}, {how}) is not contained."
+        yield Finding(level="warning", topic="sessions", text=text)
+    if not loose:
+        text = "No session is open."
+        if found:
+            text = f"{len(found)} open, each said to be contained; the console shows what it saw of that."
+        yield Finding(level="ok", topic="sessions", text=text)
+
+
+def running_agents(
+    names: Collection[str], *, uid: int, home: Path, proc: Path = Path("/proc")
+) -> Iterator[Finding]:
+    """Name the processes of *uid* that are one of the agents *names* and that no sandbox holds.
+
+    They share our user namespace, or have another one and Aileron's home all the same.
+
+    Args:
+        names: the agents' programs.
+        uid: whose processes.
+        home: Aileron's home.
+        proc: the kernel's process table (Linux; elsewhere nothing is known, and nothing is said).
+    """
+    ours = _namespace(proc / "self")
+    if ours is None:
+        return
+    for folder in sorted(proc.iterdir(), key=lambda each: each.name):
+        if not folder.name.isdigit():
+            continue
+        name = _agent_of(folder, names)
+        if name is None or not _is_of(folder, uid):
+            continue
+        if _namespace(folder) != ours and not _finds(folder, home.resolve()):
+            continue
+        text = f"{name} runs outside any sandbox (pid {folder.name}): it can do whatever you can."
+        yield Finding(level="warning", topic="agents", text=text)
+
+
+def _agent_of(folder: Path, names: Collection[str]) -> str | None:
+    """Return which agent a process is, by the words that name its program."""
+    try:
+        with (folder / "cmdline").open("rb") as file:
+            words = file.read(_CMDLINE).split(b"\0")[:_WORDS]
+    except OSError:
+        return None
+    found = {os.fsdecode(word.rpartition(b"/")[2]) for word in words}
+    return next((name for name in names if name in found), None)
+
+
+def _is_of(folder: Path, uid: int) -> bool:
+    try:
+        return folder.stat().st_uid == uid
+    except OSError:
+        return False
+
+
+def _finds(folder: Path, home: Path) -> bool:
+    try:
+        handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False  # it has ended
+    try:
+        return exists_in_root(handle, home)
+    except OSError:
+        return False  # not for us to look at
+    finally:
+        os.close(handle)
+
+
+def _namespace(folder: Path) -> str | None:
+    try:
+        return str((folder / "ns" / "user").readlink())
+    except OSError:
+        return None

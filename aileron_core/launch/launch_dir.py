@@ -1,0 +1,333 @@
+"""What a launch puts on the disk, and takes away again: its private folder, additions, copies."""
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from aileron_core.containment.beneath import (
+    folder_at,
+    folder_beneath,
+    open_beneath,
+    read_small,
+    remove_tree,
+)
+from aileron_core.errors import AileronError, Forbidden
+from aileron_core.launch.plan import AgentFolder, InjectedFile
+
+__all__ = ["InjectedFiles", "LaunchDir", "copy_back", "copy_in", "private_parents", "sweep"]
+
+_CREDENTIAL_BYTES = 1024 * 1024
+_CHUNK = 1024 * 1024
+_COPY_BYTES = 64 * 1024 * 1024
+"""An agent's own folder may be this large in all; more is an accident (a cache, a history)."""
+
+
+class LaunchDir:
+    """A folder of one launch alone, 0700, gone at the end whatever happened in it."""
+
+    def __init__(self, parent: Path, say: Callable[[str], None] = lambda _: None) -> None:
+        self._say = say
+        # The name tells whose it is, so that a later launch knows which ones nobody uses any more.
+        self.path = parent / f"{os.getpid()}-{secrets.token_hex(8)}"
+
+    def __enter__(self) -> "LaunchDir":
+        """Make it; what an earlier launch that was killed left behind goes first."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sweep([self.path.parent])
+        self.path.mkdir(mode=0o700)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove it."""
+        if not remove_tree(self.path):
+            self._say(f"{self.path} could not be removed whole. It is no longer used: remove it.")
+
+    def write(self, name: str, text: str, *, mode: int = 0o600) -> Path:
+        """Write a file of ours into it."""
+        path = self.path / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+
+def private_parents(aileron_home: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return where private folders may lie, the one that a launch uses first."""
+    runtime = Path(env.get("XDG_RUNTIME_DIR") or "/nonexistent")
+    in_home = aileron_home / "run" / "launched"
+    if runtime.is_dir() and runtime.stat().st_uid == os.getuid():
+        return (runtime / "aileron", in_home)
+    return (in_home,)
+
+
+def sweep(parents: Iterable[Path]) -> None:
+    """Remove folders of launches whose process is gone (killed: they could not do it themselves)."""
+    for folder in [each for parent in parents if parent.is_dir() for each in parent.iterdir()]:
+        try:
+            os.kill(int(folder.name.partition("-")[0]), 0)
+        except (OSError, ValueError) as error:
+            if not isinstance(error, PermissionError):
+                remove_tree(folder)
+
+
+class InjectedFiles:
+    """Files of ours in folders of the person's, there while the context is entered."""
+
+    def __init__(self, home: Path, additions: Iterable[InjectedFile]) -> None:
+        self._home = home
+        self._additions = tuple(additions)
+        self._made: list[PurePosixPath] = []
+
+    def __enter__(self) -> "InjectedFiles":
+        """Put them there; a folder of that name that is not ours is left alone, and refused.
+
+        Raises:
+            Forbidden: something else lies there, or a link is on the way.
+        """
+        with folder_at(self._home) as home:
+            for addition in self._additions:
+                try:
+                    self._add(home, addition)
+                except OSError as error:
+                    raise Forbidden(_not_through(self._home / addition.path, error)) from None
+        return self
+
+    def _add(self, home: int, addition: InjectedFile) -> None:
+        path = addition.path
+        with folder_beneath(home, path.parent, made=self._made) as folder:
+            if path.parent not in self._made:
+                if not {*os.listdir(folder)} <= {path.name}:  # noqa: PTH208 - a handle is no path
+                    raise Forbidden(
+                        f"{self._home / path.parent} is there and holds more than Aileron's own "
+                        "file, so nothing was changed. Rename it, then launch again."
+                    )
+                self._made.append(path.parent)  # an earlier launch that was killed left it behind
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            handle = open_beneath(folder, path.name, flags, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(addition.content)
+
+    def __exit__(self, *_: object) -> None:
+        """Take them away, with the folders that were made for them and are empty again."""
+        with contextlib.suppress(OSError), folder_at(self._home) as home:
+            for addition in self._additions:
+                with contextlib.suppress(OSError), folder_beneath(home, addition.path.parent) as at:
+                    os.unlink(addition.path.name, dir_fd=at)
+            for path in reversed(self._made):
+                # Something else lies in it now, or a link stands there: it is not ours any more.
+                with contextlib.suppress(OSError), folder_beneath(home, path.parent) as above:
+                    os.rmdir(path.name, dir_fd=above)
+
+
+def _not_through(path: Path, error: OSError) -> str:
+    """Return the sentence for *path*, which could not be reached or used."""
+    if error.errno == errno.ELOOP:
+        return (
+            f"{path} is reached through a link, and Aileron copies or puts nothing through links. "
+            "Put the folder itself in the link's place, then launch again."
+        )
+    return f"{path} cannot be used ({error.strerror}). Mend that, then launch again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copied:
+    home: Path
+    own_home: Path
+    path: PurePosixPath
+    """Relative to both."""
+    before: bytes
+
+
+def copy_in(
+    home: Path,
+    own_home: Path,
+    folders: Iterable[AgentFolder],
+    say: Callable[[str], None] = lambda _: None,
+) -> list[_Copied]:
+    """Copy an agent's own files into the home it will see; return its credentials as they were.
+
+    The person may keep such a folder elsewhere, behind a link that lies in the home itself, where no
+    agent could have put it. Nothing comes back there.
+
+    Raises:
+        AileronError: they are too large to be copied, cannot be read, or lie behind a link.
+    """
+    credentials: list[_Copied] = []
+    if not home.is_dir():
+        return credentials
+    with folder_at(home) as there, folder_at(own_home) as own:
+        for folder in folders:
+            try:
+                by_link = _copy_folder(there, own, folder, home.resolve())
+            except OSError as error:
+                raise AileronError(_not_through(home / folder.path, error)) from None
+            if by_link and folder.credentials:
+                say(
+                    f"{home / folder.path} is a link. The agent has a copy of what it leads to, and a "
+                    "login that it renews is not written back."
+                )
+            for name in folder.credentials:
+                path = folder.path / name
+                before = _small(there, path) or b""
+                credentials.append(_Copied(home=home, own_home=own_home, path=path, before=before))
+    return credentials
+
+
+def _copy_folder(home: int, own: int, folder: AgentFolder, real_home: Path) -> bool:
+    """Copy one file or folder, if it is there; return whether it was reached by a link."""
+    by_link = False
+    try:
+        source = open_beneath(home, folder.path, os.O_RDONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        source = _open_by_link(home, folder.path, real_home, error)
+        by_link = True
+    room = _CopyBudget(real_home / folder.path, _COPY_BYTES)
+    try:
+        with folder_beneath(own, folder.path.parent, made=[]) as above:
+            if stat.S_ISDIR(os.fstat(source).st_mode):
+                _copy_tree(source, above, folder.path.name, room, folder.leave_out)
+            elif stat.S_ISREG(os.fstat(source).st_mode):
+                _copy_file(source, above, folder.path.name, room)
+    finally:
+        os.close(source)
+    return by_link
+
+
+def _open_by_link(home: int, path: PurePosixPath, real_home: Path, refused: OSError) -> int:
+    """Open *path* where its first part is a link in the home itself, and nothing behind that is one."""
+    first, *rest = path.parts
+    try:
+        led = os.readlink(first, dir_fd=home)
+    except OSError:  # it is another part that is the link
+        raise refused from None
+    target = Path(os.path.normpath(real_home.joinpath(led, *rest)))
+    with folder_at(Path("/")) as root:
+        return open_beneath(root, str(target.relative_to("/")), os.O_RDONLY | os.O_NONBLOCK)
+
+
+@dataclass(slots=True)
+class _CopyBudget:
+    """How much may still be copied."""
+
+    shown: Path
+    left: int
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise AileronError(
+                f"{self.shown} holds more than {_COPY_BYTES >> 20} MiB that the sandbox would get a "
+                "copy of. Clear out what is not settings, or start with --no-sandbox."
+            )
+
+
+def _copy_tree(
+    source: int, above: int, name: str, room: _CopyBudget, leave_out: tuple[str, ...] = ()
+) -> None:
+    """Copy the open folder *source* to *name* in *above*: files, folders, and links as links."""
+    os.mkdir(name, 0o700, dir_fd=above)
+    with folder_beneath(above, PurePosixPath(name)) as target:
+        for inner in sorted({*os.listdir(source)} - {*leave_out}):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                _copy_entry(source, target, inner, room)
+        os.fchmod(target, stat.S_IMODE(os.fstat(source).st_mode) | stat.S_IRWXU)
+
+
+def _copy_entry(source: int, target: int, name: str, room: _CopyBudget) -> None:
+    mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
+    if stat.S_ISLNK(mode):
+        os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        return
+    inner = open_beneath(source, name, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if stat.S_ISDIR(mode):
+            _copy_tree(inner, target, name, room)
+        else:
+            _copy_file(inner, target, name, room)
+    finally:
+        os.close(inner)
+
+
+def _copy_file(source: int, above: int, name: str, room: _CopyBudget) -> None:
+    status = os.fstat(source)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    target = open_beneath(above, name, flags, stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
+    with os.fdopen(target, "wb") as file:
+        while data := os.read(source, _CHUNK):
+            room.take(len(data))
+            file.write(data)
+        file.flush()
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _small(root: int, path: PurePosixPath) -> bytes | None:
+    """Return a small regular file's bytes, without following a link or waiting for a pipe."""
+    try:
+        descriptor = open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    return read_small(descriptor, _CREDENTIAL_BYTES)
+
+
+def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: None) -> list[Path]:
+    """Carry refreshed credentials back to the person's files; return those that were written.
+
+    Only pure credentials that still are what they were: a JSON object with the same keys at most
+    refreshed values (THREATS H5: nothing else of a sandboxed session outlives it). None through a
+    link, whoever made it, in the person's home or in the copy.
+    """
+    written: list[Path] = []
+    for each in copied:
+        with folder_at(each.own_home) as own, folder_at(each.home) as home:
+            after = _small(own, each.path)
+            if after is None or after == each.before or not each.before:
+                continue
+            if _small(home, each.path) == each.before and _same_shape(each.before, after):
+                try:
+                    _replace(home, each.path, after)
+                except OSError as error:
+                    shown = each.home / each.path
+                    say(f"The renewed login could not be written to {shown} ({error.strerror}).")
+                    continue
+                written.append(each.home / each.path)
+    return written
+
+
+def _replace(home: int, path: PurePosixPath, content: bytes) -> None:
+    with folder_beneath(home, path.parent) as folder:
+        temporary = f".{path.name}.{secrets.token_hex(8)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        try:
+            with os.fdopen(open_beneath(folder, temporary, flags, 0o600), "wb") as file:
+                file.write(content)
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+
+
+def _same_shape(before: bytes, after: bytes) -> bool:
+    """Tell whether both are JSON objects whose values have the same types under the same names."""
+    try:
+        return _shape(json.loads(before)) == _shape(json.loads(after))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _shape(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _shape(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return type(value).__name__

@@ -1,0 +1,104 @@
+"""What a person took in, by digest (DESIGN 3, "Taken in, not just lying there")."""
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from aileron_core.storage.database import Tx
+
+__all__ = [
+    "ACCEPTED",
+    "REMOVED",
+    "WITHDRAWN",
+    "AcceptanceRecord",
+    "all_records",
+    "drop",
+    "put",
+    "withdrawn",
+]
+
+ACCEPTED = "library.taken_in"
+"""The event that makes a pin count."""
+WITHDRAWN = "library.held_back"
+"""The event by which a person took it back."""
+REMOVED = "library.removed"
+"""Its file went: what comes in its place waits for a person, whatever its bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceRecord:
+    """One thing that counts, in exactly these bytes."""
+
+    kind: str
+    """`action`, `connector`, `preview`, or `project`."""
+    name: str
+    """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
+    previews may read by POST after it; `<agent> <folder>`."""
+    digest: str
+    taken_at: float
+    taken_by: str
+    """`person`, or `--accept-installed`."""
+
+
+def put(tx: Tx, pin: AcceptanceRecord) -> None:
+    """Write that *pin* counts from now on, in place of an earlier one of that name."""
+    tx.execute(
+        "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) VALUES(?,?,?,?,?,?) "
+        "ON CONFLICT(kind, name) DO UPDATE SET digest = excluded.digest, "
+        "taken_at = excluded.taken_at, taken_by = excluded.taken_by, "
+        "last_record = excluded.last_record",
+        (pin.kind, pin.name, pin.digest, pin.taken_at, pin.taken_by, tx.next_seq()),
+    )
+
+
+def drop(tx: Tx, kind: str, name: str) -> None:
+    """Write that what was taken in under *name* counts no more."""
+    tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
+
+
+def all_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
+    """Return every pin that the newest record of its name accounts for.
+
+    A row that another program inserted, or put back after it was held back or removed, takes nothing in.
+    """
+    newest = _newest(connection)
+    found = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
+    return [
+        AcceptanceRecord(kind=kind, name=name, digest=digest, taken_at=at, taken_by=by)
+        for kind, name, digest, at, by in found
+        if newest.get((kind, name)) == (ACCEPTED, digest)
+    ]
+
+
+def withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Return (kind, name, digest) of what a person held back and has not taken in again since."""
+    return {
+        (kind, name, digest)
+        for (kind, name), (event, digest) in _newest(connection).items()
+        if event == WITHDRAWN
+    }
+
+
+def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[str, str]]:
+    """Return event and digest of the newest record about each (kind, name)."""
+    newest: dict[tuple[str, str], tuple[str, str]] = {}
+    # `run IS NULL` first: an index finds these few among all the records of runs.
+    for event, body in connection.execute(
+        "SELECT event, body FROM audit WHERE run IS NULL AND event IN (?, ?, ?) ORDER BY seq",
+        (ACCEPTED, WITHDRAWN, REMOVED),
+    ):
+        said = _said(body)
+        kind, name, digest = said.get("kind"), said.get("name"), said.get("digest")
+        if isinstance(kind, str) and isinstance(name, str) and isinstance(digest, str):
+            newest[kind, name] = (event, digest)
+    return newest
+
+
+def _said(body: object) -> dict[str, Any]:
+    try:
+        content: Any = json.loads(str(body))
+    except (ValueError, RecursionError):  # another program spoilt it: it accounts for nothing
+        return {}
+    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}

@@ -1,0 +1,116 @@
+"""What was removed counts no more, also where the same bytes come back.
+
+The console looks for what a person took in and does not lie there any more. What was there again
+before it looked, it cannot see: so the commands that remove something leave a note,
+
+    <home>/store/removed/<random>.json      {"kind": "action", "name": "send-draft.md"}
+
+an action by its file's name, a connector by its hash.
+"""
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.preview_reads import KIND
+
+__all__ = ["clear_notes", "note_removed", "noted", "read_notes", "removed"]
+
+_AGAIN_SECONDS = 0.25
+"""An editor may just have taken the old file away and be about to put the new one in its place."""
+_LONGEST = 4096
+
+RemovalNotes = Mapping[Path, tuple[str, str]]
+"""The note's file -> kind and name."""
+
+
+def note_removed(home: Path, kind: str, name: str) -> None:
+    """Leave a note, before the removal itself.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder = _folder(home)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / f"{secrets.token_hex(16)}.json"
+    unfinished = path.with_suffix(".new")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"kind": kind, "name": name}, file)
+    unfinished.rename(path)
+
+
+def read_notes(home: Path) -> RemovalNotes:
+    """Return the notes that nobody has cleared; one that says nothing is there too, to be cleared."""
+    return {path: _read(path) for path in _folder(home).glob("*.json")}
+
+
+def clear_notes(notes: RemovalNotes) -> None:
+    """Remove notes that were put on record."""
+    for path in notes:
+        path.unlink(missing_ok=True)
+
+
+def noted(pins: Iterable[AcceptanceRecord], notes: RemovalNotes) -> Sequence[AcceptanceRecord]:
+    """Return those of *pins* that were noted as removed."""
+    said = set(notes.values())
+    return [pin for pin in pins if said & {(pin.kind, pin.name), (_lies_as(pin), pin.digest)}]
+
+
+def _lies_as(pin: AcceptanceRecord) -> str:
+    """What a connector's previews read by POST goes with its connector."""
+    return "connector" if pin.kind == KIND else pin.kind
+
+
+def removed(
+    home: Path, pins: Sequence[AcceptanceRecord], notes: RemovalNotes
+) -> Sequence[AcceptanceRecord]:
+    """Return those of *pins* that were noted as removed, or do not lie there. It may take a moment.
+
+    A file or folder that cannot be looked at is not gone.
+    """
+    found = noted(pins, notes)
+    gone = [pin for pin in pins if pin not in found and _is_gone(home, pin)]
+    if gone:
+        time.sleep(_AGAIN_SECONDS)
+    return [*found, *(pin for pin in gone if _is_gone(home, pin))]
+
+
+def _folder(home: Path) -> Path:
+    return home / "store" / "removed"
+
+
+def _read(path: Path) -> tuple[str, str]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            found: Any = json.loads(file.read(_LONGEST))
+    except (OSError, ValueError, RecursionError):
+        return "", ""
+    said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return str(said.get("kind")), str(said.get("name"))
+
+
+def _is_gone(home: Path, pin: AcceptanceRecord) -> bool:
+    if pin.kind == "action":
+        paths = [home / "actions" / pin.name]
+    elif _lies_as(pin) == "connector":
+        folder = home / "store" / "connectors" / pin.digest.replace(":", "/", 1)
+        paths = [folder / "connector.wasm", folder / "manifest.toml"]
+    else:  # a project's settings count for a folder, not for a file of the home
+        return False
+    return any(_is_missing(path) for path in paths)
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,113 @@
+"""How many bytes of arguments are kept for one session, and which go where there are more."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.errors import RateLimited
+from aileron_core.runs import rows
+from aileron_core.runs.live_run import RunRegistry
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.store import RunStore
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["ArgumentQuota"]
+
+_FREED = 0.25
+"""Part of the room that is made at once, so that not every call after it has to make some."""
+_NAMED = 64
+"""Runs that one record names; the rest is counted."""
+
+
+class ArgumentQuota:
+    """Keeps the arguments of each session within *most* bytes, in rows and in memory.
+
+    Where a new call's do not fit, those of calls that no person decided go, the oldest first:
+    withdrawn and expired ones, then ungated ones that completed or failed. Their digests stay.
+
+    Args:
+        database: the rows.
+        book: the runs in memory.
+        journal: tells what is shown of a run whose arguments went.
+        clock: the time.
+        most: bytes of one session, as stored.
+    """
+
+    def __init__(
+        self, database: Database, book: RunRegistry, journal: RunStore, clock: Clock, *, most: int
+    ) -> None:
+        self._database = database
+        self._book = book
+        self._journal = journal
+        self._clock = clock
+        self._most = most
+        self._kept: dict[str, int] = {}
+        self._turn = asyncio.Lock()
+
+    async def take(self, row: RunRecord) -> None:
+        """Make room for a new run's arguments, and count them.
+
+        Raises:
+            RateLimited: what is left of the session's are of calls that wait, or that a person decided.
+            StorageUnavailable: nothing can be forgotten now.
+        """
+        session, size = row.session_id, row.args_size
+        async with self._turn:
+            if session not in self._kept:
+                self._kept[session] = await self._database.read(
+                    lambda connection: rows.args_kept(connection, session)
+                )
+            over = self._kept[session] + size - self._most
+            if over > 0:
+                await self._make(session, over)
+            if self._kept[session] + size > self._most:
+                raise RateLimited(
+                    f"The calls of this session hold {self._most // 2**20} MiB of arguments, as "
+                    "much as is kept of one session. Wait for answers, withdraw a call, or send "
+                    "less. What a person decided is kept, so a new session may be needed."
+                )
+            self._kept[session] += size
+
+    def give_back(self, row: RunRecord) -> None:
+        """Count a run's arguments no more: it was not written."""
+        self._kept[row.session_id] -= row.args_size
+
+    async def _make(self, session: str, over: int) -> None:
+        wanted = over + int(self._most * _FREED)
+        found = await self._database.read(
+            lambda connection: rows.forgettable(connection, session, wanted)
+        )
+        if not found:
+            return
+        runs = [run_id for run_id, _ in found]
+        helds = [held for run_id in runs if (held := self._book.run(run_id)) is not None]
+        async with AsyncExitStack() as turns:
+            for held in helds:  # nobody may write back what goes
+                await turns.enter_async_context(held.turn)
+            await self._database.write(lambda tx: self._forget(tx, session, runs))
+            for held in helds:
+                held.row = replace(held.row, args=None, progress=None)
+        self._kept[session] -= sum(size for _, size in found)
+        for held in helds:
+            self._journal.notify(held, rearm=False)
+
+    def _forget(self, tx: Tx, session: str, runs: Sequence[str]) -> None:
+        rows.forget(tx, runs)
+        named: list[Json] = list(runs[:_NAMED])
+        tx.record(
+            AuditRecord(
+                at=rfc3339(self._clock.now()),
+                event="arguments.forgotten",
+                actor="aileron",
+                summary=(
+                    f"Forgot the arguments of {len(runs)} ended calls that nobody decided: their "
+                    f"session holds more than {self._most // 2**20} MiB"
+                ),
+                session=session,
+                extra={"runs": named, "count": len(runs)},
+            )
+        )

@@ -1,0 +1,266 @@
+"""Where answers arrive: a person's yes and no, an agent's withdrawal, the deadline, the result."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aileron_core import tasks
+from aileron_core.clock import Clock
+from aileron_core.errors import AileronError, Conflict, NotFound
+from aileron_core.runs import rows
+from aileron_core.runs.approved import ApprovedRunner
+from aileron_core.runs.interfaces import GateSettings
+from aileron_core.runs.live_run import LiveRun, RunRegistry
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.transitions import FINAL, RunEvent, RunState
+from aileron_core.storage.database import Database
+
+__all__ = ["ApprovalService"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalService:
+    """Decisions on runs that wait. At most one wins; the next is told which."""
+
+    registry: RunRegistry
+    store: RunStore
+    previews: PreviewFetcher
+    runner: ApprovedRunner
+    database: Database
+    clock: Clock
+    settings: GateSettings
+    pause: PauseSwitch
+
+    async def approve(self, approval_id: str, digest: str, *, unseen_lines: int = 0) -> None:
+        """Take a person's yes to exactly *digest*, durably, and carry it out in the background.
+
+        Raises:
+            NotFound: no such approval in this console.
+            Conflict: it was answered, is still being looked at, or is not what the person saw.
+        """
+        held = self._held(approval_id)
+        async with held.turn:
+            self._require_waiting(held)
+            self.pause.require_answers()
+            if held.row.state is RunState.AWAITING_VAULT:
+                raise Conflict("It waits for the vault. Nothing was decided.")
+            if held.resolved is None:
+                raise Conflict(
+                    f"The action {held.row.action} is not accepted any more. {held.nothing_ran}; deny it, "
+                    "or take the action in again and have the agent ask anew."
+                )
+            if held.preview.status == "fetching" or held.row.digest is None:
+                raise Conflict("Still looking. Nothing was decided.")
+            if digest != held.row.digest:
+                raise Conflict("It changed while you answered. Nothing was decided.")
+            if self._is_late(held):
+                await self._expire(held)
+                raise Conflict(
+                    f"Its deadline has passed. {held.nothing_ran}.",
+                    details={"outcome": "expired"},
+                )
+            drift, held.drift = held.drift, None
+            try:
+                await self.store.transition(
+                    held,
+                    RunEvent.APPROVE,
+                    AuditEvent.APPROVED,
+                    f"A person approved {held.row.action}",
+                    {"unseen_lines": unseen_lines, "preview": held.preview.status},
+                    decided_at=self.clock.now(),
+                    decided_by="person",
+                    note="",
+                )
+            except AileronError:
+                held.drift = drift
+                raise
+        tasks.spawn(self._carry(held), name=f"carry {held.row.run_id}")
+
+    async def _carry(self, held: LiveRun) -> None:
+        await self.runner.run(held)
+        if held.is_final:
+            self.registry.finished(held)
+
+    async def deny(self, approval_id: str, reason: str) -> None:
+        """Take a person's no; during a recheck it wins.
+
+        Raises:
+            NotFound: no such approval in this console.
+            Conflict: it was answered or has begun.
+        """
+        held = self._held(approval_id)
+        async with held.turn:
+            self._require_open(held)
+            await self._end(
+                held,
+                RunEvent.DENY,
+                AuditEvent.DENIED,
+                f"A person denied {held.row.action}",
+                reason=self._reason(reason),
+                decided_at=self.clock.now(),
+                decided_by="person",
+            )
+
+    async def withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRecord:
+        """Take the requester's withdrawal of its own approval and return the run.
+
+        The answer tells the agent how it ended, so an equal call from then on asks anew.
+
+        Raises:
+            NotFound: unknown, or another session's.
+            Conflict: it has begun or ended.
+        """
+        return await tasks.uninterrupted(
+            self._withdraw(session_id, approval_id, reason), name=f"withdraw {approval_id}"
+        )
+
+    async def _withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRecord:
+        held = self.registry.approval(approval_id)
+        if held is None or held.row.session_id != session_id:
+            row = await self._stored(session_id, approval_id)
+            raise _too_late(row)
+        async with held.turn:
+            self._require_open(held)
+            await self._end(
+                held,
+                RunEvent.WITHDRAW,
+                AuditEvent.WITHDRAWN,
+                f"The agent withdrew {held.row.action}",
+                reason=self._reason(reason),
+                delivered=True,
+            )
+            self.registry.delivered(held)
+        return held.row
+
+    async def refresh(self, approval_id: str) -> None:
+        """Fetch the preview again.
+
+        Raises:
+            NotFound: no such approval in this console.
+            Conflict: it does not wait for an answer any more.
+        """
+        held = self._held(approval_id)
+        self._require_waiting(held)
+        if held.resolved is not None:
+            await self.previews.refresh(held)
+
+    async def fetch_again(self, approval_id: str) -> None:
+        """Look through the preview op at what came of a run whose outcome nobody knows (DESIGN 5).
+
+        Raises:
+            NotFound: no such approval in this console.
+            Conflict: its outcome is known, or there is nothing to look through.
+        """
+        held = self._held(approval_id)
+        if held.row.state is not RunState.UNKNOWN:
+            raise Conflict("Its outcome is no open question. Nothing was asked.")
+        if not held.can_fetch_again:
+            raise Conflict("There is no preview op to look through. Look at the service itself.")
+        await self.runner.fetch_again(held)
+
+    async def result(self, session_id: str, approval_id: str, wait: float) -> RunRecord:
+        """Return the run of this approval, after its end or after *wait* seconds.
+
+        Raises:
+            NotFound: unknown, or another session's.
+        """
+        held = self.registry.approval(approval_id)
+        if held is None or held.row.session_id != session_id:
+            return await self._stored(session_id, approval_id)
+        if not held.is_final and wait > 0:
+            try:
+                async with asyncio.timeout(wait):
+                    await held.ended.wait()
+            except TimeoutError:
+                pass
+        return held.row
+
+    async def deliver(self, approval_id: str | None) -> None:
+        """Note that the agent was told the end of this approval."""
+        held = self.registry.approval(approval_id) if approval_id else None
+        if held is None or not held.is_final or held.row.delivered:
+            return
+        await tasks.uninterrupted(self._deliver(held), name=f"deliver {approval_id}")
+
+    async def _deliver(self, held: LiveRun) -> None:
+        async with held.turn:
+            if held.row.delivered:
+                return
+            self.registry.delivered(held)
+            try:
+                await self.store.update(
+                    held, AuditEvent.DELIVERED, "The agent was told", delivered=True
+                )
+            except AileronError as error:
+                _log.warning("delivery is not on record: %s", type(error).__name__)
+
+    async def sweep(self) -> None:
+        """End what is past its deadline. Called every second; holds over restarts and suspends."""
+        for held in self.registry:
+            # While it is checked, the carrier looks at the deadline itself, before the effect.
+            if not held.is_waiting or not self._is_late(held):
+                continue
+            async with held.turn:
+                if held.is_waiting:
+                    await self._expire(held)
+
+    def forget(self, before: float) -> None:
+        """Drop from memory the arguments of runs that ended before *before*, as their rows did."""
+        for held in self.registry:
+            if held.row.ended_at is not None and held.row.ended_at < before:
+                held.row = replace(held.row, args=None, progress=None)
+
+    async def _expire(self, held: LiveRun) -> None:
+        await self._end(
+            held, RunEvent.EXPIRE, AuditEvent.EXPIRED, f"Nobody answered {held.row.action} in time"
+        )
+
+    async def _end(
+        self, held: LiveRun, event: RunEvent, named: tuple[str, str], summary: str, **changes: Any
+    ) -> None:
+        await self.store.transition(
+            held, event, named, summary, ended_at=self.clock.now(), **changes
+        )
+        self.registry.finished(held)
+
+    def _reason(self, text: str) -> str | None:
+        # Half of a character pair cannot be stored.
+        return text[: self.settings.reason_characters].encode(errors="replace").decode() or None
+
+    def _is_late(self, held: LiveRun) -> bool:
+        return held.row.expires_at is not None and held.row.expires_at <= self.clock.now()
+
+    def _held(self, approval_id: str) -> LiveRun:
+        held = self.registry.approval(approval_id)
+        if held is None:
+            raise NotFound(f"No approval {approval_id} waits in this console.")
+        return held
+
+    def _require_waiting(self, held: LiveRun) -> None:
+        if not held.is_waiting:
+            raise _too_late(held.row)
+
+    def _require_open(self, held: LiveRun) -> None:
+        if held.row.state not in (RunState.PENDING, RunState.AWAITING_VAULT, RunState.CHECKING):
+            raise _too_late(held.row)
+
+    async def _stored(self, session_id: str, approval_id: str) -> RunRecord:
+        row = await self.database.read(lambda connection: rows.by_approval(connection, approval_id))
+        if row is None or row.session_id != session_id:
+            raise NotFound(f"There is no approval {approval_id} of this session.")
+        return row
+
+
+def _too_late(row: RunRecord) -> Conflict:
+    outcome = str(row.state)
+    what = "was answered" if row.state in FINAL or row.state is RunState.CHECKING else "has begun"
+    return Conflict(
+        f"{row.approval_id} {what} already: {outcome}. Nothing changed.",
+        details={"outcome": outcome},
+    )

@@ -1,0 +1,84 @@
+"""What exactly a person's yes covers (WIRE.md, Digest). Pure."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aileron_core.canonical import Json, JsonObject, canonical, exact
+from aileron_core.hash_words import three_words
+
+__all__ = ["ConnectorPart", "Consent", "StepPart", "consent_digest", "preview_digest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorPart:
+    """One connector that the action uses."""
+
+    fqn: str
+    version: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart:
+    """One step, `${args.x}` filled in, `${step.y}` as written."""
+
+    id: str
+    connector: str
+    op: str
+    inputs: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """Everything that one approval covers."""
+
+    action: str
+    action_sha256: str
+    connectors: Sequence[ConnectorPart]
+    steps: Sequence[StepPart]
+    args: JsonObject
+    hosts: Sequence[str]
+    binding: str | None
+    preview: str
+    """`preview_digest` of the whole output, `none` or `unavailable`."""
+    expires_at: str | None
+    preview_reads: Sequence[str] = ()
+    """What the preview was allowed to read by POST."""
+    nonce: str
+    """16 secret random bytes as hex; never told to the agent, so that words and digest cannot be guessed."""
+
+
+def preview_digest(output: Json) -> str:
+    """Return the SHA-256 of the preview op's whole output."""
+    return hashlib.sha256(canonical(exact(output))).hexdigest()
+
+
+def consent_digest(consent: Consent) -> tuple[str, tuple[str, str, str]]:
+    """Return the digest as hex, and the three words that stand for it.
+
+    Raises:
+        ValueError: an integer beyond 2^53 is in the arguments.
+    """
+    body: dict[str, Json] = {
+        "v": 1,
+        "action": {"name": consent.action, "sha256": consent.action_sha256},
+        "connectors": [
+            {"fqn": part.fqn, "version": part.version, "hash": part.hash}
+            for part in consent.connectors
+        ],
+        "steps": [
+            {"id": step.id, "connector": step.connector, "op": step.op, "inputs": step.inputs}
+            for step in consent.steps
+        ],
+        "args": consent.args,
+        "hosts": sorted(consent.hosts),
+        "binding": consent.binding,
+        "preview": consent.preview,
+        "expires_at": consent.expires_at,
+        "nonce": consent.nonce,
+    }
+    if consent.preview_reads:
+        body["preview_reads"] = sorted(consent.preview_reads)
+    raw = hashlib.sha256(canonical(body)).digest()
+    return raw.hex(), three_words(raw)

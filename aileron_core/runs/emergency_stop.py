@@ -1,0 +1,191 @@
+"""Stopping everything at a person's word: what runs, what would go on to its next op, what waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aileron_core.canonical import JsonObject
+from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Limits, OpResult
+from aileron_core.console_port.port import EverythingStopped
+from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
+from aileron_core.events import EventBus
+from aileron_core.runs import ApprovalService, LiveRun
+from aileron_core.runs.live_run import RunRegistry
+from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.transitions import RunState
+from aileron_core.sessions.service import SessionService
+
+__all__ = ["EmergencyStop", "StopToken"]
+
+_REASON = "A person stopped everything."
+_AT_ONCE = 256
+"""Answers given together, so that one commit takes them all."""
+_ENDING_SECONDS = 3.0
+_BEGUN = (RunState.APPROVED, RunState.EXECUTING)
+
+
+class StopToken:
+    """How often a person stopped everything in this process's life.
+
+    A run holds the connectors that it was asked with, for all its steps and retries. Those were
+    handed out by `guarded`, and after a stop they do nothing any more.
+
+    Args:
+        stop_guests: stops every guest that runs or waits for a thread.
+    """
+
+    def __init__(self, stop_guests: Callable[[], object]) -> None:
+        self._stop_guests = stop_guests
+        self._count = 0
+
+    def guarded(self, connector: Connector) -> Connector:
+        """Return *connector*, good until the next stop."""
+        count = self._count
+        return _StoppableConnector(connector, lambda: self._count == count)
+
+    def stop(self) -> None:
+        """Stop what runs; what was handed out before runs nothing more."""
+        self._count += 1
+        self._stop_guests()
+
+
+class _StoppableConnector:
+    """A connector that a stop takes away."""
+
+    def __init__(self, connector: Connector, is_good: Callable[[], bool]) -> None:
+        self._connector = connector
+        self._is_good = is_good
+
+    @property
+    def identity(self) -> ConnectorIdentity:
+        return self._connector.identity
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return self._connector.hosts
+
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        return self._connector.hosts_for(args)
+
+    @property
+    def prepared(self) -> bool:
+        return self._connector.prepared
+
+    async def prepare(self) -> None:
+        await self._connector.prepare()
+
+    async def call(
+        self,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        read_only: bool = False,
+        accepted_reads: Collection[str] = (),
+        on_request: Callable[[], None] | None = None,
+    ) -> OpResult:
+        if not self._is_good():
+            refusal = Unavailable(f"{_REASON} The op {op} was not run.")
+            return OpResult(failure=refusal.to_failure())
+        # Nothing may be awaited in between: the engine counts the call as begun from here on.
+        return await self._connector.call(
+            op,
+            args,
+            limits=limits,
+            read_only=read_only,
+            accepted_reads=accepted_reads,
+            on_request=on_request,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmergencyStop:
+    """Denies all that waits, ends every session, stops every guest; nothing begins meanwhile."""
+
+    stops: StopToken
+    pause: PauseSwitch
+    approvals: ApprovalService
+    registry: RunRegistry
+    run_changed: EventBus[LiveRun]
+    sessions: SessionService
+    note: Callable[[str, str], Awaitable[None]]
+    """Puts a person's doing on record: event and summary."""
+
+    async def carry_out(self) -> EverythingStopped:
+        """Do it, each on record, and return what was done.
+
+        Raises:
+            StorageUnavailable: what runs was stopped; the rest could not be put on record.
+        """
+        with self.pause.while_stopping():
+            running = [held for held in self.registry if held.row.state is RunState.EXECUTING]
+            self.stops.stop()
+            try:
+                await self.note("console.everything_stopped", _REASON.rstrip("."))
+                denied = await self._deny()
+                ended = await self._end_sessions()
+                await self._settled()
+                # What came while sessions were still open, halted before a later step, or was
+                # approved and is back.
+                denied += await self._deny()
+            except StorageUnavailable as error:
+                raise StorageUnavailable(
+                    f"What ran was stopped. The rest could not be put on record: {error.message}"
+                ) from error
+        stopped = sum(
+            held.row.state not in (RunState.COMPLETED, RunState.DENIED) for held in running
+        )
+        return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)
+
+    async def _deny(self) -> int:
+        """Say no to every call that waits; return to how many."""
+        for held in self.registry:
+            # An ungated one waits for the end of this stop; then its session has ended.
+            if held.row.gated and held.admitted is not None:
+                await asyncio.wait([held.admitted])
+        waiting = [
+            held for held in self.registry if held.is_waiting or held.row.state is RunState.CHECKING
+        ]
+        ids = [held.row.approval_id for held in waiting if held.row.approval_id]
+        return await _together(ids, self._denied)
+
+    async def _denied(self, approval_id: str) -> bool:
+        try:
+            await self.approvals.deny(approval_id, _REASON)
+        except (Conflict, NotFound):  # it ended by itself, or has begun and is stopped
+            return False
+        return True
+
+    async def _end_sessions(self) -> int:
+        ids = [session.session_id for session in self.sessions.book.all()]
+        return await _together(ids, self._ended)
+
+    async def _ended(self, session_id: str) -> bool:
+        return await self.sessions.end(session_id, "a person stopped everything", by="person")
+
+    async def _settled(self) -> None:
+        """Wait until nothing runs or is about to, for as long as that may take at most."""
+        moved = asyncio.Event()
+        forget = self.run_changed.subscribe(lambda _held: moved.set())
+        try:
+            async with asyncio.timeout(_ENDING_SECONDS):
+                while any(held.row.state in _BEGUN for held in self.registry):
+                    moved.clear()
+                    await moved.wait()
+        except TimeoutError:
+            pass  # it ends on record all the same, later
+        finally:
+            forget()
+
+
+async def _together(ids: Sequence[str], work: Callable[[str], Coroutine[Any, Any, bool]]) -> int:
+    """Do *work* for each of *ids*, many in one commit; return how often it said yes."""
+    done = 0
+    for start in range(0, len(ids), _AT_ONCE):
+        batch = (work(each) for each in ids[start : start + _AT_ONCE])
+        for outcome in await asyncio.gather(*batch, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            done += outcome
+    return done

@@ -1,0 +1,299 @@
+"""Running an action's steps, and looking through a preview op. Only the gate calls this room."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from aileron_core.actions.interpolate import MissingValue, op_arguments
+from aileron_core.actions.model import Action, Step
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.clock import Clock
+from aileron_core.connectors.json_depth import MAX_DEPTH, deeper_than, is_small
+from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.errors import (
+    CapabilityDenied,
+    ConnectorRuntimeError,
+    Failure,
+    HashMismatch,
+    InternalError,
+    ResourceLimitExceeded,
+)
+
+__all__ = ["Executor", "RunOutcome", "RunPlan", "refusal"]
+
+_log = logging.getLogger(__name__)
+_WAITS = (1.0, 2.0, 4.0)
+"""Seconds before each of at most three retries (DESIGN 7)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """Everything that one run needs; the connectors are those of the digest."""
+
+    action: Action
+    args: JsonObject
+    connectors: Mapping[str, Connector]
+    """By FQN."""
+    done: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Outputs of the steps that ran before the run halted; they are not repeated."""
+    halts: frozenset[str] = frozenset()
+    """Ids of the steps before which a person has to be asked again."""
+    spent: float = 0.0
+    """Seconds of the wall time that were used up before it halted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How a run ended, or where it stands.
+
+    `differs`: a recheck before a retry found something else; nothing was repeated. `halted`: the
+    arguments of the step `next` are known now, and a person has to see them first.
+    """
+
+    kind: Literal["completed", "failed", "unknown", "differs", "halted"]
+    steps: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    output: Json = None
+    failure: Failure | None = None
+    last_status: int | None = None
+    hosts_asked: tuple[str, ...] = ()
+    """The `host:port` of each request that was sent this time, in order, each once."""
+    next: str | None = None
+    spent: float = 0.0
+    """Seconds of the wall time used up so far; for `differs` and `halted`."""
+
+
+class Executor:
+    """Calls connectors, within the limits of the action.
+
+    Args:
+        clock: what the wall limit is read on.
+        sleep: waits the given seconds before a retry.
+    """
+
+    def __init__(
+        self, clock: Clock, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+
+    async def look(
+        self,
+        connector: Connector,
+        op: str,
+        args: JsonObject,
+        *,
+        limits: Limits,
+        accepted_reads: Collection[str] = (),
+    ) -> OpResult:
+        """Call a preview op, never cached, never retried.
+
+        Args:
+            connector: whose op it is.
+            op: its name.
+            args: its arguments.
+            limits: bounds of the call.
+            accepted_reads: what it may read by POST, besides GET and HEAD.
+        """
+        looking = partial(connector.call, read_only=True, accepted_reads=accepted_reads)
+        return await _call(connector, looking, op, args, limits)
+
+    async def run(
+        self, plan: RunPlan, *, before_retry: Callable[[], Awaitable[bool]] | None = None
+    ) -> RunOutcome:
+        """Run every step in order that has not run yet; the first failing one ends the run.
+
+        Args:
+            plan: what to run.
+            before_retry: asked before a step is repeated; False ends the run as `differs`.
+        """
+        asked: dict[str, None] = {}
+        ending = await self._run(plan, before_retry, asked)
+        return replace(ending, hosts_asked=tuple(asked))
+
+    async def _run(
+        self,
+        plan: RunPlan,
+        before_retry: Callable[[], Awaitable[bool]] | None,
+        asked: dict[str, None],
+    ) -> RunOutcome:
+        """Run the steps; the hosts that got a request are added to *asked*."""
+        outputs: dict[str, Json] = dict(plan.done)
+        began = self._clock.monotonic() - plan.spent
+        deadline = began + plan.action.limits.wall_seconds
+        status: int | None = None
+        denied = refusal(plan.action)
+        if denied is not None:  # before the first step, whichever it is about
+            step = plan.action.uncovered[0]
+            return _ended(step, OpResult(failure=denied.to_failure()), outputs)
+        for step in plan.action.steps:
+            if step.id in plan.done:
+                continue
+            args = _arguments(plan, step, outputs)
+            if isinstance(args, Failure):
+                return _ended(step, OpResult(failure=args), outputs)
+            if step.id in plan.halts:
+                spent = self._clock.monotonic() - began
+                return RunOutcome(kind="halted", steps=outputs, next=step.id, spent=spent)
+            result = await self._step(plan, step, args, deadline, before_retry, asked)
+            if result is None:
+                spent = self._clock.monotonic() - began
+                return RunOutcome(kind="differs", steps=outputs, spent=spent)
+            status = result.last_status or status
+            if result.failure is not None:
+                return _ended(step, result, outputs)
+            outputs[step.id] = result.output
+        last = outputs[plan.action.steps[-1].id]
+        return RunOutcome(kind="completed", steps=outputs, output=last, last_status=status)
+
+    async def _step(
+        self,
+        plan: RunPlan,
+        step: Step,
+        args: JsonObject,
+        deadline: float,
+        before_retry: Callable[[], Awaitable[bool]] | None,
+        asked: dict[str, None],
+    ) -> OpResult | None:
+        connector = plan.connectors[step.connector]
+        retried = 0
+        while True:
+            remaining = deadline - self._clock.monotonic()
+            if remaining <= 0:
+                return OpResult(failure=_no_time(plan.action).to_failure())
+            limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
+            result = await _call(connector, connector.call, step.op, args, limits)
+            asked.update(dict.fromkeys(result.hosts_asked))
+            wait = _WAITS[retried] * random.uniform(1.0, 1.2) if retried < len(_WAITS) else None  # noqa: S311
+            if wait is None or not _may_repeat(
+                step, result, deadline - self._clock.monotonic(), wait
+            ):
+                return _with_whole_wall(_with_retries(result, retried), plan.action)
+            await self._sleep(wait)
+            if before_retry is not None and not await before_retry():
+                return None
+            retried += 1
+
+
+async def _call(
+    connector: Connector,
+    call: Callable[..., Awaitable[OpResult]],
+    op: str,
+    args: JsonObject,
+    limits: Limits,
+) -> OpResult:
+    try:
+        result = await call(op, args, limits=limits)
+    except HashMismatch as error:
+        return OpResult(failure=error.to_failure())
+    except Exception as error:  # noqa: BLE001 - a fault of the host's own; what had gone out is not known
+        _log.error("a call of %s ended with %s", connector.identity.fqn, type(error).__name__)
+        fault = InternalError("A fault of Aileron's own ended the call. Its log has the kind.")
+        return OpResult(failure=fault.to_failure(), requests_sent=1, writes_sent=1, writes_lost=1)
+    if result.failure is None and await _too_deep(result.output):
+        message = f"The output of {op} is nested more than {MAX_DEPTH} levels deep."
+        return replace(result, output=None, failure=ConnectorRuntimeError(message).to_failure())
+    return result
+
+
+async def _too_deep(output: Json) -> bool:
+    if is_small(output):
+        return deeper_than(MAX_DEPTH, output)
+    return await asyncio.to_thread(deeper_than, MAX_DEPTH, output)
+
+
+def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonObject | Failure:
+    """Return what *step*'s op is called with, or why it cannot be called."""
+    try:
+        return op_arguments(step, plan.args, outputs, plan.action.declared)
+    except MissingValue as error:
+        return ConnectorRuntimeError(str(error), boundary="action").to_failure()
+
+
+def refusal(action: Action) -> CapabilityDenied | None:
+    """Return why *action* may not run: a step's op is not among its capabilities. None where it may."""
+    if not action.uncovered:
+        return None
+    step = action.uncovered[0]
+    requirement = action.requirement(step.connector)
+    return CapabilityDenied(
+        f"The action {action.name} does not list the op {step.op} among its capabilities of "
+        f"{step.connector}. Nothing was sent. Add it to the action file, and take that in.",
+        details={
+            "requested": step.op,
+            "granted": list(requirement.capabilities if requirement else ()),
+        },
+        boundary="action",
+    )
+
+
+def _no_time(action: Action) -> ResourceLimitExceeded:
+    seconds = action.limits.wall_seconds
+    return ResourceLimitExceeded(
+        f"The run used up its {seconds} s. `[limits] wall_seconds` of its action file raises that.",
+        details={"limit": "wall_time", "configured": f"{seconds}s"},
+    )
+
+
+def _may_repeat(step: Step, result: OpResult, remaining: float, wait: float) -> bool:
+    failure = result.failure
+    return (
+        failure is not None
+        and step.idempotent is True
+        and failure.retriable
+        and failure.class_ in ("network_error", "external_api_error")
+        and remaining > wait
+    )
+
+
+def _with_retries(result: OpResult, retried: int) -> OpResult:
+    if result.failure is None or not retried:
+        return result
+    details = {**result.failure.details, "retried": retried}
+    return replace(result, failure=replace(result.failure, details=details))
+
+
+def _with_whole_wall(result: OpResult, action: Action) -> OpResult:
+    """Name the action's own limit where a call used up what was left of it."""
+    failure = result.failure
+    if failure is None or failure.details.get("limit") != "wall_time":
+        return result
+    told = _no_time(action).to_failure()
+    details = {**failure.details, **told.details}
+    return replace(result, failure=replace(told, details=details))
+
+
+def _effect_unknown(result: OpResult) -> bool:
+    """Tell whether nobody knows what a failed call did at the service.
+
+    So it is once a request that may change something had gone out, unless every one was answered
+    and the connector itself then said that the op failed. Requests that only read did nothing.
+    """
+    return result.writes_sent > 0 and (result.writes_lost > 0 or not result.own_word)
+
+
+def _ended(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> RunOutcome:
+    assert result.failure is not None
+    details = {**result.failure.details, "step": step.id, "completed_steps": list(outputs)}
+    failure = replace(result.failure, details=details)
+    if step.idempotent is True or not _effect_unknown(result):
+        return RunOutcome(
+            kind="failed", steps=outputs, failure=failure, last_status=result.last_status
+        )
+    message = (
+        f"A request had gone out when the step {step.id} ended ({failure.message}). Whether it "
+        "took effect is not known. It is not repeated; look at the service before you try again."
+    )
+    unknown = replace(
+        failure,
+        class_="outcome_unknown",
+        message=message,
+        retriable=False,
+        details={**details, "cause": failure.class_},
+    )
+    return RunOutcome(
+        kind="unknown", steps=outputs, failure=unknown, last_status=result.last_status
+    )

@@ -1,0 +1,313 @@
+"""The gate: the only caller of the executor, and the one path of every call (DESIGN 2)."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from aileron_core import tasks
+from aileron_core.actions.validate import check_arguments
+from aileron_core.canonical import Json, JsonObject
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
+from aileron_core.ids import new_approval_id, new_run_id
+from aileron_core.runs import rows
+from aileron_core.runs.approved import finish
+from aileron_core.runs.argument_quota import ArgumentQuota
+from aileron_core.runs.executor import Executor, RunPlan, refusal
+from aileron_core.runs.interfaces import GateSettings, Library, ResolvedAction
+from aileron_core.runs.live_run import LiveRun, PreviewResult, RunRegistry
+from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
+from aileron_core.runs.model import RunRecord, args_hash
+from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.transitions import FINAL, RunEvent, RunState
+from aileron_core.sessions.model import Session
+from aileron_core.storage.database import Database
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["Call", "Gate", "RunAnswer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of an action by an agent's session."""
+
+    session: Session
+    action: str
+    args: Json
+    idempotency_key: str | None = None
+    claims: tuple[tuple[str, str], ...] = ()
+    """What the agent's client says of this call, as (our label, its text): claims."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAnswer:
+    """The run as it stands when the gate answers; `attached` to an equal or keyed one asked before."""
+
+    row: RunRecord
+    attached: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One object, one method."""
+
+    library: Library
+    registry: RunRegistry
+    store: RunStore
+    previews: PreviewFetcher
+    executor: Executor
+    locks: ConnectorLocks
+    database: Database
+    clock: Clock
+    settings: GateSettings
+    pause: PauseSwitch
+    argument_quota: ArgumentQuota
+    is_open: Callable[[str], bool]
+    """Whether the session with this id has not ended."""
+    lanes: SessionLimiter = field(default_factory=SessionLimiter)
+
+    async def run(self, call: Call) -> RunAnswer:
+        """Run an ungated action to its end, or put a gated one before a person and return at once.
+
+        Raises:
+            NotFound: no such accepted action.
+            InvalidArguments: the arguments do not fit its inputs.
+            CapabilityDenied: it is gated, and a step's op is not among its capabilities.
+            Conflict: it is held back, or the idempotency key belongs to another call.
+            RateLimited: too many of this session wait already, or it holds too many arguments.
+            Unauthorized: its session ended before it could begin.
+            Unavailable: it cannot be put on record, or a person holds all calls; nothing ran.
+        """
+        try:
+            loaded, args = self._admissible(call)
+        except AileronError as error:
+            await self._refuse(call, error)
+            raise
+        # A caller that goes away leaves no half-written run behind.
+        answer = self._answer(call, loaded, self._draft(call, loaded, args))
+        return await tasks.uninterrupted(answer, name=f"call {loaded.action.name}")
+
+    async def _answer(self, call: Call, loaded: ResolvedAction, row: RunRecord) -> RunAnswer:
+        known = await self._known(call, row)
+        if known is not None:
+            return await self._attach(known, call)
+        try:
+            if loaded.action.gated:
+                return await self._ask(call, loaded, row)
+            return await self._do(call, loaded, row)
+        except RateLimited as error:
+            await self._refuse(call, error)
+            raise
+
+    def _admissible(self, call: Call) -> tuple[ResolvedAction, JsonObject]:
+        loaded = self.library.find(call.action)
+        args = check_arguments(loaded.action, call.args)
+        if loaded.action.gated and (denied := refusal(loaded.action)) is not None:
+            raise denied  # a person is not asked for what would fail after their yes
+        return loaded, args
+
+    async def _refuse(self, call: Call, error: AileronError) -> None:
+        """Put on record that a call was refused; its arguments stay out, its action's name is a claim."""
+        record = AuditRecord(
+            at=rfc3339(self.clock.now()),
+            event=AuditEvent.REFUSED[0],
+            actor=AuditEvent.REFUSED[1],
+            summary=f"A call was refused: {error.class_}",
+            session=call.session.session_id,
+            action=call.action[:128].encode("utf-8", "replace").decode(),
+            extra={"class": error.class_},
+        )
+        await self.store.note(record)
+
+    def _draft(self, call: Call, loaded: ResolvedAction, args: JsonObject) -> RunRecord:
+        now, gated = self.clock.now(), loaded.action.gated
+        expires = self.settings.expires_seconds
+        return RunRecord(
+            run_id=new_run_id(now),
+            approval_id=new_approval_id(now) if gated else None,
+            session_id=call.session.session_id,
+            action=loaded.action.name,
+            action_sha256=loaded.action.sha256,
+            args=args,
+            args_sha256=args_hash(args),
+            idempotency_key=call.idempotency_key,
+            gated=gated,
+            state=RunState.NEW,
+            requested_at=now,
+            expires_at=now + expires if gated and expires else None,
+        )
+
+    async def _known(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
+        key = call.idempotency_key
+        if key is None:
+            return self.registry.equal(row) if row.gated else None
+        session_id = call.session.session_id
+        known: LiveRun | RunRecord | None = self.registry.keyed(session_id, key)
+        if known is None:
+            stored = await self.database.read(lambda c: rows.by_key(c, session_id, key))
+            known = self.registry.keyed(session_id, key) or stored
+        earlier = known.row if isinstance(known, LiveRun) else known
+        if earlier is not None and (earlier.action, earlier.args_sha256) != (
+            row.action,
+            row.args_sha256,
+        ):
+            raise Conflict(
+                "This idempotency key belongs to another call of this session (another action or "
+                "other arguments). Nothing ran; use a new key.",
+                # Where a run stands before its end is not told to an agent (DESIGN 3).
+                details={"outcome": str(earlier.state) if earlier.state in FINAL else "open"},
+            )
+        return known
+
+    async def _attach(self, known: LiveRun | RunRecord, call: Call) -> RunAnswer:
+        if isinstance(known, RunRecord):
+            return RunAnswer(row=known, attached=True)
+        if known.admitted is not None:
+            await asyncio.shield(known.admitted)
+        if not known.row.gated:
+            await known.ended.wait()
+            return RunAnswer(row=known.row, attached=True)
+        async with known.turn:
+            if not known.is_final:
+                known.claims = call.claims or known.claims
+                await self.store.update(
+                    known,
+                    AuditEvent.REPEATED,
+                    f"The agent asked for {known.row.action} again; it is the same approval",
+                    _claimed(call.claims),
+                    rearm=False,
+                    times_asked=known.row.times_asked + 1,
+                )
+        return RunAnswer(row=known.row, attached=True)
+
+    def _hold(
+        self, call: Call, loaded: ResolvedAction, row: RunRecord, look: PreviewResult
+    ) -> LiveRun:
+        held = LiveRun(
+            row=row, session=call.session, resolved=loaded, preview=look, claims=call.claims
+        )
+        held.admitted = asyncio.get_running_loop().create_future()
+        # Nobody may be waiting for it; an unread exception is no event of its own.
+        held.admitted.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self.registry.add(held)
+        return held
+
+    async def _admit(
+        self, held: LiveRun, event: RunEvent, named: tuple[str, str], summary: str
+    ) -> None:
+        assert held.resolved is not None
+        assert held.admitted is not None
+        extra: dict[str, Json] = {"hosts": list(held.hosts), **_claimed(held.claims)}
+        if held.resolved.routed:
+            extra["routed"] = list(held.resolved.routed)
+        try:
+            await self.argument_quota.take(held.row)
+            try:
+                await self.store.insert(held, event, named, summary, extra)
+            except AileronError:
+                self.argument_quota.give_back(held.row)
+                raise
+        except AileronError as error:
+            self.registry.discard(held)
+            held.admitted.set_exception(error)
+            raise
+        held.admitted.set_result(None)
+
+    async def _ask(self, call: Call, loaded: ResolvedAction, row: RunRecord) -> RunAnswer:
+        limit = self.settings.pending_per_session
+        if self.registry.pending_of(row.session_id) >= limit:
+            raise RateLimited(
+                f"{limit} gated calls of this session are open already. Wait for an answer, or "
+                "withdraw one.",
+            )
+        if not self.is_open(row.session_id):
+            ended = _session_ended()
+            await self._refuse(call, ended)
+            raise ended
+        now = self.clock.now()
+        has_preview = loaded.action.approval.preview is not None
+        look = PreviewResult(status="fetching" if has_preview else "none", at=now)
+        held = self._hold(call, loaded, row, look)
+        if not has_preview:
+            digest, words = held.consent(look)
+            held.row = replace(row, digest=digest, words=words)
+        await self._admit(
+            held, RunEvent.ASK, AuditEvent.REQUESTED, f"{row.action} waits for a person"
+        )
+        if has_preview:
+            tasks.spawn(self.previews.fetch_first(held), name=f"preview {row.run_id}")
+        return RunAnswer(row=held.row, attached=False)
+
+    async def _do(self, call: Call, loaded: ResolvedAction, row: RunRecord) -> RunAnswer:
+        held = self._hold(call, loaded, row, PreviewResult(status="none"))
+        try:
+            await self._execute(held)
+        except AileronError as error:
+            assert held.admitted is not None
+            if not held.admitted.done():  # nothing of it is a row
+                self.registry.discard(held)
+                held.admitted.set_exception(error)
+                await self._refuse(call, error)
+            raise
+        return RunAnswer(row=held.row, attached=False)
+
+    async def _execute(self, held: LiveRun) -> None:
+        assert held.resolved is not None
+        assert held.row.args is not None
+        action = held.resolved.action
+        async with self._turn(held):
+            await self._admit(held, RunEvent.START, AuditEvent.STARTED, f"Started {action.name}")
+            plan = RunPlan(action=action, args=held.row.args, connectors=held.resolved.connectors)
+            ending = await self.executor.run(plan)
+            try:
+                await finish(self.store, held, ending, self.clock.now())
+            finally:
+                held.ended.set()  # also where it cannot be written any more: nobody waits for ever
+        self.registry.finished(held)
+
+    @asynccontextmanager
+    async def _turn(self, held: LiveRun) -> AsyncGenerator[None]:
+        """Hold the session's lane and the connectors, entered only while calls go on.
+
+        Raises:
+            Paused: a person held all calls for too long.
+            Unauthorized: the session has ended meanwhile.
+            Conflict, NotFound: the action is not accepted any more in the bytes that were asked for.
+        """
+        for connector in held.resolved.connectors.values() if held.resolved else ():
+            # Before the lane: what follows there must not wait for this compiling.
+            with suppress(AileronError):  # the call says why
+                await connector.prepare()
+        left = self.pause.hold_seconds
+        while True:
+            left = await self.pause.over(left)  # not in the lane: what waits there has not waited
+            async with (
+                self.lanes.using(held.row.session_id),
+                self.locks.using(held.lock_keys(), alone=False),
+            ):
+                if not self.pause.on:
+                    self._require_as_asked(held)
+                    yield
+                    return
+
+    def _require_as_asked(self, held: LiveRun) -> None:
+        """Look again at what may have changed while the call waited for its turn."""
+        if not self.is_open(held.row.session_id):
+            raise _session_ended()
+        if self.library.find(held.row.action).action.sha256 != held.row.action_sha256:
+            raise Conflict(
+                f"{held.row.action} was changed while the call waited. Nothing ran; ask again.",
+                details={"outcome": "changed"},
+            )
+
+
+def _session_ended() -> Unauthorized:
+    return Unauthorized("This session has ended. Nothing ran.")
+
+
+def _claimed(claims: tuple[tuple[str, str], ...]) -> dict[str, Json]:
+    # Pairs: the members of an object have no order in a record.
+    return {"claims": [[label, text] for label, text in claims]} if claims else {}

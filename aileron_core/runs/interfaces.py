@@ -1,0 +1,74 @@
+"""What the gate needs of the house: the accepted actions, and its settings."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from aileron_core.actions.model import Action
+from aileron_core.connectors.protocol import Connector, ConnectorIdentity
+
+__all__ = ["Failpoint", "GateSettings", "Library", "ResolvedAction", "no_failpoint"]
+
+Failpoint = Callable[[str], None]
+"""Called with the name of each step of a run's life. Tests of crashes stop the process in it."""
+
+
+def no_failpoint(_name: str) -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedAction:
+    """An accepted action with the connectors that it names."""
+
+    action: Action
+    connectors: Mapping[str, Connector]
+    """By FQN, exactly the version and hash that the action pins."""
+    routed: tuple[str, ...] = ()
+    """Those of its hosts that `--route` sends elsewhere, as `host:port -> address:port`."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Return every `host:port` that its connectors may reach, sorted."""
+        return tuple(sorted({host for each in self.connectors.values() for host in each.hosts}))
+
+
+class Library(Protocol):
+    """The actions and connectors that a person took in."""
+
+    def find(self, name: str) -> ResolvedAction:
+        """Return the accepted action *name*.
+
+        Raises:
+            NotFound: there is none.
+            Conflict: its file, or a connector of it, is held back or broken.
+        """
+        ...
+
+    def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
+        """Return what previews of exactly this connector may read by POST, and who accepted each."""
+        ...
+
+    async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
+        """Offer a person to accept *read*, which was just refused; True where it counts already."""
+        ...
+
+    async def changed_since(self, loaded: ResolvedAction) -> str:
+        """Read action file and connectors from disk again; return what differs as a sentence, or ''."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSettings:
+    """WIRE.md, Defaults. Seconds unless named otherwise."""
+
+    expires_seconds: float = 1800.0
+    """0: approvals never expire."""
+    pending_per_session: int = 20
+    argument_bytes: int = 16 * 2**20
+    """Of one session, as stored, of calls that wait or have ended."""
+    previews_at_once: int = 4
+    previews_per_minute: int = 30
+    preview_seconds: float = 5.0
+    reason_characters: int = 2000
+    keep_arguments_days: int = 30

@@ -1,0 +1,113 @@
+"""Who may use a connector now: many ungated runs, or one gated run alone.
+
+From its recheck to the end of its effect a gated run holds the (connector, credential) alone, so
+that no other run changes what the person saw in between (DESIGN 5, THREATS H12). A waiting gated
+run goes before ungated ones that come after it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+__all__ = ["ConnectorLocks", "SessionLimiter"]
+
+
+@dataclass(slots=True)
+class _Lock:
+    shared: int = 0
+    alone: bool = False
+    waiting: deque[tuple[bool, asyncio.Future[None]]] = field(
+        default_factory=deque[tuple[bool, "asyncio.Future[None]"]]
+    )
+
+    async def acquire(self, *, alone: bool) -> None:
+        if not self.waiting and not self.alone and not (alone and self.shared):
+            self._take(alone)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (alone, turn)
+        self.waiting.append(entry)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release(alone=alone)
+            elif entry in self.waiting:  # else whoever released first has dropped it already
+                self.waiting.remove(entry)
+                self._wake()
+            raise
+
+    def release(self, *, alone: bool) -> None:
+        if alone:
+            self.alone = False
+        else:
+            self.shared -= 1
+        self._wake()
+
+    def _take(self, alone: bool) -> None:
+        if alone:
+            self.alone = True
+        else:
+            self.shared += 1
+
+    def _wake(self) -> None:
+        while self.waiting:
+            alone, turn = self.waiting[0]
+            if self.alone or (alone and self.shared):
+                return
+            self.waiting.popleft()
+            if not turn.cancelled():
+                self._take(alone)
+                turn.set_result(None)
+
+
+class ConnectorLocks:
+    """One lock for each (connector, credential)."""
+
+    def __init__(self) -> None:
+        self._locks: dict[tuple[str, str | None], _Lock] = {}
+
+    @asynccontextmanager
+    async def using(
+        self, keys: Iterable[tuple[str, str | None]], *, alone: bool
+    ) -> AsyncGenerator[None, None]:
+        """Hold every key for as long as the context is open; always taken in the same order."""
+        async with AsyncExitStack() as stack:
+            for key in sorted(set(keys), key=lambda key: (key[0], key[1] or "")):
+                lock = self._locks.setdefault(key, _Lock())
+                await lock.acquire(alone=alone)
+                stack.callback(lock.release, alone=alone)
+            yield
+
+
+@dataclass(slots=True)
+class _Lane:
+    turns: asyncio.Semaphore
+    users: int = 0
+
+
+class SessionLimiter:
+    """At most *width* ungated runs of a session at once; its others wait, and no other session's.
+
+    Every guest takes a thread of one pool. Without this a session whose calls are slow would take
+    all of them, and then neither another agent nor a person's look is served.
+    """
+
+    def __init__(self, width: int = 8) -> None:
+        self._width = width
+        self._lanes: dict[str, _Lane] = {}
+
+    @asynccontextmanager
+    async def using(self, session_id: str) -> AsyncGenerator[None, None]:
+        """Hold one of the session's turns for as long as the context is open."""
+        lane = self._lanes.setdefault(session_id, _Lane(asyncio.Semaphore(self._width)))
+        lane.users += 1
+        try:
+            async with lane.turns:
+                yield
+        finally:
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[session_id]

@@ -1,0 +1,192 @@
+"""A run as it stands in the database."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from aileron_core.canonical import Json, JsonObject, canonical, sha256_hex
+from aileron_core.errors import Failure
+from aileron_core.runs.transitions import RunEvent, RunState, advance
+
+__all__ = ["COLUMNS", "Progress", "RunRecord", "args_hash"]
+
+
+def args_hash(args: JsonObject) -> str:
+    """Return the SHA-256 of the arguments' JCS text."""
+    return sha256_hex(canonical(args))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What a run that halted half-way has behind it; its finished steps are never repeated."""
+
+    steps: Mapping[str, Json]
+    """Outputs of the finished steps, by id, in their order."""
+    asked: str | None
+    """The step it halted before because its arguments are known only now; None where a recheck differed."""
+    spent: float
+    """Seconds of its wall time that are used up."""
+
+    def to_json(self) -> JsonObject:
+        """Return it as it is stored."""
+        return {
+            "steps": list(map(list, self.steps.items())),
+            "asked": self.asked,
+            "spent": self.spent,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Any) -> "Progress":
+        """Read what `to_json` returned.
+
+        Raises:
+            ValueError: Aileron never wrote that.
+        """
+        if not isinstance(stored, dict):
+            raise ValueError("progress is no table")
+        fields = cast("dict[str, Any]", stored)
+        steps, asked, spent = fields.get("steps"), fields.get("asked"), fields.get("spent")
+        if not isinstance(steps, list) or not isinstance(spent, int | float):
+            raise ValueError("progress lacks its steps")
+        pairs = cast("Sequence[tuple[str, Json]]", steps)
+        return cls(steps=dict(pairs), asked=asked, spent=float(spent))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of its text as stored, for the record that vouches for the row."""
+        return sha256_hex((_dump(self.to_json()) or "").encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run. Times are seconds since the epoch. `args` is None once forgotten (30 days after the end).
+
+    Sooner where its session holds too many bytes of them and no person decided it.
+    """
+
+    run_id: str
+    session_id: str
+    action: str
+    action_sha256: str
+    args: JsonObject | None
+    args_sha256: str
+    gated: bool
+    state: RunState
+    requested_at: float
+    approval_id: str | None = None
+    idempotency_key: str | None = None
+    expires_at: float | None = None
+    times_asked: int = 1
+    digest: str | None = None
+    words: tuple[str, str, str] | None = None
+    decided_at: float | None = None
+    decided_by: str | None = None
+    reason: str | None = None
+    note: str = ""
+    ended_at: float | None = None
+    output: Mapping[str, Json] | None = None
+    """`{"output", "steps"}` of a completed run."""
+    failure: Failure | None = None
+    delivered: bool = False
+    last_record: int = 0
+    progress: Progress | None = None
+    """Set from the first halt on, until it completed, failed or is unknown."""
+
+    @property
+    def args_size(self) -> int:
+        """Bytes of the arguments as they are stored."""
+        return len(_dump(self.args) or "")
+
+    def after(self, event: RunEvent, **changes: Any) -> "RunRecord":
+        """Return this run after *event*, with *changes*.
+
+        Raises:
+            IllegalTransition: the table has no such edge from this state.
+        """
+        return replace(self, state=advance(self.state, event, gated=self.gated), **changes)
+
+    def to_columns(self) -> tuple[Any, ...]:
+        """Return the values in the order of `COLUMNS`."""
+        return (
+            self.run_id,
+            self.approval_id,
+            self.session_id,
+            self.action,
+            self.action_sha256,
+            _dump(self.args),
+            self.args_sha256,
+            self.idempotency_key,
+            int(self.gated),
+            str(self.state),
+            self.requested_at,
+            self.expires_at,
+            self.times_asked,
+            self.digest,
+            _dump(self.words),
+            self.decided_at,
+            self.decided_by,
+            self.reason,
+            self.note,
+            self.ended_at,
+            _dump(self.output),
+            _dump(self.failure.to_json() if self.failure else None),
+            int(self.delivered),
+            self.last_record,
+            _dump(self.progress.to_json() if self.progress else None),
+        )
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> "RunRecord":
+        """Read one row of the table `runs`.
+
+        Raises:
+            ValueError: a column holds what Aileron never wrote.
+        """
+        words = _load(columns["words"])
+        failure = _load(columns["failure"])
+        progress = _load(columns["progress"])
+        return cls(
+            run_id=columns["run_id"],
+            approval_id=columns["approval_id"],
+            session_id=columns["session_id"],
+            action=columns["action"],
+            action_sha256=columns["action_sha256"],
+            args=_load(columns["args"]),
+            args_sha256=columns["args_sha256"],
+            idempotency_key=columns["idempotency_key"],
+            gated=bool(columns["gated"]),
+            state=RunState(columns["state"]),
+            requested_at=columns["requested_at"],
+            expires_at=columns["expires_at"],
+            times_asked=columns["times_asked"],
+            digest=columns["digest"],
+            words=cast("tuple[str, str, str]", tuple(words)) if words else None,
+            decided_at=columns["decided_at"],
+            decided_by=columns["decided_by"],
+            reason=columns["reason"],
+            note=columns["note"],
+            ended_at=columns["ended_at"],
+            output=_load(columns["output"]),
+            failure=Failure.from_json(failure) if failure else None,
+            delivered=bool(columns["delivered"]),
+            last_record=columns["last_record"],
+            progress=Progress.from_json(progress) if progress else None,
+        )
+
+
+COLUMNS = (
+    "run_id", "approval_id", "session_id", "action", "action_sha256", "args", "args_sha256",
+    "idempotency_key", "gated", "state", "requested_at", "expires_at", "times_asked", "digest",
+    "words", "decided_at", "decided_by", "reason", "note", "ended_at", "output", "failure",
+    "delivered", "last_record", "progress",
+)  # fmt: skip
+"""The columns of the table `runs`, in order."""
+
+
+def _dump(value: object) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def _load(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,253 @@
+"""Fetching previews: bounded, never cached, never told to the agent."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final
+
+from aileron_core.actions.model import Action
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock
+from aileron_core.connectors.http.hosts import short_host, short_hosts
+from aileron_core.connectors.posted_reads import OFFER
+from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.errors import AileronError, StorageUnavailable
+from aileron_core.library.preview_reads import acceptance_name
+from aileron_core.runs.digest import preview_digest
+from aileron_core.runs.executor import Executor
+from aileron_core.runs.interfaces import GateSettings, Library
+from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
+from aileron_core.runs.preview.plan import PreviewPlan, plan_preview
+from aileron_core.runs.preview.resolve import resolve
+from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.transitions import RunState
+
+__all__ = ["MAX_SHOWN", "MAX_SHOWN_LINES", "PreviewFetcher"]
+
+MAX_SHOWN: Final = 1024 * 1024
+"""Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
+MAX_SHOWN_LINES: Final = 20_000
+"""Their lines, which cost more than characters."""
+
+_MOST_READS = 8
+"""How often one preview is asked again where what it was refused for counts by then."""
+_REFUSALS = 400
+"""From this HTTP status on it was the service that refused."""
+
+
+class PreviewFetcher:
+    """Asks the service what a gated run would do."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        journal: RunStore,
+        library: Library,
+        clock: Clock,
+        settings: GateSettings,
+    ) -> None:
+        self._executor = executor
+        self._library = library
+        self._journal = journal
+        self._clock = clock
+        self._settings = settings
+        self._gates: dict[str, asyncio.Semaphore] = {}
+        self._asked: dict[str, deque[float]] = {}
+
+    async def fetch_first(self, held: LiveRun) -> None:
+        """Fetch the first preview of *held* (or the first of this life) and put it on record."""
+        look = await self._within_limits(held)
+        async with held.turn:
+            if held.row.state is not RunState.PENDING:
+                return
+            try:
+                await self.adopt(held, look)
+            except AileronError:
+                # Without a digest nobody can say yes to it; a refresh looks again.
+                held.preview = self._unavailable("it could not be put on record. r asks again.")
+                self._journal.notify(held)
+                raise
+
+    async def refresh(self, held: LiveRun) -> None:
+        """Fetch again on a person's word; what differs is shown, and disarms approve."""
+        async with held.turn:
+            before, drift = held.preview, held.drift
+            # "none": there is nothing to look at, and what a yes covers is known.
+            if held.row.state is not RunState.PENDING or before.status in ("fetching", "none"):
+                return
+            held.preview = PreviewResult(status="fetching", at=self._clock.now())
+            self._journal.notify(held)
+        await self._prepared(held)
+        look = await self.fetch(held)
+        async with held.turn:
+            if held.row.state is not RunState.PENDING:
+                held.preview = before
+                return
+            differs = look.fingerprint != before.fingerprint
+            if differs and before.status == "ready":
+                held.drift = PreviewChange(before=before, after=look, words_before=held.row.words)
+            try:
+                await self.adopt(held, look)
+            except AileronError:
+                # What stands on the screen must be what the digest on record covers.
+                held.preview, held.drift = before, drift
+                self._journal.notify(held)
+                raise
+
+    async def adopt(self, held: LiveRun, look: PreviewResult) -> None:
+        """Make *look* what the next yes covers: new digest, new words, on record. Needs `held.turn`."""
+        digest, words = held.consent(look)
+        previous, held.preview = held.preview, look
+        named = AuditEvent.NO_PREVIEW if look.status == "unavailable" else AuditEvent.PREVIEW
+        summary = (
+            f"No preview of {held.row.action} could be fetched"
+            if look.status == "unavailable"
+            else f"Fetched what {held.row.action} would do"
+        )
+        if look.hosts_asked:
+            summary += f", from {short_hosts(look.hosts_asked)}"
+        asked: dict[str, Json] = {"hosts_asked": list(look.hosts_asked)}
+        try:
+            await self._journal.update(held, named, summary, asked, digest=digest, words=words)
+        except AileronError:
+            held.preview = previous
+            raise
+
+    async def fetch(self, held: LiveRun) -> PreviewResult:
+        """Call the preview op once and return what it said, or why it could not say."""
+        assert held.resolved is not None
+        action = held.resolved.action
+        if not held.has_preview:
+            return PreviewResult(status="none", at=self._clock.now())
+        return await self._ask(held, action)
+
+    async def _within_limits(self, held: LiveRun) -> PreviewResult:
+        """Fetch what an agent's call causes; what a person's key causes is not bounded (THREATS T5)."""
+        if not self._admitted(held.row.session_id):
+            return self._unavailable(
+                f"this session asked for more than {self._settings.previews_per_minute} previews "
+                "in a minute. r asks again."
+            )
+        await self._prepared(held)  # not within: other previews would wait for this compiling
+        gate = self._gates.setdefault(
+            held.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
+        )
+        async with gate:
+            return await self.fetch(held)
+
+    async def _prepared(self, held: LiveRun) -> None:
+        """Wait until the connector can be asked at once; the person sees what is waited for."""
+        if held.resolved is None or not held.has_preview:
+            return
+        connector = held.resolved.connectors[held.resolved.action.steps[0].connector]
+        if connector.prepared:
+            return
+        if held.preview.status == "fetching":
+            held.preview = replace(held.preview, preparing=True)
+            self._journal.notify(held)
+        with suppress(AileronError):  # the call says why
+            await connector.prepare()
+        if held.preview.preparing:
+            held.preview = PreviewResult(status="fetching", at=self._clock.now())
+            self._journal.notify(held)
+
+    async def _ask(self, held: LiveRun, action: Action) -> PreviewResult:
+        assert held.resolved is not None
+        assert held.row.args is not None
+        plan = plan_preview(action, held.row.args)
+        assert plan is not None
+        limits = Limits(
+            wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
+        )
+        connector = held.resolved.connectors[plan.connector.fqn]
+        result, reads = await self._called(connector, plan, limits)
+        ref = connector.identity.ref
+        look = PreviewResult(
+            status="ready",
+            output=result.output,
+            at=self._clock.now(),
+            hosts_asked=result.hosts_asked,
+            reads=reads,
+            refused_reads=tuple(acceptance_name(ref, read) for read in result.refused_reads),
+        )
+        if result.failure is not None:
+            return replace(look, status="unavailable", reason=_why(result), output=None)
+        assert action.approval.preview is not None
+        values = [each.value for each in resolve(action.approval.preview, result.output)]
+        shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
+        if shown > MAX_SHOWN or lines > MAX_SHOWN_LINES:
+            why = (
+                f"its answer has {shown:,} characters in {lines:,} lines to be shown, which nobody "
+                f"reads before a yes ({MAX_SHOWN:,} and {MAX_SHOWN_LINES:,} at most)"
+            )
+            return replace(look, status="unavailable", reason=why, output=None)
+        try:
+            # In a thread: a large answer takes half a second, and every other call would wait.
+            digest = await asyncio.to_thread(preview_digest, result.output)
+        except ValueError as error:
+            why = f"its answer cannot be compared with a later one: {error}"
+            return replace(look, status="unavailable", reason=why, output=None)
+        return replace(look, digest=digest)
+
+    async def _called(
+        self, connector: Connector, plan: PreviewPlan, limits: Limits
+    ) -> tuple[OpResult, Mapping[str, str]]:
+        """Return the op's result, and what it was allowed to read by POST."""
+        tries = 0
+        while True:
+            reads = self._library.accepted_reads(connector.identity)
+            result = await self._executor.look(
+                connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
+            )
+            tries += 1
+            if not await self._offered(connector, result.refused_reads) or tries == _MOST_READS:
+                return result, reads
+
+    async def _offered(self, connector: Connector, reads: Sequence[str]) -> bool:
+        """Offer *reads* to a person; return whether one of them counts already."""
+        try:
+            return any([await self._library.offer_read(connector.identity, each) for each in reads])
+        except StorageUnavailable:  # it is not on record, so it does not count
+            return False
+
+    def _unavailable(self, reason: str) -> PreviewResult:
+        return PreviewResult(status="unavailable", reason=reason, at=self._clock.now())
+
+    def forget(self, session_id: str) -> None:
+        """Drop what is counted of a session that has ended."""
+        self._gates.pop(session_id, None)
+        self._asked.pop(session_id, None)
+
+    def _admitted(self, session_id: str) -> bool:
+        now = self._clock.monotonic()
+        asked = self._asked.setdefault(session_id, deque())
+        while asked and now - asked[0] > 60:
+            asked.popleft()
+        if len(asked) >= self._settings.previews_per_minute:
+            return False
+        asked.append(now)
+        return True
+
+
+def _why(result: OpResult) -> str:
+    """Return why there is no preview; a host is blamed only for what it was asked itself."""
+    failure = result.failure
+    assert failure is not None
+    if failure.details.get("limit") == "wall_time" and result.unanswered_by:
+        configured = failure.details.get("configured", "5s")
+        return f"{short_host(result.unanswered_by)} did not answer within {configured}"
+    if failure.class_ == "external_api_error" and (result.last_status or 0) >= _REFUSALS:
+        try:
+            phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
+        except ValueError:
+            phrase = str(result.last_status)
+        return f"{short_host(result.answered_by)} answered {phrase}"
+    if read := failure.details.get(OFFER):
+        return (
+            f"it would read by POST ({read}), and nobody accepted that of this connector. The request "
+            "was not sent; the waiting list has what you can accept."
+        )
+    return failure.message

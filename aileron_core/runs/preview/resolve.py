@@ -1,0 +1,248 @@
+"""What a person is shown of a preview's answer, of a call's arguments, and of what changed.
+
+Pure: values in, values out. The texts are as the service and the agent wrote them; who draws them
+passes them through `aileron_core.text`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from aileron_core.actions.interpolate import json_text, number_text
+from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
+from aileron_core.actions.model import Action, Preview
+from aileron_core.canonical import Json, JsonObject
+
+__all__ = [
+    "MAX_OTHER_PATHS",
+    "NOT_AVAILABLE",
+    "ChangedField",
+    "PreviewField",
+    "ResolvedDifference",
+    "Shape",
+    "argument_fields",
+    "differences",
+    "gist",
+    "resolve",
+    "value_text",
+]
+
+MAX_OTHER_PATHS = 50
+NOT_AVAILABLE = "n/a"
+
+_LABEL = re.compile(r"\$\{([^{}]*)\}")
+_SAFE = 2**53
+
+Shape = Literal["text", "json", "lines"]
+"""What a value is: a text (or a number, or a truth value), JSON, or a list with one item a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewField:
+    """One labelled value; `path` is the render path, for an argument its name."""
+
+    label: str
+    path: str
+    value: str = ""
+    missing: bool = False
+    multiline: bool = False
+    shape: Shape = "text"
+    count: int = 1
+    """How many values the path leads to; `value` has all of them, in the order of the answer."""
+    spellings: tuple[str, ...] = ()
+    """The names that they stand under, where that is worth telling (see `paths.Found`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedField:
+    """A shown field whose value is another one now."""
+
+    before: PreviewField
+    after: PreviewField
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedDifference:
+    """How a preview's answer differs from the one that a person saw."""
+
+    changed: tuple[ChangedField, ...] = ()
+    other_paths: tuple[str, ...] = ()
+    """Dotted paths of what differs outside the shown fields, the first 50."""
+    other_count: int = 0
+    """How many there are in all."""
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.other_count)
+
+
+def resolve(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
+    """Return the fields of *preview* as *output* has them, in the order of the action file."""
+    return tuple(
+        _field(label, path, find(output, path), multiline=label in preview.multiline)
+        for label, path in preview.render
+    )
+
+
+def gist(preview: Preview, fields: Sequence[PreviewField]) -> str:
+    """Return the one line that says what it is about, or "" where the action file has no gist."""
+    if preview.gist is None:
+        return ""
+    by_label = {shown.label: shown for shown in fields}
+
+    def fill(match: re.Match[str]) -> str:
+        shown = by_label.get(match[1])
+        if shown is None or shown.missing:
+            return NOT_AVAILABLE
+        # A gist is one line; where each value has a line of its own in the document, here it has none.
+        apart = shown.count > 1 or shown.shape == "lines"
+        return ", ".join(shown.value.split("\n")) if apart else shown.value
+
+    return _LABEL.sub(fill, preview.gist)
+
+
+def differences(before: Json, after: Json, preview: Preview) -> ResolvedDifference:
+    """Return how *after* differs from *before*: shown fields with both values, the rest by path."""
+    changed: list[ChangedField] = []
+    shown: set[JsonPath] = set()
+    for label, path in preview.render:
+        old, new = find(before, path), find(after, path)
+        multiline = label in preview.multiline
+        change = ChangedField(
+            before=_field(label, path, old, multiline=multiline),
+            after=_field(label, path, new, multiline=multiline),
+        )
+        if _said(change.before) == _said(change.after):
+            continue
+        changed.append(change)
+        # What differs at these places is shown by the change, unless the field has moved.
+        places = {found.places for found in (old, new) if found is not None}
+        if len(places) == 1:
+            shown.update(*places)
+    paths: list[str] = []
+    count = 0
+    for place in _differing(before, after, shown):
+        count += 1
+        if count <= MAX_OTHER_PATHS:
+            paths.append(_dotted(place))
+    return ResolvedDifference(changed=tuple(changed), other_paths=tuple(paths), other_count=count)
+
+
+def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
+    """Return what the agent sent: declared inputs in the file's order, then any others by name."""
+    fields: list[PreviewField] = []
+    for entry in action.inputs:
+        value = args.get(entry.name)
+        if value is None and not entry.required:
+            continue
+        label = entry.label or entry.name
+        fields.append(_field(label, entry.name, _given(value), multiline=entry.multiline))
+    declared = frozenset(action.declared)
+    for name in sorted(args.keys() - declared):
+        value = args[name]
+        if value is not None:
+            fields.append(_field(name, name, _given(value), multiline=False))
+    return tuple(fields)
+
+
+def _given(value: Json) -> Matches | None:
+    return None if value is None else Matches(values=(value,), places=((),))
+
+
+def _said(field: PreviewField) -> tuple[object, ...]:
+    """Return what a person reads of *field*; under which names it stands is told by the other paths."""
+    return field.missing, field.value, field.count, field.shape
+
+
+def _field(label: str, path: str, found: Matches | None, *, multiline: bool) -> PreviewField:
+    if found is None:
+        return PreviewField(label=label, path=path, missing=True, multiline=multiline)
+    count = len(found.values)
+    value, shape = value_text(found.values[0] if count == 1 else found.values)
+    several = shape != "text"
+    if count > 1 and shape == "lines":
+        shape = "text"  # no list stands there: it is told that there are several
+    return PreviewField(
+        label=label,
+        path=path,
+        value=value,
+        multiline=multiline or several,
+        shape=shape,
+        count=count,
+        spellings=found.spellings,
+    )
+
+
+def value_text(value: Json) -> tuple[str, Shape]:
+    """Return *value* as a person is shown it, and what kind of value it is."""
+    if not isinstance(value, Mapping) and not is_array(value):
+        return _scalar(value), "text"
+    if is_array(value) and _one_per_line(value):
+        return "\n".join(_scalar(item) for item in value), "lines"
+    try:
+        return json_text(value, indent=2), "json"
+    except RecursionError:
+        return "nested too deeply to show", "json"
+
+
+def _one_per_line(items: Sequence[Json]) -> bool:
+    """Tell whether a list can be shown one per line without two lists looking the same."""
+    if not items or any(
+        item is None or isinstance(item, Mapping) or is_array(item) for item in items
+    ):
+        return False
+    texts = [item for item in items if isinstance(item, str)]
+    if texts and len(texts) < len(items):
+        return False  # 5 and "5" would look the same
+    return all(text and text == text.strip() and "\n" not in text for text in texts)
+
+
+def _scalar(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return number_text(value)
+    return "null"
+
+
+def _differing(before: Json, after: Json, shown: set[JsonPath]) -> Iterator[JsonPath]:
+    """Yield the places where two JSON values differ; a value that came or went is one place."""
+    waiting: list[tuple[Json, Json, JsonPath]] = [(before, after, ())]
+    while waiting:
+        old, new, place = waiting.pop()
+        if place in shown:
+            continue
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            keys = list(dict.fromkeys([*old, *new]))
+            for key in reversed(keys):
+                if key not in old or key not in new:
+                    waiting.append((_GONE, _HERE, (*place, key)))
+                else:
+                    waiting.append((old[key], new[key], (*place, key)))
+        elif is_array(old) and is_array(new):
+            for index in reversed(range(max(len(old), len(new)))):
+                if index >= len(old) or index >= len(new):
+                    waiting.append((_GONE, _HERE, (*place, index)))
+                else:
+                    waiting.append((old[index], new[index], (*place, index)))
+        elif not _same(old, new):
+            yield place
+
+
+_GONE = False
+_HERE = True
+
+
+def _same(old: Json, new: Json) -> bool:
+    """Compare scalars as the digest does: 1 is 1.0, but true is not 1 and "1" is not 1."""
+    if isinstance(old, bool) or isinstance(new, bool):
+        return old is new
+    if isinstance(old, int | float) and isinstance(new, int | float):
+        return old == new and (type(old) is type(new) or abs(old) < _SAFE)
+    return type(old) is type(new) and old == new
+
+
+def _dotted(place: JsonPath) -> str:
+    return ".".join(map(str, place)) or "(the whole answer)"

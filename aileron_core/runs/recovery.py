@@ -1,0 +1,242 @@
+"""After a restart: what waits goes on waiting, what was running is unknown, nothing runs by itself."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from aileron_core import tasks
+from aileron_core.audit.link import chain_hash
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.errors import AileronError, OutcomeUnknown
+from aileron_core.runs import rows
+from aileron_core.runs.interfaces import Library, ResolvedAction
+from aileron_core.runs.live_run import LiveRun, PreviewResult, RunRegistry
+from aileron_core.runs.model import RunRecord, args_hash
+from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.transitions import RunEvent, RunState
+from aileron_core.sessions.model import Session
+from aileron_core.storage.database import Database
+
+__all__ = ["Recovery"]
+
+TOGETHER = 64
+"""How many that wait are taken up at once: they share a commit."""
+
+_NOTES = {
+    RunState.CHECKING: "The console stopped while it looked once more. Nothing ran on your yes; answer again.",
+    RunState.APPROVED: "The console stopped before it began. Nothing ran on your yes; answer again.",
+}
+_UNKNOWN = (
+    "The console stopped while it ran, so it may or may not have happened. It is not repeated; "
+    "look at the service before you try again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """Brings the runs of an earlier life of the console back, as far as records account for them."""
+
+    registry: RunRegistry
+    store: RunStore
+    previews: PreviewFetcher
+    library: Library
+    database: Database
+    clock: Clock
+    session_of: Callable[[str], Session]
+    _known: dict[tuple[str, str], ResolvedAction | None] = field(
+        default_factory=dict[tuple[str, str], ResolvedAction | None]
+    )
+
+    async def recover(self) -> list[LiveRun]:
+        """Take up what the last life left; called once, before anything is answered.
+
+        Where many wait, only the first `TOGETHER` of them wait again when this returns. The rest is
+        in the book, still being looked at, so nobody can say yes to it: that is for `take_up`.
+
+        Raises:
+            StorageUnavailable: it cannot be written.
+        """
+        waiting: list[LiveRun] = []
+        for row in await self.database.read(_accounted):
+            held = LiveRun(
+                row=row,
+                session=self.session_of(row.session_id),
+                resolved=self._loaded(row),
+                preview=PreviewResult(status="none", at=row.requested_at),
+            )
+            if held.is_final:
+                held.ended.set()
+                self.registry.add(held)
+                self.registry.finished(held)
+                continue
+            self.registry.add(held)
+            if held.is_waiting:
+                held.preview = PreviewResult(status="fetching", at=self.clock.now())
+                waiting.append(held)
+            else:
+                await self._recover(held)
+        for row in await self.database.read(_recent):
+            if self.registry.approval(row.approval_id or "") is None:
+                held = LiveRun(
+                    row=row,
+                    session=self.session_of(row.session_id),
+                    resolved=self._loaded(row),
+                    preview=PreviewResult(status="none"),
+                )
+                held.ended.set()
+                self.registry.add(held)
+                self.registry.finished(held)
+        await asyncio.gather(*(self._recover(held) for held in waiting[:TOGETHER]))
+        return waiting[TOGETHER:]
+
+    async def take_up(self, waiting: Sequence[LiveRun]) -> None:
+        """Let *waiting* wait again, in order of arrival, some of them in one commit.
+
+        What was answered, withdrawn or over meanwhile stays so.
+        """
+        for first in range(0, len(waiting), TOGETHER):
+            some = waiting[first : first + TOGETHER]
+            await asyncio.gather(*(self._take_up(held) for held in some))
+
+    async def _take_up(self, held: LiveRun) -> None:
+        if held.is_waiting:
+            try:
+                await self._recover(held)
+            except AileronError:
+                # Without a digest nobody can say yes to it; a refresh looks again.
+                reason = "it could not be put on record. r asks again."
+                held.preview = PreviewResult(
+                    status="unavailable", reason=reason, at=self.clock.now()
+                )
+                self.store.notify(held)
+                raise
+
+    async def _recover(self, held: LiveRun) -> None:
+        async with held.turn:
+            if held.row.state is RunState.EXECUTING:
+                await self._unknown(held)
+            elif not held.is_final:
+                await self._wait_again(held)
+
+    async def _unknown(self, held: LiveRun) -> None:
+        held.outcome = _UNKNOWN
+        done = list(held.row.progress.steps) if held.row.progress else []
+        details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
+        failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(held.row.run_id)
+        summary = f"{held.row.action}: outcome unknown, the console stopped while it ran"
+        await self.store.transition(
+            held,
+            RunEvent.RECOVER,
+            AuditEvent.UNKNOWN,
+            summary,
+            {"was": str(held.row.state)},
+            failure=failure,
+            progress=None,
+            ended_at=self.clock.now(),
+        )
+        self.registry.finished(held)
+
+    async def _wait_again(self, held: LiveRun) -> None:
+        """Let it wait as before, its preview fetched anew; what the earlier life was told is void."""
+        row, before = held.row, held.preview
+        digest, words = None, None
+        if held.resolved is not None and not held.has_preview:
+            # There is nothing to fetch: what a yes covers is known, and goes into the same record.
+            held.preview = PreviewResult(status="none", at=self.clock.now())
+            digest, words = held.consent(held.preview)
+        elif held.resolved is None:
+            held.preview = PreviewResult(status="none", at=row.requested_at)
+        else:
+            held.preview = PreviewResult(status="fetching", at=self.clock.now())
+        try:
+            await self.store.transition(
+                held,
+                RunEvent.RECOVER,
+                AuditEvent.RECOVERED,
+                f"{row.action} waits again after a restart of the console",
+                {"was": str(row.state)},
+                note=_NOTES.get(row.state, row.note),
+                digest=digest,
+                words=words,
+                decided_at=None,
+                decided_by=None,
+            )
+        except AileronError:
+            held.preview = before
+            raise
+        if held.preview.status == "fetching":
+            tasks.spawn(self.previews.fetch_first(held), name=f"preview {row.run_id}")
+
+    def _loaded(self, row: RunRecord) -> ResolvedAction | None:
+        """Return the action that was asked for, if exactly those bytes are still accepted."""
+        asked = (row.action, row.action_sha256)
+        if asked not in self._known:
+            try:
+                loaded = self.library.find(row.action)
+            except AileronError:
+                loaded = None
+            same = loaded is not None and loaded.action.sha256 == row.action_sha256
+            self._known[asked] = loaded if same else None
+        return self._known[asked]
+
+
+def _accounted(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the open runs whose last record is whole and says of them what their rows say.
+
+    A row that another program inserted or changed has none: it stays in the table, permits
+    nothing, is not shown for a decision, and `audit verify` names it.
+    """
+    found = rows.open_rows(connection)
+    return [row for row in found if row.args is not None and _has_record(connection, row)]
+
+
+def _recent(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the last ended gated runs that records account for; old ones lack their arguments."""
+    return [row for row in rows.recent(connection, 50) if _has_record(connection, row)]
+
+
+def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
+    found = connection.execute(
+        "SELECT prev, hash, body FROM audit WHERE seq = ?", (row.last_record,)
+    ).fetchone()
+    if found is None:
+        return False
+    try:
+        prev, digest, text = bytes(found[0]), bytes(found[1]), str(found[2]).encode()
+        body: Any = json.loads(text)
+        same = row.args is None or args_hash(row.args) == row.args_sha256
+        for moment in (row.requested_at, row.expires_at, row.decided_at, row.ended_at):
+            _ = (
+                None if moment is None else rfc3339(moment)
+            )  # what reads the row writes it as a time
+        if not isinstance(body, dict) or not same:
+            return False
+        return chain_hash(prev, text) == digest and _says(cast("dict[str, Any]", body), row)
+    except (ValueError, TypeError, RecursionError, OverflowError, OSError):
+        return False  # OverflowError, OSError: a time that no calendar has
+
+
+def _says(body: dict[str, Any], row: RunRecord) -> bool:
+    """Return whether a record's body is about *row* as it stands."""
+    stands: dict[str, object] = {
+        "run": row.run_id,
+        "approval": row.approval_id,
+        "session": row.session_id,
+        "action": row.action,
+        "action_sha256": row.action_sha256,
+        "state": str(row.state),
+        "args_sha256": row.args_sha256,
+        "expires_at": None if row.expires_at is None else rfc3339(row.expires_at),
+        "progress_sha256": row.progress.fingerprint if row.progress else None,
+    }
+    if "action_sha256" not in body:
+        # A record of an earlier version says neither; its home was carried over, and waits on.
+        del stands["action_sha256"], stands["expires_at"]
+    if row.args is None and row.progress is None:
+        del stands["progress_sha256"]  # forgotten with the arguments; the record still tells of it
+    return all(body.get(name) == value for name, value in stands.items())

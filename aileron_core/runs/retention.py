@@ -1,0 +1,48 @@
+"""Removing the arguments of runs that ended long ago (WIRE.md, Defaults)."""
+
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.runs import ApprovalService, rows
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["Retention"]
+
+_EVERY = 3600.0
+
+
+class Retention:
+    """Keeps arguments for *days* after a run's end, in rows and in memory."""
+
+    def __init__(
+        self, database: Database, desk: ApprovalService, clock: Clock, *, days: int
+    ) -> None:
+        self._database = database
+        self._desk = desk
+        self._clock = clock
+        self._seconds = days * 86400.0
+        self._done_at = float("-inf")
+
+    async def sweep(self) -> None:
+        """Forget what is due; does something the first time and then once an hour.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+        now = self._clock.now()
+        if now - self._done_at <= _EVERY:
+            return
+        before = now - self._seconds
+        await self._database.write(lambda tx: self._forget(tx, before))
+        self._desk.forget(before)
+        self._done_at = now
+
+    def _forget(self, tx: Tx, before: float) -> None:
+        if count := rows.forget_before(tx, before):
+            tx.record(
+                AuditRecord(
+                    at=rfc3339(self._clock.now()),
+                    event="arguments.forgotten",
+                    actor="aileron",
+                    summary=f"Forgot the arguments of {count} old runs",
+                )
+            )

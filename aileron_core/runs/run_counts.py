@@ -1,0 +1,51 @@
+"""How many calls of each session wait for a person, and how many run."""
+
+from collections import Counter
+from typing import Literal, TypeAlias
+
+from aileron_core.runs import LiveRun
+from aileron_core.runs.transitions import RunState
+
+__all__ = ["RunCounts"]
+
+_Kind: TypeAlias = Literal["waiting", "running"]
+_KINDS: dict[RunState, _Kind] = {
+    RunState.PENDING: "waiting",
+    RunState.AWAITING_VAULT: "waiting",
+    RunState.CHECKING: "waiting",
+    RunState.APPROVED: "running",
+    RunState.EXECUTING: "running",
+}
+
+
+class RunCounts:
+    """Counts kept up to date run by run: nothing here goes through all of them."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, _Kind] = {}
+        self._counts: Counter[tuple[str, _Kind]] = Counter()
+
+    def count(self, held: LiveRun) -> bool:
+        """Take note of where *held* stands now; return whether a count is another one."""
+        run_id, session_id = held.row.run_id, held.row.session_id
+        before, now = self._kinds.get(run_id), _KINDS.get(held.row.state)
+        if before == now:
+            return False
+        if before is not None:
+            self._counts[session_id, before] -= 1
+            if not self._counts[session_id, before]:
+                del self._counts[session_id, before]
+        if now is None:
+            del self._kinds[run_id]
+        else:
+            self._kinds[run_id] = now
+            self._counts[session_id, now] += 1
+        return True
+
+    def waiting(self, session_id: str) -> int:
+        """Return how many calls of the session wait for a person."""
+        return self._counts.get((session_id, "waiting"), 0)
+
+    def running(self, session_id: str) -> int:
+        """Return how many calls of the session run."""
+        return self._counts.get((session_id, "running"), 0)

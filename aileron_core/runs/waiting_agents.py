@@ -1,0 +1,65 @@
+"""Whether an agent still waits for a person's answer, and since when it does not."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from aileron_core.clock import Clock
+
+__all__ = ["GRACE", "WaitingAgents"]
+
+GRACE = 2.0
+"""Seconds without a waiting call after which nobody waits: a held call asks again and again."""
+
+
+@dataclass(slots=True)
+class _Wait:
+    calls: int = 0
+    left_at: float = 0.0
+    left_tick: float = 0.0
+    stopped_at: float | None = None
+
+
+class WaitingAgents:
+    """The calls that are held for an answer, by approval. In memory alone.
+
+    Args:
+        clock: the time.
+        changed: called with the id of an approval that nobody waits for any more, or somebody again.
+    """
+
+    def __init__(self, clock: Clock, changed: Callable[[str], None]) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._waits: dict[str, _Wait] = {}
+
+    @contextmanager
+    def waiting(self, approval_id: str) -> Generator[None]:
+        """Count one call that waits for the answer, for as long as the context is open."""
+        wait = self._waits.setdefault(approval_id, _Wait())
+        wait.calls += 1
+        if wait.stopped_at is not None:
+            wait.stopped_at = None
+            self._changed(approval_id)
+        try:
+            yield
+        finally:
+            wait.calls -= 1
+            wait.left_at, wait.left_tick = self._clock.now(), self._clock.monotonic()
+
+    def stopped_at(self, approval_id: str) -> float | None:
+        """Return since when nobody waits; None while somebody does, or where nobody ever did."""
+        wait = self._waits.get(approval_id)
+        return wait.stopped_at if wait else None
+
+    def sweep(self, is_open: Callable[[str], bool]) -> None:
+        """Note whose last call is over for `GRACE` seconds; forget what is answered. Often called."""
+        now = self._clock.monotonic()
+        for approval_id, wait in tuple(self._waits.items()):
+            if wait.calls:
+                continue
+            if not is_open(approval_id):
+                del self._waits[approval_id]
+            elif wait.stopped_at is None and now - wait.left_tick >= GRACE:
+                wait.stopped_at = wait.left_at
+                self._changed(approval_id)

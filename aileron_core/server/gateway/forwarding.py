@@ -1,0 +1,269 @@
+"""One request on its way: what the upstream says goes down to the client the moment it comes.
+
+No task runs between the two connections: a read of the one is a write of the other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Literal, TypeAlias
+
+from aileron_core.server.gateway.client import Framing, UpstreamConnection
+from aileron_core.server.gateway.client_request import ClientRequest
+from aileron_core.server.gateway.providers import Header
+from aileron_core.server.gateway.upstreams import Upstream
+from aileron_core.sessions.traffic import GatewayRequest, TrafficMeter
+
+__all__ = ["Forwarding", "Outcome", "request_head"]
+
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Outcome: TypeAlias = Literal["whole", "stale", "unanswered", "broken", "gone", "switched"]
+"""How it ended: the answer is whole; a kept connection had died unnoticed; there was no answer;
+it broke off half-way; the client hung up or was cut off; another protocol took over."""
+
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"upgrade",
+    }
+)
+"""Not passed on (RFC 9110, 7.6.1), besides what Connection names. Transfer-Encoding and Trailer
+belong to the body's framing, which stays as it was."""
+_END = b"0\r\n"
+
+
+def request_head(wire: ClientRequest, upstream: Upstream, target: bytes) -> bytes:
+    """Return the head that goes up: as it came, but for Host and what is meant for us alone.
+
+    Args:
+        wire: the request.
+        upstream: whose name stands in Host.
+        target: path and query behind our prefix.
+    """
+    ended = _dropped(wire.headers)
+    if wire.upgrade:
+        ended -= {b"connection", b"upgrade"}
+    host = upstream.authority.encode("ascii")
+    pieces = [wire.method, b" ", upstream.base, target, b" HTTP/1.1\r\n"]
+    if not any(len(name) == 4 and name.lower() == b"host" for name, _ in wire.headers):
+        pieces += (b"Host: ", host, b"\r\n")
+    for name, value in wire.headers:
+        lower = name.lower()
+        if lower not in ended:
+            pieces += (name, b": ", host if lower == b"host" else value, b"\r\n")
+    pieces.append(b"\r\n")
+    return b"".join(pieces)
+
+
+def _dropped(headers: list[Header]) -> frozenset[bytes]:
+    found: set[bytes] = set()
+    for name, value in headers:
+        if len(name) == 10 and name.lower() == b"connection":
+            found.update(token.strip().lower() for token in value.split(b","))
+    # Whoever names these there would take the body's end, or the place, from the message.
+    found -= {b"host", b"content-length", b"transfer-encoding"}
+    return _HOP_BY_HOP | found if found else _HOP_BY_HOP
+
+
+class Forwarding:
+    """The answer of one request, from a `Connection` to a `Wire`.
+
+    Args:
+        wire: the client's side.
+        passing: where it is counted.
+        traffic: who counts.
+    """
+
+    def __init__(self, wire: ClientRequest, passing: GatewayRequest, traffic: TrafficMeter) -> None:
+        self._wire = wire
+        self.passing = passing
+        self._traffic = traffic
+        self._connection: UpstreamConnection | None = None
+        self._pieces: list[bytes] = []
+        self._came = 0
+        self._chunked = False
+        self.head_sent = False
+        self._sent_whole = False
+        self._reusable = False
+        self.rest = b""
+        """What came behind the head of a 101."""
+        self.done: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    def carry(self, connection: UpstreamConnection) -> None:
+        """Take the answer of the request that is written to *connection* next."""
+        self._connection = connection
+        self._sent_whole = False
+        connection.begin(self, bodiless=self._wire.method == b"HEAD")
+        if self._wire.side.client_is_full:
+            connection.pause_reading()
+
+    def send(self, head: bytes) -> None:
+        """Send a request without a body."""
+        if self._connection is not None:
+            self._connection.write(head)
+            self._sent_whole = True
+
+    async def send_with_body(self, head: bytes, receive: Receive, *, chunked: bool) -> None:
+        """Send a request whose body is still coming, at the pace that the upstream takes it.
+
+        Args:
+            head: goes with the first piece.
+            receive: the next piece, as ASGI has it.
+            chunked: how the body's end is told.
+        """
+        connection = self._connection
+        assert connection is not None
+        waiting, more = [head], True
+        while more and not self.done.done():
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # the client is gone, or the answer was whole before the question
+            body: bytes = message.get("body", b"")
+            more = message.get("more_body", False)
+            if chunked and body:
+                waiting += (b"%x\r\n" % len(body), body, b"\r\n")
+            else:
+                waiting.append(body)
+            if chunked and not more:
+                waiting.append(b"0\r\n\r\n")
+            connection.write(b"".join(waiting))
+            self._traffic.sent(self.passing, len(body))
+            waiting.clear()
+            await connection.drain()
+        self._sent_whole = not more
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the upstream's connection can carry another request."""
+        return self._reusable and self._sent_whole
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client is."""
+        return self.done.done() and self.done.result() == "gone"
+
+    def again(self) -> None:
+        """Begin anew: a kept connection had died before the request reached anybody."""
+        self._connection = None
+        self.done = asyncio.get_running_loop().create_future()
+
+    def cut(self) -> None:
+        """End both sides at once."""
+        if self._settle("gone"):
+            if self._connection is not None:
+                self._connection.drop()
+            self._wire.break_off(at_once=True)
+
+    def _settle(self, outcome: Outcome) -> bool:
+        if self.done.done():
+            return False
+        self.done.set_result(outcome)
+        return True
+
+    # The upstream's side
+
+    def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
+        """Pass the head on."""
+        wire = self._wire
+        old = wire.version == "1.0"
+        self._chunked = framing in ("chunked", "close")
+        if old and self._chunked:
+            self._chunked = False
+            wire.close_after()
+        ended = _dropped(headers)
+        lines = [b"HTTP/1.1 %d %b\r\n" % (status, reason)]
+        for name, value in headers:
+            lower = name.lower()
+            if lower in ended or (old and lower == b"transfer-encoding"):
+                continue
+            lines.append(b"%b: %b\r\n" % (name, value))
+        if framing == "close" and self._chunked:
+            lines.append(b"Transfer-Encoding: chunked\r\n")
+        if not wire.keeps_alive:
+            lines.append(b"Connection: close\r\n")
+        lines.append(b"\r\n")
+        self._pieces += lines
+        self.head_sent = True
+        self.passing.status = status
+        wire.start()
+
+    def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
+        """Pass a 101 on as it is, if that was asked for."""
+        if not self._wire.upgrade:
+            self.broken(began=True)
+            if self._connection is not None:
+                self._connection.drop()
+            return
+        lines = [b"HTTP/1.1 101 %b\r\n" % reason]
+        lines += [b"%b: %b\r\n" % each for each in headers]
+        lines.append(b"\r\n")
+        self._wire.start()
+        self._wire.write(lines)
+        self.head_sent = True
+        self.passing.status = 101
+        self.rest = rest
+        self._settle("switched")
+
+    def body(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self._came += len(data)
+        if self._chunked:
+            self._pieces += (b"%x\r\n" % len(data), data, b"\r\n")
+        else:
+            self._pieces.append(data)
+
+    def flush(self) -> None:
+        """Pass on what one read brought."""
+        if self._pieces:
+            pieces, self._pieces = self._pieces, []
+            self._wire.write(pieces)
+        if self._came:
+            self._traffic.came(self.passing, self._came)
+            self._came = 0
+
+    def end(self, trailers: list[Header], *, reusable: bool) -> None:
+        """End the answer."""
+        self._reusable = reusable
+        if self._chunked:
+            lines = [_END, *(b"%b: %b\r\n" % each for each in trailers), b"\r\n"]
+            self._wire.write(lines)
+        if self._settle("whole"):
+            self._wire.finish()
+
+    def broken(self, *, began: bool) -> None:
+        """Break the answer off too, unless none has begun."""
+        connection = self._connection
+        if self.head_sent:
+            if self._settle("broken"):
+                self._wire.break_off(at_once=self._ends_by_closing())
+        elif not began and connection is not None and connection.used:
+            self._settle("stale")
+        else:
+            self._settle("unanswered")
+        # A request whose body is still awaited would not hear of it before the next piece.
+        self._wire.wake()
+
+    def _ends_by_closing(self) -> bool:
+        return self._wire.version == "1.0"
+
+    # The client's side
+
+    def client_full(self) -> None:
+        """Let the upstream wait too."""
+        if self._connection is not None:
+            self._connection.pause_reading()
+
+    def client_ready(self) -> None:
+        """Have it go on."""
+        if self._connection is not None:
+            self._connection.resume_reading()
+
+    def client_gone(self) -> None:
+        """Hang up on the upstream as well."""
+        self._wire.lost()
+        if self._settle("gone") and self._connection is not None:
+            self._connection.drop()

@@ -1,0 +1,326 @@
+"""HTTP on one connection: what the gateway needs of it, who is at its other end, and its bounds."""
+
+import asyncio
+import os
+import socket
+from functools import partial
+from typing import Any, cast
+
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from aileron_core.server.auth import ADMIT, OWN_SOCKET, Peer
+from aileron_core.server.connection_limits import NOBODY, PERSON, ConnectionLimits
+from aileron_core.server.gateway.client_request import PREFIX, WIRE, ClientRequest, Listener
+from aileron_core.server.session_sockets import ConnectionMade
+from aileron_core.server.sockets import peer_of
+
+__all__ = ["ServedConnection"]
+
+_MAX_HEAD = 64 * 1024
+"""Bytes of request line and headers, counted in whole reads: the parser itself has no bound."""
+_HEAD_SECONDS = 10.0
+"""From the first byte that may begin a head (or the connection itself) to the head's end."""
+_BODY_SECONDS = 10.0
+"""From the head's end to the body's, of a request without a token that opens something."""
+_SESSION_BODY_SECONDS = 60.0
+"""The same of a session's request, at most 1 MiB; what the gateway passes may take any time."""
+_LINGER_SECONDS = 10.0
+"""For the client to read an answer that came before the request was whole. A connection that is
+closed with bytes unread is reset, and a reset may take the answer away."""
+
+
+class _GatewayHttp(HttpToolsProtocol):
+    """HTTP that gives the gateway's requests what ASGI has no room for (`gateway.wire`)."""
+
+    listener: Listener | None = None
+    early: bytearray | None = None
+    _upgrades = False
+    _in_head = True
+    _fields: list[tuple[bytes, bytes]]
+
+    @property
+    def client_transport(self) -> asyncio.Transport:
+        """The connection's transport."""
+        return self.transport
+
+    @property
+    def client_is_full(self) -> bool:
+        """Whether the client takes no more for now."""
+        return self.flow.write_paused
+
+    @property
+    def client_said_all(self) -> bool:
+        """Whether the request that came last is whole."""
+        return self._in_head
+
+    def on_message_begin(self) -> None:
+        """Begin with no header."""
+        self._fields = []
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the name as it was sent too."""
+        self._fields.append((name, value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Put the request as it came where the gateway finds it."""
+        if not self.url.startswith(PREFIX):
+            super().on_headers_complete()
+            return
+        parser = self.parser
+        assert parser is not None
+        upgrade = parser.should_upgrade()
+        wire = ClientRequest(
+            self,
+            method=parser.get_method(),
+            target=self.url,
+            version=parser.get_http_version(),
+            headers=self._fields.copy(),
+            upgrade=upgrade,
+        )
+        scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
+        scope["extensions"] = {**scope.get("extensions", {}), WIRE: wire}
+        super().on_headers_complete()
+        wire.cycle = self.cycle
+        if upgrade:
+            # The parser stops behind it: whatever is answered, no other request can follow.
+            wire.close_after()
+            self._upgrades = True
+
+    def on_message_complete(self) -> None:
+        """Read no further behind an Upgrade."""
+        super().on_message_complete()
+        if self._upgrades:
+            self.early = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what follows an Upgrade until it is known who speaks."""
+        if self.early is None:
+            super().data_received(data)
+        elif len(self.early) > HIGH_WATER_LIMIT:
+            self.transport.abort()
+        else:
+            self.early += data
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: the gateway passes an Upgrade on, and the rest answers as if there were none."""
+
+    def pause_writing(self) -> None:
+        """Have whoever writes wait."""
+        super().pause_writing()
+        if self.listener is not None:
+            self.listener.client_full()
+
+    def resume_writing(self) -> None:
+        """Have it go on."""
+        super().resume_writing()
+        if self.listener is not None:
+            self.listener.client_ready()
+
+    def eof_received(self) -> None:
+        """Take a client that sends no more for one that hung up."""
+        self._gone()
+        super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever answers."""
+        self._gone()
+        super().connection_lost(exc)
+
+    def _gone(self) -> None:
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            listener.client_gone()
+
+
+class ServedConnection(_GatewayHttp):
+    """HTTP with the kernel's word on who is at the other end of a Unix socket, and bounds.
+
+    Whoever reaches the port may open connections and say nothing, or little: they may not use up
+    the files that the rest of the process needs, nor keep others from being heard.
+
+    Args:
+        places: where it takes one.
+        own_session: the session whose own socket it came over, if it did.
+        met: told of the connection then.
+        server: what uvicorn hands to each connection.
+    """
+
+    def __init__(
+        self,
+        *,
+        places: ConnectionLimits,
+        own_session: str | None = None,
+        met: ConnectionMade | None = None,
+        **server: Any,
+    ) -> None:
+        super().__init__(**server)
+        self._met = met
+        self.peer: Peer | None = None
+        self._places = places
+        self._own_session = own_session
+        self._holder = own_session or NOBODY
+        self._without_token = self._holder
+        """Whose place it has while nobody's token is shown."""
+        self._shown = False
+        """Whether the request that is answered now showed a token."""
+        self._head_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._lingers = False
+
+    @property
+    def silent(self) -> bool:
+        """Whether no request of it is being heard or answered."""
+        answered = not self.cycle or self.cycle.response_complete
+        return self._lingers or (self._in_head and answered)
+
+    def drop(self) -> None:
+        """End the connection at once."""
+        # Not `close`, which would wait for what the other end does not read.
+        self.transport.abort()
+
+    def connection_made(self, transport: Any) -> None:
+        """Refuse another user's process at once, and take a place."""
+        super().connection_made(transport)
+        self._expect_within(_HEAD_SECONDS)
+        raw: socket.socket | None = transport.get_extra_info("socket")
+        if raw is not None and raw.family == socket.AF_UNIX:
+            # uvloop hands out a stand-in; the descriptor is the socket's own.
+            with socket.socket(fileno=os.dup(raw.fileno())) as own:
+                self.peer = peer_of(own)
+                if self._met is not None:
+                    self._met(own)
+            # A session's own socket may be another user's to reach: by the modes of its folder.
+            foreign = self.peer is None or self.peer.uid != os.getuid()
+            if foreign and self._own_session is None:
+                transport.abort()
+            if self._own_session is None:
+                self._holder = self._without_token = PERSON
+        self._places.take(self, self._holder)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of the place and of the deadline too."""
+        self._expect_nothing()
+        self._places.leave(self, self._holder)
+        if self.scope:  # it would keep this object until the next walk for garbage
+            cast("dict[str, Any]", self.scope)["extensions"].pop(ADMIT, None)
+        super().connection_lost(exc)
+
+    # What comes
+
+    def data_received(self, data: bytes) -> None:
+        """Drop a connection whose request's head does not end."""
+        if self._lingers:
+            return
+        if self._in_head and self._deadline is None:
+            self._expect_within(_HEAD_SECONDS)
+        self._head_bytes = self._head_bytes + len(data) if self._in_head else 0
+        if self._head_bytes - len(data) > _MAX_HEAD:
+            self.send_400_response("The request's head is too long.")
+            return
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """Put where the guard finds them: the peer, and how a token's request is taken for one."""
+        super().on_message_begin()
+        scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
+        extensions: dict[str, Any] = {ADMIT: partial(self._admit, scope)}
+        if self._own_session is not None:
+            extensions[OWN_SOCKET] = self._own_session
+        elif self.peer is not None:
+            extensions["aileron.peer"] = self.peer
+        scope["extensions"] = extensions
+
+    def on_headers_complete(self) -> None:
+        """Stop counting: what follows is the body, which the guard bounds."""
+        self._in_head, self._head_bytes = False, 0
+        self._expect_within(_BODY_SECONDS)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Count again: what follows is the next request's head."""
+        self._in_head = True
+        self._expect_nothing()
+        super().on_message_complete()
+
+    def _expect_within(self, seconds: float) -> None:
+        self._expect_nothing()
+        self._deadline = self.loop.call_later(seconds, self._late, seconds)
+
+    def _expect_nothing(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self, seconds: float) -> None:
+        behind_another = self._in_head and not self.silent
+        if behind_another or self.flow.read_paused:  # not the client's fault: we do not listen
+            self._expect_within(seconds)
+        else:
+            self.drop()
+
+    # Whose it is
+
+    def _admit(self, scope: object, session_id: str, *, streams: bool = False) -> None:
+        """Give the connection a place of the session's whose valid token *scope*'s request showed.
+
+        Args:
+            scope: of the request.
+            session_id: the session.
+            streams: the request's body may take any time.
+        """
+        self._shown = True
+        if not self._in_head and scope is self.scope:
+            if streams:
+                self._expect_nothing()
+            else:
+                self._expect_within(_SESSION_BODY_SECONDS)
+        self._hold_for(session_id)
+
+    def _hold_for(self, holder: str) -> None:
+        if holder != self._holder and not self.transport.is_closing():
+            self._places.leave(self, self._holder)
+            self._holder = holder
+            self._places.take(self, holder)
+
+    # What is answered
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        """Have an answer that comes before its request is whole say that it is the last one."""
+        if WIRE in cycle.scope["extensions"]:  # the gateway writes its own
+            super()._start_asgi_task(cycle, app)
+            return
+
+        async def answering(scope: Any, receive: Any, send: Any) -> None:
+            async def last_said(message: Any) -> None:
+                heard = self._in_head or scope is not self.scope
+                if message["type"] != "http.response.start" or heard:
+                    await send(message)
+                    return
+                headers = [*message.get("headers", ()), (b"connection", b"close")]
+                await send({**message, "headers": headers})
+                # Else uvicorn closes at once; here it is `on_response_complete` that does.
+                cycle.keep_alive = True
+
+            await app(scope, receive, last_said)
+
+        super()._start_asgi_task(cycle, answering)
+
+    def on_response_complete(self) -> None:
+        """End the connection where the request was not whole: what follows could keep it for good."""
+        unheard = not self._in_head and self.cycle.response_complete
+        if not self._shown:
+            self._hold_for(self._without_token)
+        self._shown = False
+        super().on_response_complete()
+        if unheard and not self.transport.is_closing():
+            self._linger()
+
+    def _linger(self) -> None:
+        """Send no more, and forget what comes until the client has closed, for a while."""
+        self._lingers = True
+        self._unset_keepalive_if_required()
+        self._expect_within(_LINGER_SECONDS)
+        self.transport.write_eof()

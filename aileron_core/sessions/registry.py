@@ -1,0 +1,178 @@
+"""The sessions that are open now: who a token belongs to, and when a session ends."""
+
+import hmac
+from collections.abc import Iterable
+
+from aileron_core.clock import Clock
+from aileron_core.containment.peer import Containment, worse
+from aileron_core.ids import new_session_id, new_token, token_hash
+from aileron_core.sessions.model import OpenedSession, Session
+
+__all__ = ["HOLD_GRACE", "RESTART_GRACE", "SessionRegistry"]
+
+HOLD_GRACE = 5.0
+"""Seconds after the loss of a hold stream until the session ends (WIRE.md)."""
+RESTART_GRACE = 30.0
+"""The same after a restart of the console."""
+
+
+class SessionRegistry:
+    """Sessions in memory. Durable writes are the gate's; this only knows and compares."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_id: dict[str, Session] = {}
+        self._by_token: dict[str, str] = {}
+        self._by_gateway: dict[str, str] = {}
+        self._by_key_id: dict[str, str] = {}
+        self._holds: dict[str, int] = {}
+        self._lost_at: dict[str, float] = {}
+        self._claims: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._met: dict[str, Containment] = {}
+
+    def load(self, sessions: Iterable[Session]) -> None:
+        """Take sessions over from an earlier life of the console; a held one has `RESTART_GRACE` to come back."""
+        for session in sessions:
+            self.add(session)
+            if session.held:
+                back_by = self._clock.monotonic() + RESTART_GRACE
+                self._lost_at[session.session_id] = back_by - HOLD_GRACE
+
+    def draft(
+        self,
+        *,
+        agent: str,
+        label: str,
+        cwd: str,
+        pid: int | None,
+        executable: str,
+        ttl: float,
+        opened_by: str = "relay",
+    ) -> OpenedSession:
+        """Return a new session with fresh tokens, not yet in the book."""
+        now = self._clock.now()
+        token, gateway = new_token(), new_token()
+        session = Session(
+            session_id=new_session_id(now),
+            agent=agent,
+            label=label,
+            cwd=cwd,
+            pid=pid,
+            executable=executable,
+            opened_by=opened_by,
+            token_hash=token_hash(token),
+            gateway_hash=token_hash(gateway),
+            opened_at=now,
+            expires_at=now + ttl,
+        )
+        return OpenedSession(session=session, token=token, gateway_token=gateway)
+
+    def add(self, session: Session) -> None:
+        """Put a session whose opening is durable into the book."""
+        self._by_id[session.session_id] = session
+        self._by_token[session.token_hash] = session.session_id
+        self._by_gateway[session.gateway_hash] = session.session_id
+        self._by_key_id[_key_id(session)] = session.session_id
+
+    def remove(self, session_id: str) -> None:
+        """Take a session out; its tokens open nothing from now on."""
+        session = self._by_id.pop(session_id, None)
+        if session is not None:
+            del self._by_token[session.token_hash]
+            self._by_gateway.pop(session.gateway_hash, None)
+            self._by_key_id.pop(_key_id(session), None)
+        self._lost_at.pop(session_id, None)
+        self._holds.pop(session_id, None)
+        self._claims.pop(session_id, None)
+        self._met.pop(session_id, None)
+
+    def get(self, session_id: str) -> Session | None:
+        """Return an open session."""
+        return self._by_id.get(session_id)
+
+    def authenticate(self, token: str) -> Session | None:
+        """Return the session that *token* belongs to, if it is open."""
+        offered = token_hash(token)
+        session = self._by_id.get(self._by_token.get(offered, ""))
+        # The look-up is over hashes of 256 random bits; the comparison is constant-time besides.
+        if session is None or not hmac.compare_digest(session.token_hash, offered):
+            return None
+        return session if session.expires_at > self._clock.now() else None
+
+    def authenticate_gateway(self, token: str) -> Session | None:
+        """Return the session whose gateway token this is, if it is open; no other token counts."""
+        offered = token_hash(token)
+        session = self._by_id.get(self._by_gateway.get(offered, ""))
+        if session is None or not hmac.compare_digest(session.gateway_hash, offered):
+            return None
+        return session if session.expires_at > self._clock.now() else None
+
+    def by_key_id(self, key_id: str) -> Session | None:
+        """Return the session whose token's hash has this short name, for the address proof."""
+        return self._by_id.get(self._by_key_id.get(key_id, ""))
+
+    def all(self) -> tuple[Session, ...]:
+        """Return the open sessions in order of opening."""
+        return tuple(self._by_id.values())
+
+    def connected(self, session_id: str) -> bool:
+        """Return whether the session's hold stream is open."""
+        return self._holds.get(session_id, 0) > 0
+
+    def claim(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> bool:
+        """Note what the session's client says of itself; return whether that is news."""
+        if session_id not in self._by_id or self._claims.get(session_id, ()) == claims:
+            return False
+        self._claims[session_id] = claims
+        return True
+
+    def claims(self, session_id: str) -> tuple[tuple[str, str], ...]:
+        """Return what the session's client said of itself last, as (our label, its text)."""
+        return self._claims.get(session_id, ())
+
+    def meet(self, session_id: str, found: Containment) -> bool:
+        """Note how one connection of the session was seen to be contained; return whether that is news.
+
+        What was seen least contained counts, for as long as the session is open.
+        """
+        before = self._met.get(session_id)
+        after = found if before is None else worse(before, found)
+        if session_id not in self._by_id or before == after:
+            return False
+        self._met[session_id] = after
+        return True
+
+    def containment(self, session: Session) -> Containment:
+        """Return how a session's agent is contained, as far as anybody knows."""
+        return self._met.get(session.session_id, "said") if session.contained else "none"
+
+    def hold(self, session_id: str) -> None:
+        """Note that a hold stream of the session was opened."""
+        self._holds[session_id] = self._holds.get(session_id, 0) + 1
+        self._lost_at.pop(session_id, None)
+
+    def release(self, session_id: str) -> None:
+        """Note that a hold stream was lost; the session ends `HOLD_GRACE` later unless one comes back."""
+        if session_id not in self._by_id:
+            return
+        left = self._holds.get(session_id, 0) - 1
+        self._holds[session_id] = max(left, 0)
+        if left <= 0:
+            self._lost_at[session_id] = self._clock.monotonic()
+
+    def overdue(self) -> tuple[tuple[Session, str], ...]:
+        """Return the sessions that are to be ended now, each with the reason."""
+        now, tick = self._clock.now(), self._clock.monotonic()
+        ended: list[tuple[Session, str]] = []
+        for session in self._by_id.values():
+            lost = self._lost_at.get(session.session_id)
+            if session.expires_at <= now:
+                ended.append((session, "its time was over"))
+            elif lost is not None and tick - lost >= HOLD_GRACE:
+                ended.append((session, "its agent was gone"))
+        return tuple(ended)
+
+
+def _key_id(session: Session) -> str:
+    # Anybody may ask with any name, so it has to be found without going through all sessions.
+    return token_hash(session.token_hash)[:16]

@@ -1,0 +1,219 @@
+"""Opening, holding and ending sessions: durable, on record, and told to front ends."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.containment.peer import Containment
+from aileron_core.errors import AileronError
+from aileron_core.ids import token_hash
+from aileron_core.sessions import rows as session_rows
+from aileron_core.sessions.model import OpenedSession, Process, Session
+from aileron_core.sessions.processes import is_ancestor, process_of
+from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["SessionService", "nobody"]
+
+
+class SessionService:
+    """Where sessions come and go.
+
+    Args:
+        book: who is there now.
+        database: where it is written down.
+        clock: the time.
+        changed: called after each change.
+        gone: called with the id of a session that has ended.
+        met: called with the id of a session of whose containment something else is known now.
+    """
+
+    def __init__(
+        self,
+        *,
+        book: SessionRegistry,
+        database: Database,
+        clock: Clock,
+        changed: Callable[[], None],
+        gone: Callable[[str], None],
+        met: Callable[[str], None],
+    ) -> None:
+        self.book = book
+        self._database = database
+        self._clock = clock
+        self._changed = changed
+        self._gone = gone
+        self._met = met
+
+    async def load(self) -> dict[str, Session]:
+        """Take over the sessions of the last life; return every session there ever was, by id."""
+        now = self._clock.now()
+        living = await self._database.read(lambda c: session_rows.living(c, now))
+        self.book.load(living)
+        for session_id in await self._database.read(lambda c: session_rows.seen_outside(c, living)):
+            self.book.meet(session_id, "none")
+        stored = await self._database.read(session_rows.everyone)
+        known = {session.session_id: session for session in stored}
+        return known | {session.session_id: session for session in self.book.all()}
+
+    async def sweep(self) -> None:
+        """End the sessions whose time or whose agent is gone. Called every half second."""
+        for session, why in self.book.overdue():
+            await self.end(session.session_id, why)
+
+    async def open(
+        self,
+        *,
+        agent: str,
+        label: str,
+        cwd: str,
+        claimed_pid: int | None,
+        peer_pid: int,
+        ttl: float,
+        opened_by: Literal["relay", "launch", "contained"] = "relay",
+    ) -> OpenedSession:
+        """Open a session for the process at the other end of the home's socket.
+
+        A pid that it claims counts only if that is the process itself or one of its parents.
+        """
+        pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
+        process = process_of(pid)
+        draft = self.book.draft(
+            agent=agent,
+            label=label,
+            cwd=cwd,
+            pid=pid,
+            executable=process.executable if process else "",
+            ttl=ttl,
+            opened_by=opened_by,
+        )
+
+        def unit(tx: Tx) -> Session:
+            session = replace(draft.session, last_record=tx.next_seq(), process=process)
+            session_rows.insert(tx, session)
+            extra = {"token_hash": session.token_hash, "gateway_hash": session.gateway_hash}
+            extra |= {"pid": pid, "opened_by": session.opened_by}
+            extra |= _said_of(process)
+            record = _record(self._clock, "session.opened", "agent", "A session was opened", extra)
+            tx.record(replace(record, session=session.session_id))
+            return session
+
+        session = await self._database.write(unit)
+        self.book.add(session)
+        self._changed()
+        return replace(draft, session=session)
+
+    async def end(self, session_id: str, why: str, *, by: str = "aileron") -> bool:
+        """End a session; the second time nothing happens. Its open approvals stay, marked.
+
+        Returns:
+            Whether it was open.
+
+        Raises:
+            StorageUnavailable: it could not be written, and so goes on: else it would live again
+                after a restart.
+        """
+        session = self.book.get(session_id)
+        if session is None:
+            return False
+
+        def unit(tx: Tx) -> None:
+            session_rows.end(tx, session_id, self._clock.now())
+            said = _said_of(session.process)
+            record = _record(self._clock, "session.ended", by, f"A session ended: {why}", said)
+            tx.record(replace(record, session=session_id))
+
+        await self._database.write(unit)
+        if self.book.get(session_id) is None:
+            return False  # somebody else was quicker
+        self.book.remove(session_id)
+        self._changed()
+        self._gone(session_id)
+        return True
+
+    def claimed(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
+        """Note what the session's client says of itself, as (our label, its text); in memory alone."""
+        if self.book.claim(session_id, claims):
+            self._changed()
+
+    async def met(self, session_id: str, found: Containment) -> None:
+        """Note how a process that came as this session was contained; that nothing did is on record.
+
+        The record outlives the console: what was seen once is not forgotten with a restart.
+        """
+        if not self.book.meet(session_id, found):
+            return
+        self._changed()
+        self._met(session_id)
+        if found != "none":
+            return
+
+        def unit(tx: Tx) -> None:
+            said = "A session that was said to be contained was seen outside any sandbox"
+            record = _record(self._clock, session_rows.SEEN_OUTSIDE, "aileron", said, {})
+            tx.record(replace(record, session=session_id))
+
+        with suppress(AileronError):  # then it stands on the screen alone
+            await self._database.write(unit)
+
+    async def ended_by_token(self, session_id: str, token: str) -> bool:
+        """Return whether *token* was this session's own and the session has ended."""
+        offered = token_hash(token)
+        return await self._database.read(lambda c: session_rows.ended(c, session_id, offered))
+
+    async def hold(self, session_id: str) -> None:
+        """Note that the session's hold stream is open; the first time, durably, for the next life."""
+        session = self.book.get(session_id)
+        self.book.hold(session_id)
+        self._changed()
+        if session is not None and not session.held:
+            self.book.add(replace(session, held=True))
+            await self._note_hold(session_id)
+
+    async def _note_hold(self, session_id: str) -> None:
+        def unit(tx: Tx) -> None:
+            session_rows.mark_held(tx, session_id)
+            record = _record(self._clock, "session.held", "agent", "A session is held open", {})
+            tx.record(replace(record, session=session_id))
+
+        with suppress(AileronError):  # then it ends with its time, not with its agent
+            await self._database.write(unit)
+
+    def release(self, session_id: str, *, draining: bool) -> None:
+        """Note that the session's hold stream was lost, by its agent unless the console stops."""
+        if not draining:
+            self.book.release(session_id)
+            self._changed()
+
+
+def _record(
+    clock: Clock, event: str, actor: str, summary: str, extra: dict[str, Any]
+) -> AuditRecord:
+    return AuditRecord(
+        at=rfc3339(clock.now()), event=event, actor=actor, summary=summary, extra=extra
+    )
+
+
+def _said_of(process: Process | None) -> dict[str, Any]:
+    """Return what a record keeps of *process*: with it the opener outlives a restart."""
+    return {"process": process.to_json()} if process else {}
+
+
+def nobody(session_id: str) -> Session:
+    """Return a stand-in for a session that no row tells of."""
+    return Session(
+        session_id=session_id,
+        agent="unknown",
+        label="",
+        cwd="",
+        pid=None,
+        executable="",
+        opened_by="relay",
+        token_hash="",
+        gateway_hash="",
+        opened_at=0.0,
+        expires_at=0.0,
+    )

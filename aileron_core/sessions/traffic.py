@@ -1,0 +1,221 @@
+"""What passes the gateway, in numbers: how much of each session's model traffic, nothing of its contents."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+
+from aileron_core import tasks
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.console_port.view_models import TrafficView
+from aileron_core.errors import AileronError
+from aileron_core.sessions.registry import SessionRegistry
+from aileron_core.storage.database import Database, Tx
+from aileron_core.storage.record import AuditRecord
+
+__all__ = ["GatewayRequest", "TrafficMeter"]
+
+_NEWS_SECONDS = 0.5
+_RECORD_SECONDS = 5.0
+_BATCH = 256
+"""Requests in one record."""
+_MOST_UNRECORDED = 16_384
+"""Of one session. After that nothing of it passes until they are on record."""
+_MAX_PATH = 200
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class GatewayRequest:
+    """One request under way. Whoever passes it counts here; `Traffic.ended` closes the count."""
+
+    session_id: str
+    provider: str
+    method: str
+    path: str
+    """Hostile text, bounded, without the query."""
+    at: float
+    status: int | None = None
+    """Of the answer that the client was given; None where it was given none."""
+    up: int = 0
+    """Bytes of the request's body."""
+    down: int = 0
+    """Bytes of the answer's body."""
+    ours: bool = False
+    """The answer was an error of our own."""
+    totals: "_Totals"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Totals:
+    """What passed for one session so far."""
+
+    requests: int = 0
+    in_flight: int = 0
+    up: int = 0
+    down: int = 0
+    faults: int = 0
+    status: int | None = None
+    route: str = ""
+    unrecorded: deque[GatewayRequest] = field(default_factory=deque[GatewayRequest])
+    since: float = 0.0
+    """Monotonic time of the oldest one that is not on record."""
+
+
+class TrafficMeter:
+    """Counts per session, told as news now and then, and put on record in batches.
+
+    Args:
+        sessions: who is there.
+        database: where the records go.
+        clock: the time.
+        changed: called when the numbers differ, at most twice a second.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionRegistry,
+        database: Database,
+        clock: Clock,
+        changed: Callable[[], None],
+    ) -> None:
+        self._sessions = sessions
+        self._database = database
+        self._clock = clock
+        self._changed = changed
+        self._totals: dict[str, _Totals] = {}
+        self._told_soon = False
+        self._writing = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+
+    def is_full(self, session_id: str) -> bool:
+        """Whether so much of the session could not be put on record that no more may pass."""
+        totals = self._totals.get(session_id)
+        return totals is not None and len(totals.unrecorded) >= _MOST_UNRECORDED
+
+    def began(self, session_id: str, provider: str, method: str, path: str) -> GatewayRequest:
+        """Count a request that begins to pass."""
+        totals = self._totals.get(session_id)
+        if totals is None:
+            totals = self._totals[session_id] = _Totals()
+        totals.requests += 1
+        totals.in_flight += 1
+        passing = GatewayRequest(
+            session_id=session_id,
+            provider=provider,
+            method=method,
+            path=path[:_MAX_PATH],
+            at=self._clock.now(),
+            totals=totals,
+        )
+        totals.route = f"{method} {passing.path}"
+        self._tell_soon()
+        return passing
+
+    def sent(self, passing: GatewayRequest, count: int) -> None:
+        """Count bytes of a request's body."""
+        passing.up += count
+        passing.totals.up += count
+        self._tell_soon()
+
+    def came(self, passing: GatewayRequest, count: int) -> None:
+        """Count bytes of an answer's body."""
+        passing.down += count
+        passing.totals.down += count
+        self._tell_soon()
+
+    def ended(self, passing: GatewayRequest) -> None:
+        """Count the request as over, however it ended."""
+        totals = passing.totals
+        totals.in_flight -= 1
+        totals.status = passing.status
+        totals.route = f"{passing.method} {passing.path}"
+        totals.faults += passing.ours
+        if not totals.unrecorded:
+            totals.since = self._clock.monotonic()
+        totals.unrecorded.append(passing)
+        if len(totals.unrecorded) % _BATCH == 0:
+            tasks.spawn(self._record_batch(), name="gateway record")
+        self._tell_soon()
+
+    def view(self, session_id: str) -> TrafficView | None:
+        """Return the session's numbers; None where nothing of it has passed."""
+        totals = self._totals.get(session_id)
+        if totals is None:
+            return None
+        return TrafficView(
+            requests=totals.requests,
+            in_flight=totals.in_flight,
+            bytes_up=totals.up,
+            bytes_down=totals.down,
+            last_status=totals.status,
+            last_route=totals.route,
+            faults=totals.faults,
+        )
+
+    def _tell_soon(self) -> None:
+        if not self._told_soon:
+            self._told_soon = True
+            self._loop.call_later(_NEWS_SECONDS, self._tell)
+
+    def _tell(self) -> None:
+        self._told_soon = False
+        self._changed()
+
+    # The record
+
+    async def _record_batch(self) -> None:
+        with suppress(AileronError):  # the next tick meets it too, and says so
+            await self.sweep()
+
+    async def sweep(self, *, all_of_it: bool = False) -> None:
+        """Put on record what is due; every half second, and with *all_of_it* at the end.
+
+        Raises:
+            StorageUnavailable: it could not be written, and stays due.
+        """
+        async with self._writing:
+            for session_id, totals in tuple(self._totals.items()):
+                gone = self._sessions.get(session_id) is None
+                while totals.unrecorded and (all_of_it or gone or self._is_due(totals)):
+                    await self._record(session_id, totals)
+                if gone and not totals.in_flight and not totals.unrecorded:
+                    del self._totals[session_id]
+
+    def _is_due(self, totals: _Totals) -> bool:
+        waited = self._clock.monotonic() - totals.since
+        return len(totals.unrecorded) >= _BATCH or waited >= _RECORD_SECONDS
+
+    async def _record(self, session_id: str, totals: _Totals) -> None:
+        batch = list(islice(totals.unrecorded, _BATCH))
+        count = len(batch)
+        record = AuditRecord(
+            at=rfc3339(self._clock.now()),
+            event="gateway.passed",
+            actor="agent",
+            summary=f"{count} model request{'' if count == 1 else 's'} passed the gateway",
+            session=session_id,
+            extra={"requests": [_entry(each) for each in batch]},
+        )
+
+        def unit(tx: Tx) -> None:
+            tx.record(record)
+
+        await self._database.write(unit)
+        for _ in range(count):
+            totals.unrecorded.popleft()
+        totals.since = self._clock.monotonic()
+
+
+def _entry(passed: GatewayRequest) -> Json:
+    return [
+        rfc3339(passed.at),
+        passed.provider,
+        passed.method,
+        passed.path,
+        passed.status,
+        passed.up,
+        passed.down,
+    ]

@@ -1,0 +1,80 @@
+"""Standing streams and waits of the MCP server: what ends them, and what goes out over them."""
+
+import asyncio
+from typing import Any, cast
+
+from mcp.server.session import ServerSession
+
+from aileron_core.canonical import Json
+from aileron_core.tasks import spawn
+from aileron_mcp.lazy_mount import Message, Receive
+
+__all__ = ["Subscriber", "ended_by", "nothing", "unheard", "unless"]
+
+
+class Subscriber:
+    """One old-era session; at most one list change is on its way, later ones are folded into one."""
+
+    __slots__ = ("_again", "_busy", "_session")
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self._busy = False
+        self._again = False
+
+    def notify(self) -> None:
+        """Say that the tool list changed; returns at once."""
+        self._again = True
+        if not self._busy:
+            self._busy = True
+            spawn(self._send(), name="mcp list_changed")
+
+    async def _send(self) -> None:
+        # A client that does not read its stream blocks this task and nothing else.
+        try:
+            while self._again:
+                self._again = False
+                await self._session.send_tool_list_changed()
+        finally:
+            self._busy = False
+
+
+async def unless(work: Any, first: asyncio.Event, second: asyncio.Event) -> tuple[int, Json] | None:
+    """Return what *work* returns, or None once one of the events is set; *work* is then dropped."""
+    task = spawn(work, name="mcp long poll")
+    waits = [spawn(event.wait(), name="mcp hold end") for event in (first, second)]
+    try:
+        await asyncio.wait([task, *waits], return_when=asyncio.FIRST_COMPLETED)
+        return cast("tuple[int, Json]", task.result()) if task.done() else None
+    finally:
+        for pending in (task, *waits):
+            pending.cancel()
+
+
+def ended_by(receive: Receive, closing: asyncio.Event) -> Receive:
+    """Wrap *receive* of a standing stream: once *closing* is set, the client seems to hang up."""
+
+    async def inbound() -> Message:
+        message = spawn(_message(receive), name="mcp receive")
+        stop = spawn(closing.wait(), name="mcp closing")
+        try:
+            await asyncio.wait([message, stop], return_when=asyncio.FIRST_COMPLETED)
+            return message.result() if message.done() else {"type": "http.disconnect"}
+        finally:
+            message.cancel()
+            stop.cancel()
+
+    return inbound
+
+
+async def nothing() -> Message:
+    """Receive an empty body."""
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def unheard(_message: Message) -> None:
+    """Take an answer that nobody waits for."""
+
+
+async def _message(receive: Receive) -> Message:
+    return await receive()

@@ -1,0 +1,47 @@
+"""What a person gives on the command line, read once for every command that takes it."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from aileron_core.canonical import Json
+from aileron_core.connectors.protocol import Route
+from aileron_core.errors import InvalidRequest
+from aileron_core.settings import parse_route
+from aileron_tui.cli.output import EXIT, CliError
+
+__all__ = ["json_argument", "route_argument"]
+
+
+def json_argument(text: str) -> Mapping[str, Json]:
+    """Return the object of `--args JSON|@FILE|-`.
+
+    Raises:
+        Fault: it is none (a usage error).
+    """
+    try:
+        if text == "-":
+            text = sys.stdin.read()
+        elif text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        content: Any = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CliError(EXIT.USAGE, f"--args cannot be read as JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise CliError(EXIT.USAGE, "--args must be a JSON object.")
+    return cast("Mapping[str, Json]", content)
+
+
+def route_argument(text: str) -> Route:
+    """Return the route of `--route HOST:PORT=127.0.0.1:PORT`.
+
+    Raises:
+        InvalidRequest: it is not of that form.
+    """
+    try:
+        host, address, port = parse_route(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--route {error}.") from error
+    return Route(host=host, address=address, port=port)

@@ -1,0 +1,308 @@
+"""The one place that joins the rooms: core and server on their thread, MCP mounted, App on the main one."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from aileron_core import tasks
+from aileron_core.app import App, AppOptions
+from aileron_core.console.core_thread import CoreThread
+from aileron_core.console_port.port import ApprovalsRead, CoreEvent, LibraryUpdated, SessionsUpdated
+from aileron_core.home.layout import Home
+from aileron_core.launch.launch_dir import private_parents, sweep
+from aileron_core.launch.repositories import left_by_killed_launches, tell_later
+from aileron_core.launch.unfinished import finish_sessions
+from aileron_core.runs.interfaces import Failpoint, no_failpoint
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.session_sockets import SessionSockets
+from aileron_core.server.sockets import bind_tcp, bind_unix
+from aileron_core.settings import Settings, load_settings
+from aileron_mcp.lazy_mount import LazyMcpApp, Receive, Send, asgi_call
+from aileron_tui.cli.arguments import route_argument
+from aileron_tui.cli.logfile import log_to
+from aileron_tui.cli.output import EXIT, CliError, CommandContext
+
+__all__ = ["core_thread", "run_console", "run_serve"]
+
+_log = logging.getLogger(__name__)
+
+
+def core_thread(
+    home: Home,
+    routes: Sequence[str] = (),
+    *,
+    accept_installed: bool = False,
+    first_frame: threading.Event | None = None,
+    failpoint: Failpoint = no_failpoint,
+) -> CoreThread:
+    """Return the core with its server, ready to be started.
+
+    Args:
+        home: whose core it is.
+        routes: as given to `--route`.
+        accept_installed: take in what lies there.
+        first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
+            interpreter's lock) is imported after that, or at once without a screen.
+        failpoint: for tests of crashes, in process only.
+
+    Raises:
+        InvalidRequest: a route is not of the form HOST:PORT=127.0.0.1:PORT.
+        FileProblems: config.toml cannot be used.
+    """
+    settings = load_settings(home.config)
+    options = AppOptions(
+        routes=tuple(route_argument(text) for text in routes),
+        accept_installed=accept_installed,
+        settings=settings,
+        failpoint=failpoint,
+    )
+
+    @contextlib.asynccontextmanager
+    async def serving(app: App) -> AsyncGenerator[None, None]:
+        async with _served(app, settings, first_frame):
+            yield
+
+    return CoreThread(lambda: App(home, options), serving)
+
+
+@contextlib.asynccontextmanager
+async def _served(
+    app: App, settings: Settings, first_frame: threading.Event | None
+) -> AsyncGenerator[None, None]:
+    tcp = bind_tcp(settings.listen_host, settings.listen_port or await app.remembered_port())
+    unix = bind_unix(app.home.socket)
+    port: int = tcp.getsockname()[1]
+    app.url = f"http://127.0.0.1:{port}"
+    state: dict[str, object] = {"app": app}
+
+    async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        await asgi_app(scope, receive, send)
+
+    mcp = LazyMcpApp(
+        asgi_call(whole, state=state),
+        hold_seconds=settings.hold_seconds,
+        version=app.version,
+        is_tool=settings.is_tool,
+        # What it brings stays: a walk over it, each other second, would stop agents for 0.1 s.
+        imported=gc.freeze,
+    )
+    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app})
+    state["draining"] = asgi_app.state.draining
+    forget = app.events.subscribe(_ToolsWatcher(app, mcp))
+    unkeep = app.events.subscribe(_keep_calls)
+    unsweep = app.events.subscribe(_LaunchSweep(app.home.path))
+    server = EmbeddedServer(asgi_app, [tcp, unix], before_drain=mcp.close_streams)
+    own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
+    try:
+        async with mcp.run(), server, own.listening():
+            await app.announce(port)
+            _start_after(first_frame, mcp)
+            yield
+    finally:
+        forget()
+        unkeep()
+        unsweep()
+        with contextlib.suppress(OSError):
+            app.home.socket.unlink()
+
+
+def _start_after(first_frame: threading.Event | None, mcp: LazyMcpApp) -> None:
+    if first_frame is None:
+        mcp.start()
+        return
+    drawn = first_frame
+
+    def wait() -> None:
+        drawn.wait()
+        mcp.start()
+
+    threading.Thread(target=wait, name="aileron-first-frame", daemon=True).start()
+
+
+def _keep_calls(fact: CoreEvent) -> None:
+    """Leave out of the walks for garbage the calls that were read behind the first frame."""
+    if isinstance(fact, ApprovalsRead) and not fact.left:
+        gc.freeze()
+
+
+class _LaunchSweep:
+    """Removes what killed launches left, tokens among it, when a session has ended, and at first.
+
+    What their agents did in git is brought back, and what they left in their projects is moved aside;
+    what a person has to know of it waits for a launch.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._open: frozenset[str] = frozenset()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
+
+    def _clear(self) -> None:
+        sweep(private_parents(self._home, os.environ))
+        tell_later(self._home, [*left_by_killed_launches(self._home), *finish_sessions(self._home)])
+
+    def __call__(self, fact: CoreEvent) -> None:
+        """Hear of a fact."""
+        if isinstance(fact, SessionsUpdated):
+            now = frozenset(each.session_id for each in fact.sessions)
+            if self._open - now:
+                self._sweep()
+            self._open = now
+
+
+class _ToolsWatcher:
+    """Tells MCP clients when the accepted set changed, and only then."""
+
+    def __init__(self, app: App, mcp: LazyMcpApp) -> None:
+        self._app = app
+        self._mcp = mcp
+        self._known = self._present()
+
+    def _present(self) -> tuple[tuple[str, str], ...]:
+        return tuple((action.name, action.sha256) for action in self._app.library.ready())
+
+    def __call__(self, fact: CoreEvent) -> None:
+        if isinstance(fact, LibraryUpdated) and (present := self._present()) != self._known:
+            self._known = present
+            self._mcp.tools_changed()
+
+
+def _prepare(context: CommandContext) -> Home:
+    home = Home(context.home)
+    home.prepare()
+    log_to(home, load_settings(home.config).log)
+    return home
+
+
+def _log_start(app: App, how: str) -> None:
+    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.url)
+
+
+def _log_end(core: CoreThread, how: str) -> None:
+    if core.failure is not None:
+        _log.error("%s ended because its core did", how)
+    else:
+        _log.info("%s ended", how)
+
+
+def _started() -> None:
+    """Collect garbage from now on, but not among what the start has made: that stays anyway.
+
+    With 10,000 calls that wait, one walk over all of it stops agents and screen for a third of a second.
+    """
+    gc.freeze()
+    # A walk over everything is for what lives long and is garbage then: rare, for it stops both rooms.
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, 100)
+    gc.enable()
+
+
+_TURN_SECONDS: Final = 0.0005
+"""Of a thread in the interpreter while others want it: screen, server and guests' output share it."""
+
+
+def run_serve(context: CommandContext, routes: Sequence[str], *, accept_installed: bool) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code."""
+    home = _prepare(context)
+    gc.disable()
+    core = core_thread(home, routes, accept_installed=accept_installed)
+    ended = threading.Event()
+
+    def stop(_number: int, _frame: object) -> None:
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    app = core.start()
+    _log_start(app, "serve")
+    sys.setswitchinterval(_TURN_SECONDS)
+    _started()
+    _say_start(context, app)
+    threading.Thread(target=lambda: (core.wait(), ended.set()), daemon=True).start()
+    # Not one endless wait: the kernel may hand the signal to another thread, and nothing would
+    # wake this one, which alone runs the handler.
+    while not ended.wait(0.2):
+        pass
+    core.stop()
+    _log_end(core, "serve")
+    return EXIT.OUR_BUG if core.failure is not None else EXIT.DONE
+
+
+def _say_start(context: CommandContext, app: App) -> None:
+    if context.json:
+        context.show({"url": app.url, "socket": str(app.home.socket), "home": str(app.home.path)})
+        return
+    context.say(
+        f"Aileron serves {app.home.path} at {app.url}. Nobody can approve without a console."
+    )
+    for route in app.routes:
+        context.say(f"Routed: {route}, without credential.")
+    if app.options.accept_installed:
+        context.say("Everything that lay in the home was taken in (--accept-installed).")
+
+
+def run_console(
+    context: CommandContext, routes: Sequence[str], *, accept_installed: bool, plain: bool = False
+) -> int:
+    """Open the console; return the exit code once it is closed and the core has stopped.
+
+    *plain*: line by line, without a screen.
+    """
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise CliError(
+            EXIT.FAILED, "The console needs a terminal. `aileron serve` runs without one."
+        )
+    home = _prepare(context)
+    gc.disable()
+    first_frame = threading.Event()
+
+    def drawn() -> None:
+        _started()
+        first_frame.set()
+
+    core = core_thread(home, routes, accept_installed=accept_installed, first_frame=first_frame)
+    core.begin()
+    try:
+        run = _front_end(core, load_settings(home.config), drawn, plain=plain)
+    except BaseException:
+        core.stop()
+        raise
+    _log_start(core.start(), "console")
+    sys.setswitchinterval(_TURN_SECONDS)
+    try:
+        return run()
+    finally:
+        first_frame.set()
+        core.stop()
+        _log_end(core, "console")
+
+
+def _front_end(
+    core: CoreThread, settings: Settings, drawn: Callable[[], None], *, plain: bool
+) -> Callable[[], int]:
+    """Return what runs the console for a person to its end and returns its exit code."""
+    if plain:
+        from aileron_tui.cli.plain import plain_console
+
+        return lambda: plain_console(core, settings, drawn).run()
+    from aileron_tui.cli.screen import console_app, show
+
+    app = console_app(core, settings, drawn)
+
+    def run() -> int:
+        with asyncio.Runner() as runner:
+            return runner.run(show(app))
+
+    return run

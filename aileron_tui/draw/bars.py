@@ -1,0 +1,298 @@
+"""The lines around an item: top bar, banner, voice, footer, the deny panel, the empty screen."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from aileron_core.console_port.port import ApprovalView, SessionView
+from aileron_tui import words
+from aileron_tui.draw.foreign_text import brief, foreign_text
+from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
+from aileron_tui.draw.times import age, clock_minutes
+from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS, Command, CommandRegistry, KeyContext
+from aileron_tui.state.situation import Availability, Situation, View, availability
+from aileron_tui.words import keys, letters
+
+__all__ = [
+    "banner_lines",
+    "centred",
+    "empty_lines",
+    "footer_line",
+    "panel_question",
+    "standing_warnings",
+    "top_bar",
+    "voice_line",
+]
+
+_LAST_ROLES: dict[str, Role] = {
+    "approved": "ok",
+    "executing": "ok",
+    "completed": "ok",
+    "failed": "danger",
+    "unknown": "attn",
+}
+
+BANNER_ROWS = 3
+"""Rows above all, unless what is broken or held needs more."""
+NAMED_AGENTS = 4
+"""More agents than these are counted in the top bar."""
+_Agents = Literal["named", "counted", "left out"]
+_SHORTER: tuple[tuple[int, int, _Agents], ...] = (
+    (2, 2, "named"),
+    (2, 2, "counted"),
+    (2, 1, "counted"),
+    (2, 0, "counted"),
+    (1, 0, "counted"),
+    (1, 0, "left out"),
+    (0, 0, "left out"),
+)
+"""In how many words the top bar tells of files held back, in how many of problems, how of agents."""
+_ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
+READ_ON_LATER = 45
+"""Where reading on stands in the footer once everything was read: before moving."""
+FOOTER_GAP = 3
+"""Blank cells between two keys."""
+
+
+def top_bar(
+    *,
+    view: View,
+    waiting: int,
+    held: int,
+    problems: int,
+    sessions: Sequence[SessionView],
+    now: float,
+    width: int,
+    registry: CommandRegistry = DEFAULT,
+) -> Line:
+    """Return name, views, count, exceptions, agents at work, clock.
+
+    Where there is no room for all of it, names of agents go first, then words for which a sign
+    stands, then the agents; what is shown and what waits stay named longest.
+    """
+    clock = line(Piece(clock_minutes(now), "muted"), " ")
+    sides: list[Line] = []
+    for of_held, of_problems, agents in _SHORTER:
+        told = _exceptions(view, held, problems, registry, lengths=(of_held, of_problems))
+        sides.append((*told, *_agents(sessions, agents), *clock))
+    every = len(words.VIEWS)
+    for right in sides:
+        for named in (every, every - 1):
+            left = _views(view, waiting, registry, named)
+            if cells(left) + cells(right) < width:
+                return spread(left, right, width)
+    named, right = every - 1, sides[-1]
+    left = _views(view, waiting, registry, named)
+    while named > 1 and cells(left) + cells(right) >= width:
+        named -= 1
+        left = _views(view, waiting, registry, named)
+    return spread(left, right, width)
+
+
+def _exceptions(
+    view: View, held: int, problems: int, registry: CommandRegistry, *, lengths: tuple[int, int]
+) -> Line:
+    """Return how many files are held back, and how many problems files have with the keys to them."""
+    of_held, of_problems = lengths
+    parts: list[Piece] = []
+    if held:
+        parts += [Piece(words.held_files(held, of_held), "attn"), Piece("  ")]
+    if problems:
+        # They are the last rows of the waiting list.
+        way = registry.face("last")
+        way = way if view == "waiting" else f"{registry.face('view_waiting')} {way}"
+        told = words.load_problems(problems, way, of_problems)
+        parts += [Piece(told, "attn"), Piece("  ")]
+    return tuple(parts)
+
+
+def _views(view: View, waiting: int, registry: CommandRegistry, named: int) -> Line:
+    """Return our name and the views, the first *named* of them and the present one by their names."""
+    parts: list[Piece] = [Piece(" "), Piece(words.NAME, "strong"), Piece("  ")]
+    for number, (name, label) in enumerate(words.VIEWS.items(), start=1):
+        shown = number <= named or name == view
+        action = f"view_{name}"
+        parts.append(Piece(f" {registry.face(action)} ", "muted", action=action))
+        if shown:
+            parts.append(Piece(label, "view" if name == view else "muted", action=action))
+        if name == "waiting" and waiting:
+            parts += [Piece(" "), Piece(f" {waiting} ", "badge")]
+        parts.append(Piece(" " if shown else ""))
+    return line(*parts)
+
+
+def _agents(sessions: Sequence[SessionView], how: _Agents) -> list[Piece]:
+    connected = [each for each in sessions if each.connected]
+    if not connected or how == "left out":
+        return []
+    if how == "counted" or len(connected) > NAMED_AGENTS:
+        noun = "agent" if len(connected) == 1 else "agents"
+        return [Piece(f"{len(connected)} {noun}", "muted"), Piece("  ")]
+    parts: list[Piece] = []
+    for each in connected:
+        dot = Piece("?", "attn") if each.self_opened else Piece("●", "ok")
+        parts += [dot, Piece(" "), *cut(brief(each.agent, "muted"), 12), Piece("  ")]
+    return parts
+
+
+def banner_lines(
+    *,
+    lost: str | None,
+    storage: str | None,
+    standing: Sequence[Line],
+    width: int,
+    help_key: str,
+    paused: str = "",
+    replayed: str = "",
+) -> tuple[Line, ...]:
+    """Return what stands above all: broken things first, then *paused*, then *standing* warnings.
+
+    *replayed*: that what stands below is a screen of an earlier time. Of the standing warnings those
+    that have no room are counted, with *help_key*, which shows them all.
+    """
+    rows: list[Line] = []
+    if lost is not None:
+        rows.append(line(" ", Piece(words.BANNER_LOST, "danger"), " ", *foreign_text(lost)))
+    if storage is not None:
+        rows.append(line(" ", Piece(words.BANNER_STORAGE, "danger"), " ", *foreign_text(storage)))
+    if paused:
+        rows.append(line(" ", Piece(f"▲ {paused}", "attn")))
+    if replayed:
+        rows.append(line(" ", Piece(f"▲ {replayed}", "attn")))
+    most = max(BANNER_ROWS - len(rows), 1)
+    shown = standing if len(standing) <= most else standing[: most - 1]
+    rows += [line(" ", *each) for each in shown]
+    if hidden := len(standing) - len(shown):
+        told = words.more_warnings(hidden, of_more=bool(shown), key=help_key)
+        rows.append(line(" ", Piece(told, "attn")))
+    return tuple(cut(each, width - 1) for each in rows)
+
+
+def standing_warnings(
+    *, routes: Sequence[str], accepted_installed: bool, lacks_letters: bool = False
+) -> tuple[Line, ...]:
+    """Return what is to be known as long as this console runs, each on one line of any length."""
+    rows: list[Line] = []
+    if accepted_installed:
+        rows.append((Piece(words.accepted_installed(), "attn"),))
+    if lacks_letters:
+        rows.append((Piece(letters.LACKING, "attn"),))
+    for route in routes:
+        source, _, target = route.partition(" -> ")
+        goes = (Piece(words.ROUTE_GOES, "attn"), *foreign_text(target, "attn"))
+        by = Piece(words.ROUTE_BY, "attn")
+        rows.append(line(Piece("▲ ", "attn"), *foreign_text(source, "attn"), *goes, by))
+    return tuple(rows)
+
+
+def voice_line(said: Line, digest_words: tuple[str, str, str] | None, width: int) -> Line:
+    """Return the voice, with the three words at its right end where there is room."""
+    left = line(" ", *said)
+    right = line(Piece(" · ".join(digest_words), "muted"), " ") if digest_words is not None else ()
+    if cells(left) + cells(right) + 2 > width:
+        right = ()
+    return spread(left, right, width)
+
+
+def footer_line(context: KeyContext, now: Situation, width: int) -> Line:
+    """Return the keys that do something now, the recommended one first; `? help` never drops."""
+    tail: Line = ()
+    if context in VIEW_CONTEXTS:
+        face = Piece(now.registry.face("help"), "strong", action="help")
+        tail = line(face, Piece(" help", "muted", action="help"), " ")
+    room = width - cells(tail) - (2 if tail else 1)
+    parts: Line = (Piece(" "),)
+    for number, (each, state) in enumerate(_ordered(context, now)):
+        named = (replace(piece, action=each.id) for piece in _key(each, state, now))
+        shown = line(" " * FOOTER_GAP if number else "", *named)
+        if cells(parts) + cells(shown) > room:
+            break
+        parts = (*parts, *shown)
+    return spread(parts, tail, width)
+
+
+def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availability]]:
+    entries = [
+        (each, availability(each.id, now))
+        for each in now.registry.footer_order(context)
+        if each.id not in ("help", f"view_{now.view}")
+    ]
+    shown = [(each, state) for each, state in entries if state.shown]
+    if not now.unseen or now.confirmed:
+        # With everything read, reading on is no longer the next thing to do.
+        shown.sort(
+            key=lambda entry: (entry[0].id == "read_on") * READ_ON_LATER + (entry[0].rank or 0)
+        )
+    return shown
+
+
+def _key(each: Command, state: Availability, now: Situation) -> Line:
+    label, face = each.label, now.registry.faces(each)
+    if each.id == now.confirmed and now.unseen:
+        label = f"{label}, {words.unread(now.unseen)}"
+    if each.id == "unfold" and now.unfolded:
+        label = keys.FOLD
+    if each.id == "replay" and now.replayed:
+        label = keys.RECORD
+    if state.filled:
+        role: Role = "keydanger" if each.id in _ENDING else "key"
+        return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))
+    if each.decides and not state.asks:
+        return (Piece(f" {face}  {label}", "muted"),)
+    dots = "…" if each.asks or each.decides else ""
+    return (Piece(face, "strong"), Piece(f" {label}{dots}", "muted"))
+
+
+def panel_question(
+    question: str, remark: str, width: int, role: Role = "muted"
+) -> tuple[Line, ...]:
+    """Return the question of a panel, and beside it or below what is to be known of it."""
+    asked, told = line(" ", Piece(question, "strong")), line("  ", Piece(remark, role))
+    if not remark:
+        return (cut(asked, width - 1),)
+    if cells(asked) + cells(told) < width:
+        return (line(*asked, *told),)
+    rows = wrap((Piece(remark, role),), width - 2)
+    return (cut(asked, width - 1), *((Piece(" "), *each.pieces) for each in rows))
+
+
+def empty_lines(
+    *,
+    last: ApprovalView | None,
+    connected: int,
+    actions_ready: int,
+    now: float,
+    width: int,
+    height: int,
+) -> tuple[Line, ...]:
+    """Return the calm screen of an empty list, centred."""
+    rows: list[Line] = [(Piece(words.NOTHING_WAITS, "strong"),), ()]
+    if last is not None:
+        at = last.decided_at or last.ended_at or last.requested_at
+        glyph = words.GLYPHS[last.state]
+        role = _LAST_ROLES.get(last.state, "muted")
+        tail = f", {words.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
+        title = cut(brief(last.title), max(8, width - 40))
+        rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
+        if last.state in ("failed", "unknown") and last.outcome:
+            told = wrap(foreign_text(last.outcome, _LAST_ROLES[last.state]), max(8, width - 4))
+            rows += [each.pieces for each in told]
+        if last.words is not None:
+            rows.append((Piece(" · ".join(last.words), "muted"),))
+        rows.append(())
+    if connected:
+        rows.append((Piece(words.agents_at_work(connected), "muted"),))
+    ready = wrap((Piece(words.ready_actions(actions_ready), "muted"),), max(8, width - 4))
+    rows += [each.pieces for each in ready]
+    return centred(rows, width, height)
+
+
+def centred(rows: Sequence[Line], width: int, height: int) -> tuple[Line, ...]:
+    """Return *rows* in the middle of *width* by *height* cells."""
+    above = max(0, (height - len(rows)) // 2)
+    blank: list[Line] = [()] * above
+    return (*blank, *(_middle(row, width) for row in rows))
+
+
+def _middle(row: Line, width: int) -> Line:
+    return line(Piece(" " * max(0, (width - cells(row)) // 2)), *row) if row else ()

@@ -1,0 +1,248 @@
+"""A document before and after it is laid out: blocks, and the drawn lines of one width.
+
+The columns are CONSOLE 4's: label from 1, the gutter where no outside text can reach it, the value
+to the last column but two. The read track in the last column is the widget's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from aileron_tui.draw.text import Line, Piece, Role, cells, cut, wrap
+from aileron_tui.state.reading import TextRange
+
+__all__ = [
+    "COMPACT_GUTTER",
+    "GUTTER",
+    "Block",
+    "Gutter",
+    "Layout",
+    "blank",
+    "heading",
+    "lay_out",
+    "value",
+]
+
+GUTTER = 13
+COMPACT_GUTTER = 11
+WRAP_MARK = "↩"
+LABEL_ROWS = 6
+"""Rows of a label from outside at most; what is longer ends with `…`."""
+_LABEL_GOES_ON = "  "
+VALUE_LIMIT = 100
+"""Values stop here however wide the terminal is: longer lines are hard to read."""
+
+Gutter = Literal["fact", "claim", "record"]
+LabelFrom = Literal["ours", "file", "outside"]
+_BARS: dict[Gutter, Piece] = {
+    "fact": Piece("┃", "factbar"),
+    "claim": Piece("┊", "claimbar"),
+    "record": Piece("│", "faint"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One logical line. `must`: a person must have seen it before a yes that needs one press."""
+
+    kind: Literal["heading", "value", "blank"]
+    label: Line = ()
+    label_from: LabelFrom = "ours"
+    """Where a label that does not fit its column goes: one of ours on a line of its own, one from an
+    accepted file on in its column, indented; one that nobody accepted stands behind the bar."""
+    gutter: Gutter = "fact"
+    pieces: Line = ()
+    fill: Role | None = None
+    """The ground of the whole value column (a line of a difference)."""
+    must: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The drawn lines of one width, without the read track, and the place of each in the text."""
+
+    lines: tuple[Line, ...] = ()
+    places: tuple[TextRange | None, ...] = ()
+    blocks: tuple[int, ...] = ()
+    """The block of each line."""
+    wraps: frozenset[int] = frozenset()
+    """The lines that end where the width ends; their text goes on in the next one."""
+    end: int = 0
+    """The first column that no value reaches."""
+
+    def without(self, rows: int) -> "Layout":
+        """Return this layout without its first *rows* lines."""
+        wraps = frozenset(row - rows for row in self.wraps if row >= rows)
+        return Layout(self.lines[rows:], self.places[rows:], self.blocks[rows:], wraps, self.end)
+
+    def line(self, row: int, *, wrap_marks: bool = False) -> Line:
+        """Return the drawn line *row*; with *wrap_marks* `↩` stands behind one that goes on.
+
+        It stands in a column of ours: a text that holds the sign itself can never write it there.
+        """
+        pieces = self.lines[row]
+        if not wrap_marks or row not in self.wraps:
+            return pieces
+        gap = Piece(" " * (self.end - cells(pieces)))
+        return (*pieces, gap, Piece(WRAP_MARK, "muted"))
+
+    def joined(self, tail: "Layout", first: int) -> "Layout":
+        """Return this layout with *tail* behind it, whose blocks are numbered from *first*."""
+        return Layout(
+            (*self.lines, *tail.lines),
+            (*self.places, *tail.places),
+            (*self.blocks, *(first + number for number in tail.blocks)),
+            self.wraps | {len(self.lines) + row for row in tail.wraps},
+            self.end or tail.end,
+        )
+
+
+def heading(name: str, remark: Line = (), role: Role = "fact") -> Block:
+    """Return a section's first line: capitals of ours, then one remark."""
+    return Block(kind="heading", label=(Piece(name, role),), pieces=remark)
+
+
+def value(
+    label: str | Line,
+    pieces: Line,
+    gutter: Gutter = "fact",
+    *,
+    fill: Role | None = None,
+    label_outside: bool = False,
+    must: bool = True,
+) -> Block:
+    """Return one labelled line; those of the record need not be seen, nor those that say so.
+
+    A label that is a text is ours; one that is a line comes from an accepted file, or
+    (*label_outside*) from an agent or a service.
+    """
+    named = (Piece(label, "muted"),) if isinstance(label, str) and label else label
+    file: LabelFrom = "outside" if label_outside else "file"
+    return Block(
+        kind="value",
+        label=() if isinstance(named, str) else named,
+        label_from="ours" if isinstance(label, str) else file,
+        gutter=gutter,
+        pieces=pieces,
+        fill=fill,
+        must=must and gutter != "record",
+    )
+
+
+def blank() -> Block:
+    """Return the line before a section."""
+    return Block(kind="blank")
+
+
+def lay_out(blocks: Sequence[Block], width: int, gutter: int) -> Layout:
+    """Return *blocks* in *width* cells (the track included), the bar at column *gutter*."""
+    drawn = _Drawn()
+    room = min(VALUE_LIMIT, width - gutter - 4)
+    of: list[int] = []
+    for index, block in enumerate(blocks):
+        if not drawn.goes_on(block):
+            drawn.end_label()
+            of.extend([index - 1] * (len(drawn.lines) - len(of)))
+        if block.kind == "blank":
+            drawn.add(())
+        elif block.kind == "heading":
+            for each in _heading_lines(block, width - 2):
+                drawn.add(each)
+        else:
+            _value_lines(block, index, (width, gutter, room), drawn)
+        of.extend([index] * (len(drawn.lines) - len(of)))
+    drawn.end_label()
+    of.extend([len(blocks) - 1] * (len(drawn.lines) - len(of)))
+    return Layout(
+        tuple(drawn.lines),
+        tuple(drawn.places),
+        tuple(of),
+        frozenset(drawn.wraps),
+        gutter + 2 + room,
+    )
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """The lines so far, and what is known of each."""
+
+    lines: list[Line] = field(default_factory=list[Line])
+    places: list[TextRange | None] = field(default_factory=list[TextRange | None])
+    wraps: set[int] = field(default_factory=set[int])
+    label: list[Line] = field(default_factory=list[Line])
+    """The rows of the present field's label that have no line yet."""
+    gutter: Gutter | None = None
+    """The present field's; None between fields."""
+
+    def goes_on(self, block: Block) -> bool:
+        """Tell whether *block* is one more line of the present field."""
+        return block.kind == "value" and not block.label and block.gutter == self.gutter
+
+    def end_label(self) -> None:
+        """Add what is left of a label that has more rows than its field; no bar stands beside it."""
+        for row in self.label:
+            self.add((Piece(" "), *row))
+        self.label, self.gutter = [], None
+
+    def add(self, pieces: Line, place: TextRange | None = None) -> None:
+        self.lines.append(pieces)
+        self.places.append(place)
+
+
+def _heading_lines(block: Block, width: int) -> list[Line]:
+    indent = 1 + cells(block.label)
+    first: Line = (Piece(" "), *block.label)
+    if not block.pieces:
+        return [first]
+    wrapped = wrap(block.pieces, max(8, width - indent - 2))
+    pad = Piece(" " * (indent + 2))
+    return [
+        (*(first if row == 0 else ()), *((Piece("  "),) if row == 0 else (pad,)), *each.pieces)
+        for row, each in enumerate(wrapped)
+    ]
+
+
+def _value_lines(block: Block, index: int, columns: tuple[int, int, int], drawn: _Drawn) -> None:
+    """Add the lines of *block*; *columns*: the whole width, the gutter, and a value's width."""
+    width, gutter, room = columns
+    bar = _BARS[block.gutter]
+    if not drawn.goes_on(block):
+        drawn.label, drawn.gutter = _label_rows(block, gutter - 2), block.gutter
+    if block.label_from != "file" and cells(block.label) > gutter - 2:
+        drawn.add(_own_line(block, bar, width, gutter, room))
+    wrapped = wrap(block.pieces, room)
+    first = len(drawn.lines)
+    drawn.wraps.update(range(first, first + len(wrapped) - 1))
+    for each in wrapped:
+        body: Line = (Piece(" "), *each.pieces)
+        if block.fill is not None:
+            body = (Piece(" ", block.fill), *each.pieces)
+            body = (*body, Piece(" " * (room - cells(each.pieces)), block.fill))
+        named = drawn.label.pop(0) if drawn.label else ()
+        head: Line = (Piece(" "), *named, Piece(" " * (gutter - 1 - cells(named))))
+        place = TextRange(index, each.start, each.end) if block.must else None
+        drawn.add((*head, bar, *body), place)
+
+
+def _label_rows(block: Block, width: int) -> list[Line]:
+    """Return the rows of the label of *block* in its column; none where it has a line of its own.
+
+    All rows but the first are indented: a label from a file must not stand where headings do.
+    """
+    if cells(block.label) <= width:
+        return [block.label] if block.label else []
+    if block.label_from != "file":
+        return []
+    narrow = width - len(_LABEL_GOES_ON)
+    rows = [each.pieces for each in wrap(block.label, narrow)]
+    if len(rows) > LABEL_ROWS:
+        last = (*rows[LABEL_ROWS - 1], Piece(" "), *rows[LABEL_ROWS])
+        rows = [*rows[: LABEL_ROWS - 1], cut(last, narrow)]
+    return [rows[0], *((Piece(_LABEL_GOES_ON), *row) for row in rows[1:])]
+
+
+def _own_line(block: Block, bar: Piece, width: int, gutter: int, room: int) -> Line:
+    """Return the line of a label that is longer than its column."""
+    if block.label_from == "outside":
+        return (Piece(" " * gutter), bar, Piece(" "), *cut(block.label, room))
+    return (Piece(" "), *cut(block.label, width - 3))

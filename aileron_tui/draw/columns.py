@@ -1,0 +1,79 @@
+"""Rows of named columns on one line each; what does not fit is cut where one sees it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from aileron_tui.draw.text import Line, Piece, cells, cut, line, wrap
+
+__all__ = [
+    "ABOUT_ROWS",
+    "Column",
+    "about_lines",
+    "column_row",
+    "column_titles",
+    "joined",
+    "shown_columns",
+]
+
+GAP = 2
+"""Blank cells behind each column."""
+ABOUT_ROWS = 3
+"""Lines below a list that tell of its selected row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column: its name, its cells with the gap, and from which width of the list on it is shown."""
+
+    name: str
+    size: int
+    wide_from: int = 0
+
+
+def column_titles(columns: Sequence[Column], last: str, width: int) -> Line:
+    """Return the names of *columns*, and of the one that takes the rest."""
+    named = [Piece(f"{each.name:<{each.size}}", "muted") for each in shown_columns(columns, width)]
+    return line(" ", " ", *named, Piece(last, "muted"))
+
+
+def column_row(
+    columns: Sequence[Column],
+    values: Mapping[str, Line],
+    last: Line,
+    width: int,
+    *,
+    selected: bool,
+) -> Line:
+    """Return one row: *values* by the names of *columns*, then *last* in what is left."""
+    parts: list[Piece] = [Piece("▌", "factbar") if selected else Piece(" "), Piece(" ")]
+    for each in shown_columns(columns, width):
+        shown = cut(values.get(each.name, ()), each.size - GAP)
+        parts += [*shown, Piece(" " * (each.size - cells(shown)))]
+    return cut(line(*parts, *last), width - 1)
+
+
+def joined(parts: Sequence[str], width: int) -> str:
+    """Return as many of *parts* as fit in *width* cells with dots between them, at least the first."""
+    told = parts[0]
+    for each in parts[1:]:
+        if cell_len(f"{told} · {each}") > width:
+            break
+        told = f"{told} · {each}"
+    return told
+
+
+def about_lines(told: Line, width: int) -> tuple[Line, ...]:
+    """Return what is told of a row in as many lines as there are for it; a cut ends in `…`."""
+    rows = [each.pieces for each in wrap(told, width - 4)]
+    if len(rows) > ABOUT_ROWS:
+        # The last row goes on with all the rest, so that the cut is marked.
+        rest = tuple(piece for each in rows[ABOUT_ROWS - 1 :] for piece in (*each, Piece(" ")))
+        rows = [*rows[: ABOUT_ROWS - 1], cut(rest, width - 4)]
+    return tuple(line("  ", *each) for each in rows)
+
+
+def shown_columns(columns: Sequence[Column], width: int) -> list[Column]:
+    """Return those of *columns* that a list of *width* cells has room for."""
+    return [each for each in columns if width >= each.wide_from]

@@ -1,0 +1,218 @@
+"""What is known around a call: who asks, what its session did before, how equal calls went.
+
+In the widest layout these sections stand beside the document, else at its end. They are for
+judging the asker; what will happen stands in the document alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from aileron_core.console_port.port import ApprovalView, FieldView, ProcessView, RecordView
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
+from aileron_tui.draw.times import age, clock_minutes, clock_seconds
+from aileron_tui.words import context as context_words
+
+__all__ = [
+    "Detail",
+    "Section",
+    "before_this",
+    "equal_calls",
+    "process_chain",
+    "rail_lines",
+    "who_asks",
+]
+
+LABEL = 10
+"""Cells of a label's column in the rail, the blank before the value counted; a lone sign has 2."""
+RUNS = 5
+"""Runs of its session that are told."""
+
+_APPROVED = frozenset({"approved", "executing", "completed", "failed", "unknown"})
+_ENDS: dict[str, tuple[str, Role]] = {
+    "run.completed": ("✓", "ok"),
+    "run.failed": ("✗", "danger"),
+    "run.unknown": ("?", "attn"),
+    "run.started": ("▶", "ok"),
+    "run.asked_again": ("●", "muted"),
+    "recheck.differed": ("▲", "attn"),
+    "approval.denied": ("✗", "danger"),
+    "approval.expired": ("–", "muted"),
+    "approval.withdrawn": ("←", "muted"),
+}
+"""How far a run came, by the record that says so."""
+_OTHERS = {"expired": "–", "withdrawn": "←"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """One thing that is known. `claim`: the agent says so; nobody checked."""
+
+    label: Line
+    pieces: Line
+    claim: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading of ours with a remark, and what stands below it."""
+
+    name: str
+    remark: str
+    details: tuple[Detail, ...]
+
+
+def who_asks(view: ApprovalView) -> Section:
+    """Return who asks: what the kernel saw first, what the agent says of itself last, as claims."""
+    process = view.process
+    remark = context_words.OWN_WORD if view.self_opened else context_words.BY_LAUNCHER
+    return Section(
+        name=context_words.WHO_ASKS,
+        remark=remark if process is None else context_words.BY_KERNEL,
+        details=tuple(_who(view, process)),
+    )
+
+
+def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
+    own = (Piece(f"  {context_words.OWN_WORD}", "muted"),) if view.self_opened else ()
+    yield _own("agent", (*foreign_text(view.agent), *own))
+    if process is not None:
+        yield _own("process", process_chain(process))
+        if process.executable:
+            yield _own("program", foreign_text(process.executable))
+    if view.session_label:
+        yield _own("session", foreign_text(view.session_label))
+    folder = process.cwd if process is not None and process.cwd else view.cwd
+    if folder:
+        yield _own("folder", foreign_text(folder))
+    if process is not None and process.started_at is not None:
+        yield _own("started", (Piece(clock_minutes(process.started_at)),))
+    yield _own("contained", (Piece(context_words.CONTAINMENT[view.containment]),))
+    yield from _asking(view)
+    for claim in view.claims:
+        yield _claim(claim)
+
+
+def _asking(view: ApprovalView) -> Iterator[Detail]:
+    if view.times_asked > 1:
+        yield _own("asked", (Piece(context_words.times_asked(view.times_asked)),))
+    if view.requester_gone:
+        yield _own("waits", (Piece(context_words.GONE, "attn"),))
+    elif view.stopped_waiting_at is not None:
+        since = context_words.stopped_waiting(clock_minutes(view.stopped_waiting_at))
+        yield _own("waits", (Piece(since, "attn"),))
+
+
+def process_chain(process: ProcessView) -> Line:
+    """Return the process and its parents, the nearest first."""
+    name = process.executable.rpartition("/")[2]
+    parts: list[Piece] = [Piece(str(process.pid))]
+    if name:
+        parts += [Piece(" "), *foreign_text(name)]
+    for _, parent in process.parents:
+        parts += [Piece(" ← ", "muted"), *foreign_text(parent, "muted")]
+    return tuple(parts)
+
+
+def before_this(records: Iterable[RecordView], view: ApprovalView) -> Section:
+    """Return the last runs of the call's session but for itself, as *records* (oldest first) tell."""
+    last: dict[str, RecordView] = {}
+    for each in records:
+        run = each.run_id
+        if run is None or run == view.run_id or each.session_id != view.session_id:
+            continue
+        told = run not in last or each.event in _ENDS
+        if told:
+            last.pop(run, None)
+            last[run] = each
+    newest = sorted(last.values(), key=lambda each: each.seq, reverse=True)[:RUNS]
+    remark = context_words.NEWEST_FIRST if newest else context_words.NOTHING_BEFORE
+    return Section(name=context_words.BEFORE_THIS, remark=remark, details=tuple(map(_ran, newest)))
+
+
+def _ran(record: RecordView) -> Detail:
+    glyph, role = _ENDS.get(record.event, ("●", "muted"))
+    at = Piece(f"{clock_seconds(record.at)}  ", "muted")
+    return Detail(
+        label=(Piece(glyph, role),), pieces=(at, *foreign_text(record.action or record.event))
+    )
+
+
+def equal_calls(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
+    """Return how calls of the same action were answered, as *decided* (newest first) tell."""
+    equal = [e for e in decided if e.action == view.action and e.approval_id != view.approval_id]
+    yes = [e for e in equal if e.state in _APPROVED and e.decided_at is not None]
+    no = [e for e in equal if e.state == "denied"]
+    rows: list[tuple[str, Role, Line]] = []
+    if yes:
+        took = median((e.decided_at or e.requested_at) - e.requested_at for e in yes)
+        rows.append(("✓", "ok", (Piece(context_words.approved(len(yes), age(took))),)))
+    if no:
+        reason = next((e.reason for e in no if e.reason), "")
+        quoted = line(": ", '"', *foreign_text(reason), '"') if reason else ()
+        rows.append(("✗", "danger", (Piece(context_words.denied(len(no))), *quoted)))
+    others = Counter(e.state for e in equal if e.state in _OTHERS)
+    for state, count in others.items():
+        rows.append((_OTHERS[state], "muted", (Piece(context_words.ended(count, state)),)))
+    remark = context_words.LAST_DECISIONS if rows else context_words.NO_EQUAL_CALLS
+    details = tuple(
+        Detail(label=(Piece(glyph, role),), pieces=pieces) for glyph, role, pieces in rows
+    )
+    return Section(name=context_words.EQUAL_CALLS, remark=remark, details=details)
+
+
+def rail_lines(sections: Sequence[Section], width: int, height: int) -> tuple[Line, ...]:
+    """Return *sections* for a rail of *width* by *height* cells; what has no room is counted."""
+    rows: list[Line] = []
+    for section in sections:
+        rows += [(), *_heading(section, width)]
+        for detail in section.details:
+            rows.extend(_detail(detail, width))
+    if len(rows) > height > 0:
+        hidden = Piece(context_words.more_lines(len(rows) - height + 1), "muted")
+        rows = [*rows[: height - 1], spread((), (hidden, Piece(" ")), width)]
+    return tuple(rows)
+
+
+def _heading(section: Section, width: int) -> list[Line]:
+    first = line(" ", Piece(section.name, "muted"), "  ")
+    indent = cells(first)
+    told = wrap((Piece(section.remark, "muted"),), width - indent - 1)
+    return [
+        (*(first if row == 0 else (Piece(" " * indent),)), *each.pieces)
+        for row, each in enumerate(told)
+    ]
+
+
+def _detail(detail: Detail, width: int) -> Iterator[Line]:
+    """Yield the lines of one detail. A claim's name is foreign as well: it stands behind the bar."""
+    if detail.claim:
+        told = wrap((*detail.label, Piece("  "), *detail.pieces), width - 4)
+        yield from (line(" ", Piece("┊ ", "claimbar"), *each.pieces) for each in told)
+        return
+    label, column = detail.label, LABEL
+    if cells(label) == 1:
+        column = 2
+    elif cells(label) > LABEL - 1:
+        if cells(label) > width // 2 - 2:
+            yield (Piece(" "), *cut(label, width - 2))
+            label = ()
+        else:
+            column = cells(label) + 2
+    for row, each in enumerate(wrap(detail.pieces, width - column - 2)):
+        named = label if row == 0 else ()
+        yield (Piece(" "), *named, Piece(" " * (column - cells(named))), *each.pieces)
+
+
+def _own(label: str, pieces: Line) -> Detail:
+    return Detail(label=(Piece(label, "muted"),), pieces=pieces)
+
+
+def _claim(field: FieldView) -> Detail:
+    return Detail(
+        label=foreign_text(field.label, "claim"),
+        pieces=foreign_text(field.value, "claim"),
+        claim=True,
+    )

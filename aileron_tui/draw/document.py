@@ -1,0 +1,350 @@
+"""The document of an item: what will happen, what the agent sent, the record. Always in this order."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from aileron_core.connectors.posted_reads import AWS
+from aileron_core.console_port.port import ApprovalView, FieldView, NotAcceptedView, SessionView
+from aileron_core.errors import Problem
+from aileron_core.text import escape
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
+from aileron_tui.draw.context import Section
+from aileron_tui.draw.drift import drift_blocks
+from aileron_tui.draw.foreign_text import block, foreign_text, rendered
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.steps import numbered, step_blocks
+from aileron_tui.draw.text import Line, Piece, Role, line, plain
+from aileron_tui.draw.times import age, clock_seconds
+from aileron_tui.draw.values import field_text, value_lines
+from aileron_tui.words import views
+
+__all__ = [
+    "agent_name",
+    "approval_blocks",
+    "around_blocks",
+    "first_heading",
+    "held_blocks",
+    "host_rows",
+    "now_blocks",
+    "problem_blocks",
+    "session_name",
+    "then_line",
+    "undrawable_blocks",
+]
+
+IDENTITY = frozenset(
+    {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
+)
+"""Labels whose values say whom or what it hits; they are drawn bold."""
+
+_OVER = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
+"""States in which nothing more will happen, and nothing can be decided."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
+
+
+def agent_name(view: ApprovalView) -> str:
+    """Return the agent's name where it may stand in a reserved column, else `the agent`.
+
+    Only a name that the launcher gave, and a plain one: what a session says of itself is a claim.
+    """
+    plain = not view.self_opened and _PLAIN_NAME.fullmatch(view.agent)
+    return view.agent if plain else "the agent"
+
+
+def session_name(session: SessionView) -> str:
+    """Return the session's agent where it may stand in a reserved column, else `the agent`."""
+    plain = not session.self_opened and _PLAIN_NAME.fullmatch(session.agent)
+    return session.agent if plain else "the agent"
+
+
+def approval_blocks(
+    view: ApprovalView,
+    now: float,
+    warnings: Sequence[Line] = (),
+    *,
+    unfold: bool = False,
+    refresh_key: str = "r",
+) -> tuple[Block, ...]:
+    """Return the whole document of *view*; only its first heading depends on *now*.
+
+    *unfold*: every mark with its code point, and nothing folded. *refresh_key*: as a person writes it.
+    """
+    return (
+        first_heading(view, now),
+        *_fact_section(view, refresh_key, unfold=unfold),
+        *step_blocks(view, unfold=unfold),
+        blank(),
+        *_sent_section(view, unfold=unfold),
+        blank(),
+        *_record_section(view, warnings),
+    )
+
+
+def first_heading(view: ApprovalView, now: float) -> Block:
+    """Return the first line of the document, with the age of what stands below."""
+    preview = view.preview
+    if _has_outcome(view):
+        role: Role = "danger" if view.state == "failed" else "attn"
+        return heading(words.OUTCOME, _remark(words.OUTCOMES[view.state]), role)
+    if view.state in _OVER:
+        return _was_shown(view)
+    if view.drift is not None:
+        gone = bool(view.drift.unavailable)
+        remark = words.GONE_REMARK if gone else words.CHANGED_REMARK
+        return heading(words.CHANGED, _remark(remark), "attn")
+    if preview.status == "fetching":
+        text = words.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
+        if preview.preparing:
+            text = words.preparing(now - preview.since)
+    elif preview.status == "ready":
+        text = words.fetched(escape(preview.host), age(now - preview.since))
+    elif preview.status == "unavailable":
+        text = words.NOT_KNOWN
+    else:
+        text = words.NO_PREVIEW_DECLARED
+    return heading(words.WILL_HAPPEN, _remark(text))
+
+
+def now_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
+    """Return what a person saw who looked again after the end of *view*; nothing before that."""
+    if not _looked_again(view):
+        return ()
+    preview = view.preview
+    made = [blank(), _was_shown(view)]
+    if preview.status == "unavailable":
+        reason = line(Piece(words.unavailable(""), "attn"), *foreign_text(preview.reason))
+        return (*made, value("Preview", reason))
+    return (*made, *_fields(preview.fields, "fact", unfold=unfold))
+
+
+def _looked_again(view: ApprovalView) -> bool:
+    ended = view.ended_at
+    return view.state == "unknown" and ended is not None and view.preview.since > ended
+
+
+def _was_shown(view: ApprovalView) -> Block:
+    """Return the heading over what a call that is over had shown: nothing of it will happen now."""
+    preview = view.preview
+    if _looked_again(view):
+        at = views.read_after(clock_seconds(preview.since))
+        return heading(views.IS_NOW, _remark(at))
+    read = preview.status in ("ready", "unavailable") and preview.since
+    at = words.shown_at(clock_seconds(preview.since)) if read else ""
+    return heading(words.WAS_SHOWN, _remark(at) if at else ())
+
+
+def _has_outcome(view: ApprovalView) -> bool:
+    return view.state in ("failed", "unknown") and bool(view.outcome)
+
+
+def held_blocks(held: NotAcceptedView) -> tuple[Block, ...]:
+    """Return the document of a file that is held back."""
+    if held.kind == "preview":
+        return tuple(_read_offer(held))
+    blocks = [
+        heading(words.FILE_SECTION, _remark(words.held_why(held.kind, held.why))),
+        value("Name", foreign_text(held.name, "strong")),
+        value("Kind", line(held.kind)),
+        value("File", foreign_text(held.file)),
+    ]
+    if held.connector:
+        blocks.append(value("Connector", foreign_text(held.connector)))
+    blocks += numbered(held.steps, "strong")
+    blocks += host_rows(held.hosts, "strong", "fact")
+    if not held.hosts:
+        blocks.append(value("Hosts", line(Piece("none", "muted"))))
+    blocks.append(value("Hash", foreign_text(held.digest)))
+    then = then_line(held.kind, held.name, held.gated)
+    blocks.append(value("Then", foreign_text(held.cannot_run, "attn") if held.cannot_run else then))
+    return tuple(blocks)
+
+
+def _read_offer(held: NotAcceptedView) -> Iterator[Block]:
+    """Yield what a preview tried to read by POST: what accepting it means comes first."""
+    connector, _, read = held.name.partition(" ")
+    yield heading(words.READ_SECTION, _remark(words.READ_WHY))
+    yield value("Reads", foreign_text(read, "strong"))
+    yield value("Then", then_line(held.kind, held.name, held.gated))
+    yield value("Connector", foreign_text(connector, "strong"))
+    yield value("Hash", foreign_text(held.digest))
+    yield value("File", foreign_text(held.file))
+    yield from host_rows(held.hosts, "strong", "fact")
+
+
+def then_line(kind: str, name: str, gated: bool | None) -> Line:
+    """Return what is so once a file, or what previews would read by POST, was taken in."""
+    if kind == "preview":
+        # What is read stands after the connector, which holds no blank.
+        of_aws = name.partition(" ")[2].startswith(AWS)
+        return (Piece(words.THEN_AWS if of_aws else words.THEN_GRAPHQL, "attn"),)
+    if kind == "connector":
+        return (Piece(words.THEN_CONNECTOR),)
+    return (Piece(words.THEN_GATED) if gated else Piece(words.THEN_FREE, "attn"),)
+
+
+def problem_blocks(problem: Problem) -> tuple[Block, ...]:
+    """Return the document of a problem that a file in the home has."""
+    place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+    blocks = [
+        heading(words.FILE_SECTION, _remark(words.problem_why(problem.severity))),
+        value("File", foreign_text(place, "strong")),
+    ]
+    if problem.key:
+        blocks.append(value("Key", foreign_text(problem.key)))
+    for row, pieces in enumerate(block(rendered(problem.message), "attn")):
+        blocks.append(value("Problem" if row == 0 else "", pieces))
+    return tuple(blocks)
+
+
+def around_blocks(sections: Iterable[Section]) -> Iterator[Block]:
+    """Yield *sections* for the end of the document, where there is no rail. None of it must be seen."""
+    for section in sections:
+        yield blank()
+        yield heading(section.name, _remark(section.remark), "muted")
+        for detail in section.details:
+            if detail.claim:
+                yield value(detail.label, detail.pieces, "claim", label_outside=True, must=False)
+            else:
+                yield value(detail.label, detail.pieces, "record")
+
+
+def undrawable_blocks() -> tuple[Block, ...]:
+    """Return the document of an item that cannot be drawn; nothing of the item is in it."""
+    return (
+        heading(words.WILL_HAPPEN, _remark(words.NOT_KNOWN)),
+        value("Fault", (Piece(words.UNDRAWABLE_WHY, "danger"),)),
+    )
+
+
+def _remark(text: str) -> Line:
+    return (Piece(text, "muted"),)
+
+
+def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iterator[Block]:
+    preview = view.preview
+    if _has_outcome(view):
+        yield value("", foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
+        yield blank()
+        yield _was_shown(view)
+    if preview.status == "unavailable":
+        reason = words.unavailable("")
+        yield value("Preview", (Piece(reason, "attn"), *foreign_text(preview.reason)))
+        if view.state not in _OVER:
+            again = words.ask_again_at(clock_seconds(preview.since), refresh_key)
+            yield value("", _remark(again))
+    if view.drift is not None and view.state not in _OVER:
+        if preview.status == "unavailable":
+            yield blank()
+        told = preview.status == "unavailable"
+        yield from drift_blocks(view.drift, reason_told=told, unfold=unfold)
+        if preview.status == "ready":
+            yield blank()
+            yield heading(words.WILL_HAPPEN, _remark(words.WHOLE_REMARK))
+    if preview.status == "fetching":
+        for field in preview.fields:
+            yield value(foreign_text(field.label, "muted"), _remark(words.FETCHING_VALUE))
+    elif preview.status == "ready":
+        yield from _fields(preview.fields, "fact", unfold=unfold)
+
+
+def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
+    name = words.sent_heading(agent_name(view))
+    if not view.sent:
+        yield heading(name, _remark(words.SENT_NOTHING), "claimhead")
+        return
+    yield heading(name, _remark(words.SENT_REMARK), "claimhead")
+    yield from _fields(view.sent, "claim", unfold=unfold)
+
+
+def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Iterator[Block]:
+    """Yield the lines of *fields*, then what the renderer found in them."""
+    found = HiddenCharacters()
+    for field in fields:
+        label = foreign_text(field.label, "muted")
+        foreign = gutter == "claim"
+        if field.missing:
+            yield value(label, _remark(words.MISSING), gutter, label_outside=foreign)
+            continue
+        text = field_text(field, unfold=unfold)
+        found.add(text)
+        for row, pieces in enumerate(value_lines(field, text, _value_role(field, gutter))):
+            named = label if row == 0 else ()
+            yield value(named, pieces, gutter, label_outside=foreign)
+    rows = tuple(found.blocks())
+    if rows:
+        yield blank()
+        yield from rows
+
+
+def _value_role(field: FieldView, gutter: Gutter) -> Role:
+    if gutter == "claim":
+        return "claim"
+    return "strong" if field.label.casefold() in IDENTITY else "text"
+
+
+def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Block]:
+    yield heading(words.RECORD, role="muted")
+    if view.words is not None:
+        shown = Piece(" · ".join(view.words), "strong")
+        yield value("Words", line(shown, "  ", Piece(words.WORDS_REMARK, "muted")), "record")
+    if view.note:
+        yield value("Note", foreign_text(view.note, "attn"), "record")
+    # The outcome that stands above all is not said again here, nor as a warning.
+    above = plain(foreign_text(view.outcome)) if _has_outcome(view) else None
+    if view.outcome and above is None:
+        yield value("Outcome", foreign_text(view.outcome, "attn"), "record")
+    yield from _decision_rows(view)
+    yield from _rows("Warnings", (w for w in warnings if plain(w) != above), "record")
+    yield value("Action", line(*foreign_text(view.action)), "record")
+    runs = [f"{step.connector}.{step.op}" for step in view.steps] or [f"{view.connector}.{view.op}"]
+    yield from numbered(runs, "text", "record")
+    yield from host_rows(view.hosts, "text", "record")
+    yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "record")
+    yield from _rows("Previews", map(_read_by_post, view.preview.reads), "record")
+    yield from _rows("Routed", (foreign_text(route, "attn") for route in view.routed), "record")
+    again = f"  {words.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
+    asked = Piece(clock_seconds(view.requested_at))
+    yield value("Asked", line(asked, Piece(again, "muted")), "record")
+    if view.expires_at is not None:
+        yield value("Ends", line(clock_seconds(view.expires_at)), "record")
+    yield value("Approval", foreign_text(view.approval_id), "record")
+    yield value("Run", foreign_text(view.run_id), "record")
+    if view.digest:
+        yield value("Digest", foreign_text(view.digest), "record")
+
+
+def _read_by_post(read: tuple[str, str]) -> Line:
+    """Return one thing that its preview may read by POST, and who accepted that."""
+    what, by = read
+    who = foreign_text(words.ACTORS.get(by, by), "attn" if by not in words.ACTORS else "text")
+    return line(
+        Piece("may read by POST: ", "muted"), *foreign_text(what), Piece(", accepted by "), *who
+    )
+
+
+def _decision_rows(view: ApprovalView) -> Iterator[Block]:
+    if view.decided_at is None:
+        return
+    by = foreign_text(words.ACTORS.get(view.decided_by, view.decided_by)) if view.decided_by else ()
+    at = Piece(clock_seconds(view.decided_at))
+    yield value("Decided", line(at, "  ", *by), "record")
+    if view.reason:
+        for row, pieces in enumerate(block(rendered(view.reason))):
+            yield value("Reason" if row == 0 else "", pieces, "record")
+
+
+def host_rows(hosts: Sequence[str], role: Role, gutter: Gutter) -> Iterator[Block]:
+    """Yield the hosts, then both spellings of each that imitates another."""
+    yield from _rows("Hosts", (foreign_text(host, role) for host in hosts), gutter)
+    found = HiddenCharacters()
+    for host in hosts:
+        found.add(rendered(host))
+    yield from found.blocks()
+
+
+def _rows(label: str, rows: Iterable[Line], gutter: Gutter) -> Iterator[Block]:
+    """Yield one line for each of *rows*: people, files and hosts are never joined."""
+    for index, pieces in enumerate(rows):
+        yield value(label if index == 0 else "", pieces, gutter)

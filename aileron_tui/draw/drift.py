@@ -1,0 +1,186 @@
+"""Two readings that differ: each changed field as `−` and `+` lines, differing words marked."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from aileron_core.console_port.port import DriftView, FieldChangeView
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, Layout, blank, value
+from aileron_tui.draw.diff import BoundedDiff
+from aileron_tui.draw.foreign_text import block, foreign_text, rendered
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.text import Line, Piece, Role, line, plain
+from aileron_tui.draw.times import clock_seconds
+
+__all__ = ["drift_blocks", "whole_row"]
+
+LINES_COMPARED = 2_000
+"""Texts with more differing lines are shown whole, old and then new."""
+WORDS_COMPARED = 200
+
+_TOKEN = re.compile(r"\s+|\d+(?:[.,:]\d+)+|\w+|[^\w\s]")
+"""Blanks, numbers with their points, words, single signs: what is marked is never half a number."""
+
+
+def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -> Iterator[Block]:
+    """Yield what differs, without the section's heading.
+
+    *reason_told*: why there is no preview any more stands above already. *unfold*: marks with code points.
+    """
+    gone = bool(drift.unavailable)
+    if gone and not reason_told:
+        reason = Piece(words.unavailable(""), "attn")
+        yield value("Preview", (reason, *foreign_text(drift.unavailable)))
+        yield blank()
+    now = words.NO_PREVIEW_NOW if gone else words.WHAT_WOULD_BE
+    yield value("", _moment(words.BEFORE, drift.before_at, words.WHAT_YOU_SAW, "muted"))
+    yield value("", _moment(words.AFTER, drift.after_at, now, "strong"))
+    found = HiddenCharacters()
+    for change in drift.changed:
+        yield blank()
+        changed = _gone if gone else _change
+        yield from changed(change, found, unfold=unfold)
+    if drift.other_count:
+        yield blank()
+        told = words.other_paths(drift.other_count, len(drift.other_paths))
+        yield value("Elsewhere", (Piece(told, "attn"),))
+        for path in drift.other_paths:
+            yield value("", foreign_text(path))
+    if not gone:
+        yield blank()
+        yield value("Same", line(words.same(drift.same_count)))
+    rows = tuple(found.blocks())
+    if rows:
+        yield blank()
+        yield from rows
+
+
+def whole_row(blocks: Sequence[Block], layout: Layout) -> int | None:
+    """Return the line of *layout* at which the whole new preview of a changed call begins.
+
+    None where there is none: what was there is gone, or the text is not laid out yet.
+    """
+    for index, each in enumerate(blocks):
+        # A heading's label is ours alone: no text can begin a section.
+        if each.kind == "heading" and plain(each.label) == words.WILL_HAPPEN:
+            return layout.blocks.index(index)
+    return None
+
+
+def _moment(name: str, at: float, remark: str, role: Role) -> Line:
+    return line(Piece(f"{name:<8}", role), Piece(f"{clock_seconds(at)}, {remark}", "muted"))
+
+
+def _change(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -> Iterator[Block]:
+    before = _lines(change.before, found, unfold=unfold)
+    after = _lines(change.after, found, unfold=unfold)
+    many = max(len(before), len(after)) > 1
+    named = ""
+    compare = BoundedDiff()
+    for number, old, new in _pairs(before, after, compare):
+        label = foreign_text(change.label, "muted")
+        numbered = (*label, Piece(f"  {number}", "muted")) if many else label
+        shown = numbered if plain(numbered) != named else ()
+        named = plain(numbered)
+        marked = _mark_words(old, new, compare)
+        for pieces, sign, role in ((marked[0], "− ", "del"), (marked[1], "+ ", "add")):
+            if pieces is None:
+                continue
+            ground: Role = "del" if role == "del" else "add"
+            yield value(shown, (Piece(sign, ground), *pieces), fill=ground)
+            shown = ()
+
+
+def _gone(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -> Iterator[Block]:
+    """Yield what was shown of a field that nothing is known of now."""
+    for row, pieces in enumerate(_lines(change.before, found, unfold=unfold)):
+        label = foreign_text(change.label, "muted") if row == 0 else ()
+        shown = _whole(pieces, "del") or ()
+        yield value(label, (Piece("− ", "del"), *shown), fill="del")
+
+
+def _lines(text: str | None, found: HiddenCharacters, *, unfold: bool) -> tuple[Line, ...]:
+    if text is None:
+        return ((Piece(words.MISSING),),)
+    result = rendered(text, unfold=unfold, end=True)
+    found.add(result)
+    return block(result)
+
+
+def _pairs(
+    before: Sequence[Line], after: Sequence[Line], compare: BoundedDiff
+) -> Iterator[tuple[int, Line | None, Line | None]]:
+    """Yield differing lines, old beside new, with the line's number from 1."""
+    old, new = [plain(each) for each in before], [plain(each) for each in after]
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    a, b = old[start : len(old) - end], new[start : len(new) - end]
+    if start == len(old) == len(new):
+        # The drawn forms agree and the texts do not: both are shown, and none is called equal.
+        yield 1, before[0], after[0]
+        return
+    if max(len(a), len(b)) > LINES_COMPARED:
+        ops = [("replace", 0, len(a), 0, len(b))]
+    else:
+        ops = compare.opcodes(a, b)
+    for tag, a0, a1, b0, b1 in ops:
+        if tag == "equal":
+            continue
+        for step in range(max(a1 - a0, b1 - b0)):
+            i, j = a0 + step, b0 + step
+            yield (
+                start + (j if j < b1 else i) + 1,
+                before[start + i] if i < a1 else None,
+                after[start + j] if j < b1 else None,
+            )
+
+
+def _mark_words(
+    old: Line | None, new: Line | None, compare: BoundedDiff
+) -> tuple[Line | None, Line | None]:
+    """Return both lines on their ground, the words that differ in the stronger role."""
+    if old is None or new is None:
+        return _whole(old, "delword"), _whole(new, "addword")
+    a, b = _TOKEN.findall(plain(old)), _TOKEN.findall(plain(new))
+    if max(len(a), len(b)) > WORDS_COMPARED:
+        return _whole(old, "delword"), _whole(new, "addword")
+    gone: set[int] = set()
+    come: set[int] = set()
+    for tag, a0, a1, b0, b1 in compare.opcodes(a, b):
+        if tag != "equal":
+            gone.update(_characters(a, a0, a1))
+            come.update(_characters(b, b0, b1))
+    return _tint(old, gone, "del", "delword"), _tint(new, come, "add", "addword")
+
+
+def _characters(tokens: list[str], start: int, end: int) -> range:
+    at = sum(len(token) for token in tokens[:start])
+    return range(at, at + sum(len(token) for token in tokens[start:end]))
+
+
+def _whole(pieces: Line | None, role: Role) -> Line | None:
+    if pieces is None:
+        return None
+    return tuple(p if p.role == "mark" else replace(p, role=role) for p in pieces)
+
+
+def _tint(pieces: Line, marked: set[int], ground: Role, word: Role) -> Line:
+    tinted: list[Piece] = []
+    at = 0
+    for piece in pieces:
+        if piece.role == "mark":
+            tinted.append(piece)
+        else:
+            places = range(at, at + len(piece.text))
+            for differs, run in groupby(places, marked.__contains__):
+                stretch = list(run)
+                text = piece.text[stretch[0] - at : stretch[-1] - at + 1]
+                tinted.append(replace(piece, text=text, role=word if differs else ground))
+        at += len(piece.text)
+    return tuple(tinted)

@@ -1,0 +1,69 @@
+"""Text from outside as pieces: the one door between hostile text and a line on screen."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from aileron_core.connectors.http.hosts import short_host
+from aileron_core.text import Rendered, Span, inline, render
+from aileron_tui.draw.text import Line, Piece, Role
+
+__all__ = ["block", "brief", "foreign_text", "host_names", "rendered"]
+
+BRIEF = 400
+"""Characters that are read for a line that is cut: more than any terminal has columns."""
+
+
+def foreign_text(text: str, role: Role = "text") -> Line:
+    """Return *text* on one line, its marks in the role `mark`; line breaks are marks as well."""
+    return _short(text, role) if len(text) <= BRIEF else _pieces(inline(text).lines[0], role)
+
+
+@lru_cache(maxsize=2048)
+def _short(text: str, role: Role) -> Line:
+    """Return what `outside` does; names and gists are drawn again with every key and every second."""
+    return _pieces(inline(text).lines[0], role)
+
+
+def brief(text: str, role: Role = "text") -> Line:
+    """Return the start of *text* on one line, for rows, which are cut where their width ends anyway.
+
+    A megabyte in a row must not be read at every drawing. What is left out is shown as `…`.
+    """
+    return (
+        foreign_text(text, role)
+        if len(text) <= BRIEF
+        else (*foreign_text(text[:BRIEF], role), _CUT)
+    )
+
+
+def host_names(hosts: Sequence[str], role: Role = "strong") -> Line:
+    """Return `host:port` entries in a sentence; the port that HTTPS has anyway is left out."""
+    told: list[Piece] = []
+    for index, host in enumerate(hosts):
+        told += [Piece(" and ", "muted")] if index else []
+        told += foreign_text(short_host(host), role)
+    return tuple(told)
+
+
+def rendered(text: str, *, unfold: bool = False, end: bool = False) -> Rendered:
+    """Return what the renderer makes of *text*: its lines and what it found.
+
+    *unfold*: every mark with its code point, and no run folded. *end*: blanks at its end are marked.
+    """
+    return render(text, unfold=unfold, end=end)
+
+
+def block(found: Rendered, role: Role = "text") -> tuple[Line, ...]:
+    """Return the lines of *found*, at least one."""
+    return tuple(_pieces(spans, role) for spans in found.lines) or ((),)
+
+
+def _pieces(spans: tuple[Span, ...], role: Role) -> Line:
+    return tuple(
+        Piece(span.text, role if span.kind == "plain" else "mark", span.kind != "mark")
+        for span in spans
+        if span.text
+    )
+
+
+_CUT = Piece("…", "mark")

@@ -1,0 +1,201 @@
+"""The head of an item: effect, title, deadline; who asks; through what; what to beware of."""
+
+from collections.abc import Sequence
+
+from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.errors import Problem
+from aileron_tui import words
+from aileron_tui.draw.document import agent_name
+from aileron_tui.draw.foreign_text import brief, foreign_text, host_names
+from aileron_tui.draw.hidden_characters import HiddenCharacters
+from aileron_tui.draw.rows import effect_word
+from aileron_tui.draw.steps import steps_to_run
+from aileron_tui.draw.suite_page import suite_head
+from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread, wrap
+from aileron_tui.draw.times import age, deadline
+from aileron_tui.state.queue import Item
+from aileron_tui.words import fields, steps
+
+__all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
+
+WARNING_LINES_COMPACT = 2
+_GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
+"""Before what does not fit the first line of a warning; it may be outside text."""
+
+
+def approval_head(
+    view: ApprovalView, warned: Sequence[Line], now: float, width: int, *, compact: bool
+) -> tuple[Line, ...]:
+    """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
+    bar = 10 if width >= 90 else 8
+    waiting = view.state in ("pending", "checking", "awaiting_vault")
+    right = deadline(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
+    first = line(
+        " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")
+    )
+    lines = [spread(first, line(*right, " "), width)]
+    who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
+    where = _hosts(view)
+    held = words.CONTAINMENT[view.containment]
+    if compact:
+        how = () if view.containment == "seen" else (Piece(f"{held}, ", "muted"),)
+        lines.append(cut(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
+    else:
+        about = [Piece(f"{age(now - view.requested_at)} ago", "muted")]
+        if view.containment != "seen":
+            # Before the words of the session: those are cut where the line ends.
+            about.append(Piece(f" · {held}", "muted"))
+        if view.session_label:
+            about += [Piece(" · session ", "muted"), *brief(view.session_label, "muted")]
+        if view.cwd:
+            about += [Piece(" · in ", "muted"), *brief(view.cwd, "muted")]
+        lines.append(cut(line(*who, *about), width - 1))
+        via = line(" ", Piece("via ", "muted"), *_via(view))
+        lines.extend(_wrapped(line(*via, Piece(" on ", "muted"), *where), width))
+    lines.extend(_warning_lines(warned, width, compact=compact))
+    return tuple(lines)
+
+
+def item_head(
+    item: Item | None, warned: Sequence[Line], now: float, width: int, *, compact: bool
+) -> tuple[Line, ...]:
+    """Return the head of whatever is selected; nothing where nothing is."""
+    if item is None:
+        return ()
+    if item.approval is not None:
+        return approval_head(item.approval, warned, now, width, compact=compact)
+    if item.held is not None:
+        return held_head(item.held, width, compact=compact)
+    if item.suite is not None:
+        return suite_head(item.suite, width)
+    return problem_head(item.problem, width) if item.problem is not None else ()
+
+
+def held_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
+    """Return the head of a held-back file."""
+    first = line(
+        " ",
+        Piece(f" {words.FILE_EFFECT} ", "chip"),
+        "  ",
+        Piece(_question(held), "strong"),
+    )
+    second = line(" ", Piece("file ", "muted"), *brief(held.file))
+    third = line(" ", Piece(words.held_why(held.kind, held.why), "muted"))
+    warned: list[Line] = []
+    if held.kind == "action" and not held.gated:
+        warned.append((Piece(words.WARN_FREE, "attn"),))
+    lines = [spread(first, (), width), cut(second, width - 1)]
+    if not compact:
+        lines.append(cut(third, width - 1))
+    lines.extend(_warning_lines(warned, width, compact=compact))
+    return tuple(lines)
+
+
+def _question(held: NotAcceptedView) -> str:
+    return words.TAKE_IN_READ if held.kind == "preview" else f"Take in this {held.kind}?"
+
+
+def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
+    """Return the head of a problem that a file has."""
+    chip = Piece(f" {words.FILE_EFFECT} ", "chip")
+    title = Piece(words.PROBLEM_TITLE, "strong")
+    second = line(" ", Piece("file ", "muted"), *brief(problem.file))
+    return (spread(line(" ", chip, "  ", title), (), width), cut(second, width - 1))
+
+
+def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_moved: bool) -> list[Line]:
+    """Return what Aileron worked out and a person should know first, most dangerous first.
+
+    *file_moved*: the action file that was asked for lies there in another form, held back.
+    """
+    found: list[Line] = []
+    if view.state in ("unknown", "failed") and view.outcome:
+        found.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
+    if file_moved and view.state in WAITING_STATES:
+        found.append((Piece(words.WARN_FILE_MOVED, "attn"),))
+    if view.drift is not None:
+        found.append((Piece(words.WARN_CHANGED, "attn"),))
+    found.extend(_routed(route) for route in view.routed)
+    found.extend(
+        line(*foreign_text(field.label, "attn"), Piece(fields.several(field.count), "attn"))
+        for field in view.preview.fields
+        if field.count > 1
+    )
+    found.extend((Piece(text, "attn"),) for text in findings.warnings())
+    if any(by == "--accept-installed" for _, by in view.preview.reads):
+        found.append((Piece(words.WARN_READS_UNSEEN, "attn"),))
+    if view.preview.status == "unavailable":
+        found.append((Piece(words.WARN_NO_PREVIEW, "attn"),))
+    if view.state == "awaiting_vault":
+        found.append((Piece(words.WARN_VAULT, "attn"),))
+    if view.self_opened:
+        found.append((Piece(words.WARN_SELF_OPENED, "attn"),))
+    if view.requester_gone:
+        found.append((Piece(words.WARN_GONE, "attn"),))
+    return found
+
+
+def _routed(route: str) -> Line:
+    source, _, target = route.partition(" -> ")
+    goes = (*foreign_text(source, "attn"), Piece(" → ", "attn"), *foreign_text(target, "attn"))
+    return line(Piece("goes elsewhere: ", "attn"), *goes, Piece(words.ROUTE_BY, "attn"))
+
+
+def _hosts(view: ApprovalView) -> Line:
+    """Return the hosts that were asked; before that the one that its op can reach, or how many."""
+    if view.hosts_asked and view.ended_at is not None:
+        return host_names(view.hosts_asked)
+    hosts = view.op_hosts or view.hosts
+    if not hosts:
+        return (Piece("no host", "muted"),)
+    told = host_names(hosts) if len(hosts) == 1 else (Piece(words.one_of(len(hosts)), "attn"),)
+    more = len(view.hosts) - len(hosts)
+    rest = f", later {more} more" if more else ""
+    return line(*told, Piece(f"{rest}, see the record" if rest or len(hosts) > 1 else "", "attn"))
+
+
+def _via(view: ApprovalView) -> Line:
+    """Return the first operation that a yes runs, and how many more steps it has."""
+    more = len(steps_to_run(view)) - 1
+    rest = Piece(steps.more_steps(more) if more > 0 else "", "attn")
+    return line(*foreign_text(f"{view.connector}.{view.op}"), rest)
+
+
+def _ended(view: ApprovalView) -> Line:
+    return (Piece(words.ROW_STATES.get(view.state, view.state), "strong"),)
+
+
+def _wrapped(pieces: Line, width: int) -> Sequence[Line]:
+    """Return *pieces* over as many lines as they need; those that go on begin with a bar.
+
+    Outside text must not begin a line of the head: it could imitate a heading.
+    """
+    rows = wrap(pieces, width - 6)
+    return [
+        each.pieces if at == 0 else (Piece("   "), Piece("┊ ", "claimbar"), *each.pieces)
+        for at, each in enumerate(rows)
+    ]
+
+
+def _warning_lines(found: Sequence[Line], width: int, *, compact: bool) -> list[Line]:
+    """Return the warnings, three blanks between them, each whole where it fits a line."""
+    rows: list[Line] = []
+    current: Line = ()
+    for text in found:
+        marked: Line = (Piece("▲ ", "attn"), *text)
+        if current and cells(current) + 3 + cells(marked) > width - 1:
+            rows.append(current)
+            current = ()
+        if current:
+            current = (*current, Piece("   "), *marked)
+            continue
+        *full, last = wrap(marked, width - 4)
+        for row, each in enumerate(full):
+            rows.append((*(_GOES_ON if row else (Piece(" "),)), *each.pieces))
+        current = (*(_GOES_ON if full else (Piece(" "),)), *last.pieces)
+    if current:
+        rows.append(current)
+    if compact and len(rows) > WARNING_LINES_COMPACT:
+        hidden = Piece(f"+{len(rows) - WARNING_LINES_COMPACT} more in the record ", "attn")
+        rows = [rows[0], spread(rows[1], (hidden,), width)]
+    return rows

@@ -1,0 +1,78 @@
+"""What the renderer found in an item's text: counts for the head, rows below the block."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from aileron_core.console_port.port import ApprovalView
+from aileron_core.text import Lookalike, Rendered, render
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, value
+from aileron_tui.draw.text import Line, Piece, line
+
+__all__ = ["HiddenCharacters", "hidden_characters_of"]
+
+
+class HiddenCharacters:
+    """Sums over several texts. True when anything was marked."""
+
+    def __init__(self) -> None:
+        self._hidden: Counter[str] = Counter()
+        self._lookalikes: dict[Lookalike, None] = {}
+        self._blank_lines = 0
+
+    def add(self, found: Rendered) -> None:
+        """Count what was found in one more text."""
+        self._hidden.update(found.hidden)
+        for each in found.lookalikes:
+            self._lookalikes[each] = None
+        self._blank_lines += found.blank_lines
+
+    def __bool__(self) -> bool:
+        return bool(self._hidden or self._lookalikes or self._blank_lines)
+
+    def warnings(self) -> list[str]:
+        """Return the warnings for the head, most dangerous first."""
+        found: list[str] = []
+        if self._hidden:
+            found.append(words.hidden(self._hidden.total()))
+        if self._lookalikes:
+            found.append(words.lookalikes(len(self._lookalikes)))
+        if self._blank_lines:
+            found.append(words.blank_lines(self._blank_lines))
+        return found
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows that stand below the texts: Aileron's own findings."""
+        if self._hidden:
+            parts = ", ".join(f"{count} {name}" for name, count in self._hidden.items())
+            text = words.drawn_as_marks(self._hidden.total(), parts)
+            yield value("Hidden", line(text))
+        for row, each in enumerate(self._lookalikes):
+            yield value("Look-alike" if row == 0 else "", _spellings(each))
+        if self._blank_lines:
+            yield value("Blank", line(words.blank_lines_folded(self._blank_lines)))
+
+
+def _spellings(each: Lookalike) -> Line:
+    """Return both spellings of an imitating name, and what it is not. The renderer made them safe."""
+    parts: list[Piece] = [Piece(each.written, "strong")]
+    if each.punycode:
+        parts += [Piece(words.IS, "muted"), Piece(each.decoded or each.punycode, "attn")]
+    if each.resembles:
+        parts += [Piece(words.IS_NOT, "muted"), Piece(each.resembles)]
+    return tuple(parts)
+
+
+def hidden_characters_of(view: ApprovalView | None) -> HiddenCharacters:
+    """Return what the renderer finds in everything that was fetched or sent, and in the hosts."""
+    found = HiddenCharacters()
+    if view is None:
+        return found
+    drift = view.drift.changed if view.drift is not None else ()
+    inputs = [field for step in view.steps for field in step.inputs]
+    texts = [field.value for field in (*view.preview.fields, *view.sent, *inputs)]
+    texts += view.hosts
+    texts += [text for change in drift for text in (change.before, change.after) if text]
+    for text in texts:
+        found.add(render(text))
+    return found

@@ -1,0 +1,180 @@
+"""What the console without a screen prints: the same heads and documents, as lines of one width.
+
+Text from outside never begins a line: there it could imitate a question or an answer of ours.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from aileron_tui import words
+from aileron_tui.draw.blocks import GUTTER
+from aileron_tui.draw.document import agent_name
+from aileron_tui.draw.foreign_text import brief
+from aileron_tui.draw.header import item_head
+from aileron_tui.draw.rows import effect_word
+from aileron_tui.draw.suite_page import suite_name
+from aileron_tui.draw.text import Line, Piece, cells, cut, line, plain, wrap
+from aileron_tui.draw.times import age
+from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
+from aileron_tui.state.queue import Item
+from aileron_tui.state.tables.table import Table
+from aileron_tui.words import plain as plain_words
+
+__all__ = [
+    "LISTED",
+    "Page",
+    "head_lines",
+    "item_page",
+    "listed",
+    "own",
+    "row_page",
+    "rows_listed",
+    "rows_width",
+    "spoken",
+    "text_of",
+    "whole_preview",
+]
+
+LISTED = 50
+"""Items that a list names; the rest is counted."""
+_NUMBER = 5
+"""Columns before a row, for its number."""
+_OWN_COLUMNS = GUTTER + 4
+_NARROWEST = 6
+"""Into how many parts the columns for outside text are divided at most, of which it gets one."""
+
+Page = tuple[Line, ...]
+
+
+def head_lines(
+    pages: DocumentCache, item: Item, now: float, columns: int, *, file_moved: bool
+) -> Page:
+    """Return the head of *item* in lines that a terminal does not break."""
+
+    def head(width: int) -> Page:
+        warned = pages.warnings(item, file_moved=file_moved)
+        return item_head(item, warned, now, width, compact=False)
+
+    return _unbroken(head, columns)
+
+
+def item_page(
+    pages: DocumentCache,
+    item: Item,
+    now: float,
+    columns: int,
+    *,
+    file_moved: bool,
+    unfold: bool = False,
+) -> Page:
+    """Return head and document of *item*, as `head_lines`; `Pages.current` is the document's layout."""
+
+    def document(width: int) -> Page:
+        form = LayoutOptions(width=width, gutter=GUTTER, file_moved=file_moved, unfold=unfold)
+        return pages.layout(item, form, now).lines
+
+    head = head_lines(pages, item, now, columns, file_moved=file_moved)
+    return (*head, (), *_unbroken(document, columns))
+
+
+def whole_preview(pages: DocumentCache, row: int) -> Page:
+    """Return the section that begins at line *row* of the document that was laid out last."""
+    layout, blocks = pages.current, pages.blocks
+    for end in range(row + 1, len(layout.lines)):
+        if (
+            blocks[layout.blocks[end]].kind == "heading"
+            and layout.blocks[end] != layout.blocks[row]
+        ):
+            return layout.lines[row:end]
+    return layout.lines[row:]
+
+
+def row_page(pages: DocumentCache, table: Table, now: float, columns: int, *, unfold: bool) -> Page:
+    """Return head and document of the opened row of *table*, as `item_page`."""
+    blocks = table.blocks(now, unfold=unfold)
+
+    def document(width: int) -> Page:
+        return pages.page(blocks, LayoutOptions(width=width, gutter=GUTTER, unfold=unfold)).lines
+
+    head = _unbroken(lambda width: table.head(width, now), columns)
+    return (*head, (), *_unbroken(document, columns))
+
+
+def rows_listed(
+    header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]], columns: int
+) -> Iterator[Line]:
+    """Yield the two lines of *header*, then *rows*, each behind its number where it has one."""
+    told, titles = header
+    yield from spoken(told, columns)
+    numbered = [(number, row) for number, row in rows]
+    indent = " " * _NUMBER if any(number is not None for number, _ in numbered) else ""
+    yield cut(line(indent, *titles), columns - 1)
+    for number, row in numbered:
+        first = "" if number is None else f"{number:>{_NUMBER - 1}}."
+        whole = line(first, *row)
+        # As wide as a terminal may draw it that gives every letter of others two columns.
+        yield cut(whole, columns - 1 - (_widest(whole) - cells(whole)))
+
+
+def rows_width(columns: int) -> int:
+    """Return how wide a row of a list may be, its number apart."""
+    return columns - _NUMBER
+
+
+def _unbroken(make: Callable[[int], Page], columns: int) -> Page:
+    """Return what *make* makes of a width at which even wide letters stay within *columns*.
+
+    Terminals differ in how wide they draw a letter; a line that they break would let the rest of it
+    begin the next one.
+    """
+    made = make(columns)
+    for parts in range(2, _NARROWEST + 1):
+        if all(_widest(each) <= columns for each in made):
+            break
+        made = make(_OWN_COLUMNS + (columns - _OWN_COLUMNS) // parts)
+    return made
+
+
+def _widest(pieces: Line) -> int:
+    """Return how many cells *pieces* may take: two for each letter that is not ASCII."""
+    return sum(len(p.text) * (2 if p.foreign and not p.text.isascii() else 1) for p in pieces)
+
+
+def spoken(pieces: Line, columns: int) -> Page:
+    """Return a sentence of ours, which may quote outside text, in lines; those that go on are indented."""
+    rows = wrap(pieces, columns - 3)
+    if any(_widest(each.pieces) > columns - 3 for each in rows):
+        rows = wrap(pieces, columns // 2)
+    return tuple(
+        each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
+    )
+
+
+def listed(items: Sequence[Item], current: str, now: float, columns: int) -> Iterator[Line]:
+    """Yield a line for each of *items*, the present one marked."""
+    for number, item in enumerate(items[:LISTED], 1):
+        sign = "*" if item.key == current else " "
+        whole = line(f" {sign} {number}. ", *_named(item, now))
+        yield cut(whole, columns // 2 if _widest(whole) > columns else columns - 1)
+    if len(items) > LISTED:
+        yield line(f"   {plain_words.and_more(len(items) - LISTED)}")
+
+
+def _named(item: Item, now: float) -> Line:
+    if item.approval is not None:
+        view = item.approval
+        about = f"{effect_word(view.effect)}, {agent_name(view)}, {age(now - view.requested_at)}: "
+        return line(about, *brief(view.title))
+    if item.suite is not None:
+        return line(f"{words.FILE_EFFECT}: ", *suite_name(item.suite, "text"))
+    name = item.held.name if item.held is not None else ""
+    return line(f"{words.FILE_EFFECT}: ", *brief(name))
+
+
+def text_of(pieces: Line) -> str:
+    """Return the line as it is written, without blanks at its end."""
+    return plain(pieces).rstrip(" ")
+
+
+def own(text: str) -> Line:
+    """Return a sentence of ours as a line."""
+    return (Piece(text),)

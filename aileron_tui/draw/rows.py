@@ -1,0 +1,250 @@
+"""Rows of the waiting list and of the list of decisions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aileron_core.console_port.port import ApprovalView
+from aileron_core.errors import Problem
+from aileron_tui import words
+from aileron_tui.draw.foreign_text import brief
+from aileron_tui.draw.suite_page import suite_name, suite_remark
+from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread
+from aileron_tui.draw.times import age, clock_minutes, left, left_role
+from aileron_tui.state.queue import Item
+from aileron_tui.words import ordering
+
+__all__ = [
+    "compact_list_rows",
+    "decided_lines",
+    "order_told",
+    "out_of_sight",
+    "queue_header",
+    "row_lines",
+    "undrawable_row",
+]
+
+EFFECT_WIDTH = 7
+STATE_ROLES: dict[str, Role] = {
+    "approved": "ok",
+    "executing": "ok",
+    "completed": "ok",
+    "failed": "danger",
+    "unknown": "attn",
+    "denied": "danger",
+    "expired": "muted",
+    "withdrawn": "muted",
+    "checking": "fact",
+}
+EFFECTS = frozenset({"READ", "CREATE", "CHANGE", "DELETE", "SEND", "PAY", "RUN", "ASK"})
+
+
+LIST_ROWS = 5
+DOCUMENT_ROWS = 5
+"""What is left for the document in the compact layout, however small the pane is."""
+
+
+def compact_list_rows(items: int, height: int, banner: int, head: int) -> int:
+    """Return how many rows the list takes above the item, in a pane of *height* rows.
+
+    At most a third of what bars, *banner* and the two lines at the foot leave, and never what the
+    document needs below *head* lines and the row that counts what is out of sight.
+    """
+    free = height - 1 - banner - 2
+    return max(1, min(LIST_ROWS, items, free // 3, free - 1 - head - DOCUMENT_ROWS))
+
+
+def effect_word(effect: str) -> str:
+    """Return the effect if it is one of ours, else ASK."""
+    return effect if effect in EFFECTS else "ASK"
+
+
+def row_lines(
+    item: Item, width: int, now: float, *, hidden: bool, selected: bool, compact: bool
+) -> tuple[Line, ...]:
+    """Return the lines of one row: two, or one where *compact*.
+
+    `hidden`: the renderer marked something in what was fetched or sent.
+    """
+    first = _first(item, selected=selected)
+    if item.held is not None:
+        held = item.held
+        why: Line = (Piece(f"{held.kind}, {held.why}", "muted"),)
+        if held.kind == "preview":
+            read = held.name.partition(" ")[2]
+            why = line(Piece(words.READ_ROW, "muted"), *brief(read, "muted"))
+        if compact:
+            return (spread(first, line(*why, " "), width),)
+        second = line(_edge(selected), " " * 9, *why)
+        return (cut(first, width - 1), spread(cut(second, width - 1), (), width))
+    if item.suite is not None:
+        told = suite_remark(item.suite)
+        if compact:
+            return (spread(first, line(*told, " "), width),)
+        second = line(_edge(selected), " " * 9, *told)
+        return (cut(first, width - 1), spread(second, (), width))
+    if item.problem is not None:
+        told = brief(item.problem.message, "muted")
+        if compact:
+            return (cut(line(*first, "  ", *told), width - 1),)
+        second = line(_edge(selected), " " * 9, *told)
+        return (cut(first, width - 1), spread(cut(second, width - 1), (), width))
+    view = item.approval
+    if view is None:
+        return ((),)
+    if compact:
+        agent = cut(_agent(view), 9)
+        told = view.state in words.ROW_STATES
+        right = _tag(item, hidden=False) if told else _left(view, now, item)
+        gap = Piece(" " * max(1, 16 - cells(agent) - cells(right)))
+        return (spread(first, line(*agent, gap, *right, " "), width),)
+    about = line(*cut(_agent(view), 12), Piece(f" · {age(now - view.requested_at)}", "muted"))
+    tag = _tag(item, hidden=hidden)
+    second = line(_edge(selected), " " * 9, *about, "  " if tag else "", *tag)
+    return (cut(first, width - 1), spread(second, line(*_left(view, now, item), " "), width))
+
+
+def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
+    """Return what stands in place of a row that cannot be drawn."""
+    told = line(_edge(selected), Piece(words.UNDRAWABLE, "danger"))
+    return (cut(told, width - 1), line(_edge(selected)))
+
+
+def _edge(selected: bool) -> Piece:
+    return Piece("▌", "factbar") if selected else Piece(" ")
+
+
+def _agent(view: ApprovalView) -> Line:
+    """Return the agent's name, as its own word where nobody else gave it."""
+    if view.self_opened:
+        return line(Piece("┊ ", "claimbar"), *brief(view.agent, "claim"))
+    return brief(view.agent, "muted")
+
+
+def _first(item: Item, *, selected: bool) -> Line:
+    view = item.approval
+    if item.problem is not None:
+        place = brief(_place(item.problem), "gist" if selected else "text")
+        effect = Piece(f"{words.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
+        return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
+    if view is None:
+        role: Role = "gist" if selected else "text"
+        name = brief(item.held.name, role) if item.held else ()
+        name = suite_name(item.suite, role) if item.suite else name
+        effect = Piece(f"{words.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
+        return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
+    role = "gist" if selected else "text"
+    effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
+    if not item.waits:
+        # It was answered: it stays for a moment, dimmed, so that nothing moves under the eye.
+        role, effect = "muted", replace(effect, role="muted")
+    return line(_edge(selected), _glyph(view), " ", effect, *_gist(view, role))
+
+
+def _place(problem: Problem) -> str:
+    """Return `file:line key`, as far as they are known."""
+    place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+    return f"{place} {problem.key}" if problem.key else place
+
+
+def _gist(view: ApprovalView, role: Role) -> Line:
+    """Return Aileron's reading in one line, or the arguments, marked as the agent's words."""
+    if view.preview.gist:
+        return brief(view.preview.gist, role)
+    words: list[Piece] = [Piece("┊ ", "claimbar")]
+    for index, field in enumerate(view.sent[:4]):
+        words += [Piece(", " if index else "", "claim"), *brief(field.label, "claim")]
+        words += [Piece(" ", "claim"), *brief(field.value, "claim")]
+    return line(*words) if view.sent else brief(view.title, role)
+
+
+def _glyph(view: ApprovalView) -> Piece:
+    if view.state not in ("pending", "checking"):
+        return Piece(words.GLYPHS[view.state], STATE_ROLES.get(view.state, "attn"))
+    if view.drift is not None:
+        return Piece("▲", "attn")
+    if view.preview.status == "fetching":
+        return Piece("◌", "muted")
+    if view.preview.status in ("unavailable", "none"):
+        return Piece("○", "muted")
+    return Piece("●", "fact")
+
+
+def _left(view: ApprovalView, now: float, item: Item) -> Line:
+    if not item.waits or view.expires_at is None:
+        return ()
+    rest = view.expires_at - now
+    return (Piece(left(rest), left_role(rest, view.expires_at - view.requested_at)),)
+
+
+def _tag(item: Item, *, hidden: bool) -> Line:
+    """Return the one tag of highest rank."""
+    view = item.approval
+    if view is None:
+        return ()
+    if view.state in words.ROW_STATES:
+        return (Piece(words.ROW_STATES[view.state], STATE_ROLES.get(view.state, "muted")),)
+    if view.drift is not None:
+        return (Piece(words.TAGS["changed"], "attn"),)
+    if hidden:
+        return (Piece(words.TAGS["hidden"], "attn"),)
+    if view.preview.status == "unavailable":
+        return (Piece(words.TAGS["no preview"], "attn"),)
+    if view.state == "awaiting_vault":
+        return (Piece(words.TAGS["vault"], "attn"),)
+    if view.requester_gone:
+        return (Piece(words.TAGS["gone"], "muted"),)
+    return ()
+
+
+def queue_header(
+    count: int, nearest: float | None, now: float, width: int, *, by_deadline: bool = False
+) -> Line:
+    """Return the line above a waiting list of *count* rows: its order and its *nearest* deadline."""
+    if not count:
+        return ()
+    told = ordering.BY_DEADLINE if by_deadline else words.OLDEST_FIRST
+    first = line(" ", Piece(words.WAITING, "muted"), "  ", Piece(told, "muted"))
+    if nearest is None:
+        return spread(first, (), width)
+    rest = Piece(left(nearest - now), "strong")
+    return spread(first, line(Piece(f"{words.FIRST_ENDS} ", "muted"), rest, " "), width)
+
+
+def order_told(newer: int, *, by_deadline: bool) -> Line:
+    """Return that a list stands *by_deadline*, and how many came after it was put in order."""
+    parts = [ordering.BY_DEADLINE] if by_deadline else []
+    parts += [ordering.newer(newer)] if newer else []
+    return line(Piece(", ".join(parts), "muted"))
+
+
+def out_of_sight(above: int, below: int) -> Line:
+    """Return how many rows of a list are out of sight."""
+    parts = [f"▴ {above} above"] if above else []
+    parts += [f"▾ {below} more"] if below else []
+    return (Piece("  ".join(parts) + " ", "muted"),) if parts else ()
+
+
+def decided_lines(decided: Sequence[ApprovalView], width: int) -> tuple[Line, ...]:
+    """Return the list of the last five decisions, with its heading."""
+    order = words.NEWEST_FIRST if decided else words.NOTHING_YET
+    head = line(" ", Piece(words.DECIDED, "muted"), "  ", Piece(order, "muted"))
+    return (head, *(_decided_line(view, width) for view in decided[:5]))
+
+
+def _decided_line(view: ApprovalView, width: int) -> Line:
+    at = view.decided_at or view.ended_at or view.requested_at
+    role = STATE_ROLES.get(view.state, "muted")
+    glyph = Piece(words.GLYPHS[view.state], role)
+    title = brief(view.title, "muted")
+    start = line(" ", glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *title)
+    return spread(start, line(*_how(view), " "), width)
+
+
+def _how(view: ApprovalView) -> Line:
+    loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
+    if view.state in loud:
+        return (Piece(words.OUTCOMES[view.state], loud[view.state]),)
+    if view.decided_at is not None and view.state != "expired":
+        waited = age(view.decided_at - view.requested_at)
+        return (Piece(f"you, {waited}", "muted"),)
+    return (Piece(words.OUTCOMES.get(view.state, view.state), "muted"),)

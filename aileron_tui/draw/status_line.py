@@ -1,0 +1,158 @@
+"""The voice: one line that says what the next key would do, or why not yet."""
+
+from aileron_core.console_port.port import ApprovalView
+from aileron_core.text import escape
+from aileron_tui import words
+from aileron_tui.draw.document import session_name
+from aileron_tui.draw.steps import steps_to_run
+from aileron_tui.draw.text import Line, Piece, cells, line
+from aileron_tui.state.model import StatusMessage
+from aileron_tui.state.situation import Situation, availability
+from aileron_tui.state.suite import SuiteFiles
+from aileron_tui.words import panels, steps, suites, views
+
+__all__ = ["status_line"]
+
+ENDS_SOON_SECONDS = 60
+BESIDE = 24
+"""Cells that a second sentence beside a report needs: less of it tells nothing."""
+
+
+def status_line(
+    now: Situation, said: StatusMessage | None, epoch: float, of_list: Line = (), *, width: int
+) -> Line:
+    """Return what to say in the situation *now*, at *epoch* seconds, by CONSOLE 9's precedence.
+
+    *of_list*: what is to be said of the rows, or of the filter over them. *width*: cells there are.
+    """
+    if now.block == "lost":
+        return (Piece(words.lost(now.registry.face("quit")), "danger"),)
+    if now.block == "storage":
+        return (Piece(words.STORAGE_STOPS, "danger"),)
+    if now.confirmed and availability(now.confirmed, now).shown:
+        return _confirmed(now)
+    if now.view != "waiting" and not now.opened:
+        return said.pieces if said is not None else of_list
+    present = of_list if now.view == "waiting" and of_list else _present(now)
+    present = _ends_soon(now, epoch) + present
+    if said is None:
+        return present
+    warned = bool(now.unseen) or now.block != "none" or present[0].role == "attn"
+    if not warned or now.block in ("empty", "over"):
+        return said.pieces
+    if width - cells(said.pieces) < BESIDE:
+        return said.pieces
+    # What just happened, and beside it the first sentence on what stands there now.
+    return line(*said.pieces, "   ", *present[:1])
+
+
+def _ends_soon(now: Situation, epoch: float) -> Line:
+    view = now.approval
+    if view is None or view.expires_at is None or now.block not in ("none", "fetching"):
+        return ()
+    rest = view.expires_at - epoch
+    if rest > ENDS_SOON_SECONDS:
+        return ()
+    return (Piece(words.ends_soon(int(rest)), "danger"), Piece(" "))
+
+
+def _confirmed(now: Situation) -> Line:
+    key, verb = now.registry.face(now.confirmed), words.VERBS[now.confirmed]
+    if now.unseen:
+        text = words.unseen_pressed(now.unseen, now.total, key, verb)
+    else:
+        text = words.blind_pressed(key)
+    return (Piece(text, "attn"),)
+
+
+def _present(now: Situation) -> Line:
+    view = now.approval
+    match now.block:
+        case "empty" | "small" | "drawing":
+            return (Piece(""),)
+        case "sending":
+            return (Piece(words.SENDING, "muted"),)
+        case "undrawable":
+            return (Piece(words.UNDRAWABLE, "danger"),)
+        case "checking":
+            return (Piece(words.RECHECKING, "muted"),)
+        case "vault":
+            return (Piece(words.VAULT, "attn"),)
+        case "fetching":
+            return (Piece(words.LOOKING),)
+        case "deadline":
+            return (Piece(words.DEADLINE_OVER, "attn"),)
+        case "over":
+            return _over(now, view)
+        case _:
+            return _decidable(now)
+
+
+def _over(now: Situation, view: ApprovalView | None) -> Line:
+    if view is None:
+        return (Piece(""),)
+    if view.state == "unknown":
+        key = now.registry.face("look_again") if now.unknown else ""
+        return (Piece(words.unknown_outcome(key), "attn"),)
+    if view.state == "failed":
+        return (Piece(words.failed(escape(view.title), escape(view.outcome)), "danger"),)
+    return (Piece(words.ROW_STATES.get(view.state, "") + ".", "muted"),)
+
+
+def _decidable(now: Situation) -> Line:
+    if now.replayed:
+        return (Piece(views.AS_SEEN, "muted"),)
+    if now.problem or (now.item is not None and now.item.state == "error"):
+        return (Piece(words.PROBLEM_READ, "muted"),)
+    if now.unseen:
+        count = Piece(words.unseen(now.unseen, now.total), "attn")
+        key = now.registry.face("read_on")
+        return line(count, " ", words.reads_on(key) if now.longer else "")
+    if now.suite is not None:
+        return _about_a_suite(now, now.suite)
+    if (file := now.takes_in or now.holds_back) is not None:
+        return _about_a_file(now, *file)
+    if now.session is not None:
+        key, agent = now.registry.face("end_session"), session_name(now.session)
+        return (Piece(views.ends_session(key, agent), "muted"),)
+    return _about_a_call(now, now.approval) if now.approval is not None else (Piece(""),)
+
+
+def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
+    left_out = len(suite.first) if suite.rest else 0
+    every, rest = now.registry.face("take_in"), now.registry.face("take_in_rest")
+    text = suites.take_in(every, rest, len(suite.files), left_out)
+    return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
+
+
+def _about_a_file(now: Situation, kind: str, name: str) -> Line:
+    if now.takes_in is not None:
+        text = words.take_in(now.registry.face("take_in"), kind, escape(name))
+    else:
+        text = views.holds_back(now.registry.face("hold_back"), kind, escape(name))
+    return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
+
+
+def _about_a_call(now: Situation, view: ApprovalView) -> Line:
+    key = now.registry.face("approve")
+    if now.paused_at is not None:
+        return (Piece(panels.paused_first(now.registry.face("go_on"), key), "attn"),)
+    if now.file_moved:
+        return (Piece(words.runs_nothing(key), "attn"),)
+    verb = _what_runs(view)
+    if view.preview.status == "unavailable":
+        return (Piece(words.blind(key, verb), "attn"),)
+    if view.drift is not None:
+        return (Piece(words.changed(key, verb), "attn"),)
+    return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(words.ready(key, verb), "strong"))
+
+
+def _what_runs(view: ApprovalView) -> str:
+    """Return the verb phrase of a yes: every step that it runs."""
+    to_run = steps_to_run(view)
+    if len(to_run) > 1:
+        return steps.runs([escape(step.op) for step in to_run])
+    connector, op = view.connector, view.op
+    if to_run:
+        connector, op = to_run[0].connector, to_run[0].op
+    return words.runs(escape(f"{connector}.{op}"))

@@ -1,0 +1,51 @@
+"""The lines of one value: what kind of value it is in a mark of ours, then the value as it stands.
+
+Outside text can never write `‹` or `›`, so no text can pass for an object, a list or several values.
+"""
+
+from collections.abc import Iterator
+
+from aileron_core.console_port.port import FieldView
+from aileron_core.text import Rendered
+from aileron_tui.draw.foreign_text import block, foreign_text, rendered
+from aileron_tui.draw.text import Line, Piece, Role, line
+from aileron_tui.words import fields as fields_words
+
+__all__ = ["field_text", "value_lines"]
+
+_OPENINGS = ("{", "[")
+
+
+def field_text(field: FieldView, *, unfold: bool = False) -> Rendered:
+    """Return what the renderer makes of the value of *field*, blanks at its end included."""
+    return rendered(field.value, unfold=unfold, end=True)
+
+
+def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterator[Line]:
+    """Yield the lines of *field*, which is not missing; *text* is its `field_text`."""
+    if field.spellings:
+        yield _several(field)
+    told = _kind(field)
+    lines = block(text, role)
+    if told and field.shape == "lines":
+        yield (Piece(told, "muted"),)
+    elif told:
+        lines = (line(Piece(told, "attn"), " ", *lines[0]), *lines[1:])
+    yield from lines
+
+
+def _several(field: FieldView) -> Line:
+    """Return the line that says under which names the values stand."""
+    pieces: list[Piece] = [Piece(fields_words.opening(field.count), "attn")]
+    for index, name in enumerate(field.spellings):
+        pieces += [Piece(", " if index else "", "attn"), *foreign_text(name, "attn")]
+    return line(*pieces, Piece(fields_words.CLOSING, "attn"))
+
+
+def _kind(field: FieldView) -> str:
+    """Return what has to be said of the kind of value; empty where it shows by itself."""
+    if field.shape == "lines":
+        return fields_words.list_of(field.value.count("\n") + 1)
+    if field.shape == "text" and field.value.lstrip().startswith(_OPENINGS):
+        return fields_words.TEXT
+    return ""

@@ -1,0 +1,379 @@
+"""The one registry of keys. Bindings, footer, help and palette derive from it; nothing else names a key."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.binding import Binding, BindingsMap
+
+__all__ = [
+    "COMMANDS",
+    "DEFAULT",
+    "VIEW_CONTEXTS",
+    "Command",
+    "CommandRegistry",
+    "KeyContext",
+    "face_of",
+]
+
+KeyContext = Literal[
+    "waiting",
+    "activity",
+    "audit",
+    "library",
+    "sessions",
+    "deny",
+    "filter",
+    "stop",
+    "end",
+    "palette",
+    "help",
+]
+VIEW_CONTEXTS: tuple[KeyContext, ...] = ("waiting", "activity", "audit", "library", "sessions")
+_TABLES: tuple[KeyContext, ...] = ("activity", "audit", "library", "sessions")
+_MOVE: tuple[KeyContext, ...] = (*VIEW_CONTEXTS, "help")
+
+_FACES = {
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "escape": "esc",
+    "pageup": "pgup",
+    "pagedown": "pgdn",
+    "up": "↑",
+    "down": "↓",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One thing that a key does.
+
+    `keys` are Textual's names, the first is the one that footer and help write. `label` is a verb in
+    lower case. `decides`: a press can change the world; `asks`: it asks something first. `moves`: it
+    only looks elsewhere, so it counts however fast it is repeated. `rank` orders the footer, from the
+    left; None keeps it out. `beside`: the action whose key is written beside this one's.
+    """
+
+    id: str
+    keys: tuple[str, ...]
+    label: str
+    contexts: tuple[KeyContext, ...]
+    help: str = ""
+    decides: bool = False
+    asks: bool = False
+    moves: bool = False
+    rank: int | None = None
+    beside: str = ""
+    fixed: bool = False
+    """No other key can be given to it."""
+
+
+COMMANDS: tuple[Command, ...] = (
+    # Reading
+    Command(
+        id="read_on", moves=True, keys=("space",), label="read on", rank=0,
+        help="read on: one pane less two lines", contexts=_MOVE,
+    ),
+    Command(
+        id="read_back", moves=True, keys=("b", "shift+space"), label="read back",
+        help="read back", contexts=_MOVE,
+    ),
+    Command(
+        id="line_down", moves=True, keys=("J",), label="scroll", beside="line_up",
+        help="scroll the document by one line", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="line_up", moves=True, keys=("K",), label="scroll back", contexts=VIEW_CONTEXTS,
+    ),
+    # Deciding
+    Command(
+        id="go_on", keys=("P",), label="let calls go on", decides=True, rank=8,
+        help="let the calls that are held go on", contexts=VIEW_CONTEXTS, fixed=True,
+    ),
+    Command(
+        id="approve", keys=("a",), label="approve", decides=True, rank=10,
+        help="approve what stands on screen, exactly", contexts=("waiting",),
+    ),
+    Command(
+        id="take_in", keys=("t",), label="take in", decides=True, rank=20,
+        help="take in the file, exactly as it is", contexts=("waiting", "library"),
+    ),
+    Command(
+        id="take_in_rest", keys=("T",), label="take in the rest", decides=True, rank=20,
+        help="take in what was added together, but those to look at first", contexts=("waiting",),
+    ),
+    Command(
+        id="hold_back", keys=("x",), label="hold back", decides=True, rank=21,
+        help="hold back what was taken in: agents see it no more", contexts=("library",),
+    ),
+    Command(
+        id="end_session", keys=("x",), label="end the session", asks=True, rank=22,
+        help="end the session; asks once", contexts=("sessions",),
+    ),
+    Command(
+        id="deny", keys=("d",), label="deny", asks=True, rank=30,
+        help="deny; asks what the agent shall be told", contexts=("waiting",),
+    ),
+    Command(
+        id="whole", keys=("x",), label="whole", rank=35,
+        help="show the whole new preview; again: what changed", contexts=("waiting",),
+    ),
+    Command(
+        id="refresh", keys=("r",), label="refetch", rank=40,
+        help="fetch the preview again", contexts=("waiting",),
+    ),
+    Command(
+        id="look_again", keys=("l",), label="look again", rank=6,
+        help="look at the service again, where nobody knows how a call ended",
+        contexts=("waiting", "activity"),
+    ),
+    # What stands in the lists
+    Command(
+        id="open", keys=("enter",), label="open", rank=5,
+        help="open the row: everything that is known of it", contexts=_TABLES, fixed=True,
+    ),
+    Command(
+        id="replay", keys=("s",), label="screen as seen", rank=7,
+        help="show the screen as you saw it when you decided; again: the record",
+        contexts=("audit",),
+    ),
+    Command(
+        id="verify", keys=("V",), label="verify", rank=23,
+        help="verify the whole chain, in the background", contexts=("audit",),
+    ),
+    Command(
+        id="export", keys=("x",), label="export", rank=25,
+        help="write every record into a new file in the home", contexts=("audit",),
+    ),
+    Command(
+        id="follow", keys=("f",), label="follow", rank=24,
+        help="follow the newest row again", contexts=("activity", "audit"),
+    ),
+    Command(
+        id="unfold", keys=("u",), label="code points", rank=35,
+        help="show every mark with its code point, and nothing folded", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="wrap_marks", keys=("w",), label="wrap marks", contexts=VIEW_CONTEXTS,
+        help="show ↩ where a line goes on in the next one",
+    ),
+    Command(
+        id="next", moves=True, keys=("j", "down"), label="move", beside="previous", rank=50,
+        help="next, previous row (also the arrows)", contexts=_MOVE,
+    ),
+    Command(id="previous", moves=True, keys=("k", "up"), label="previous", contexts=_MOVE),
+    Command(
+        id="first", moves=True, keys=("home",), label="first", beside="last",
+        help="first, last row", contexts=_MOVE,
+    ),
+    Command(id="last", moves=True, keys=("end",), label="last", contexts=_MOVE),
+    Command(
+        id="page_up", moves=True, keys=("pageup",), label="page up", beside="page_down",
+        help="a page of rows up, down", contexts=_MOVE,
+    ),
+    Command(id="page_down", moves=True, keys=("pagedown",), label="page down", contexts=_MOVE),
+    Command(
+        id="order", keys=("o",), label="order",
+        help="order of the list: by deadline, again: by arrival", contexts=("waiting",),
+    ),
+    Command(
+        id="filter", keys=("slash",), label="filter", rank=60,
+        help="filter: words, agent: action: state: age:", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="back", keys=("escape",), label="back", rank=58,
+        help="back; leaves everything waiting", contexts=VIEW_CONTEXTS, fixed=True,
+    ),
+    # What can be done with what one reads
+    Command(
+        id="copy", keys=("y",), label="copy", rank=62,
+        help="copy a field as it is drawn; again: the next one", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="pager", keys=("p",), label="page", rank=63,
+        help="read the longest field in view in $PAGER", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="open_review", keys=("O",), label="open in the browser", rank=64,
+        help="open the page of this call in the browser", contexts=("waiting",),
+    ),
+    # Everywhere
+    Command(
+        id="view_waiting", keys=("1",), label="waiting", rank=80,
+        help="what waits for you", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="view_activity", keys=("2",), label="activity", rank=81,
+        help="what agents did, newest first", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="view_audit", keys=("3",), label="audit", rank=82,
+        help="every record, to the first", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="view_library", keys=("4",), label="actions", rank=83,
+        help="actions and connectors: ready, held back, in error", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="view_sessions", keys=("5",), label="sessions", rank=84,
+        help="who is at work", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="pause", keys=("P",), label="pause", rank=66,
+        help="hold all calls until you let them go on", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="stop_everything", keys=("ctrl+k",), label="stop everything", asks=True,
+        help="deny all, end every session, stop every run; asks once", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="palette", keys=("colon", "ctrl+p"), label="commands", rank=70,
+        help="every command by name (also ctrl+p)", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="quit", keys=("q", "ctrl+q", "ctrl+c"), label="quit", rank=90,
+        help="quit; asks once more if anything waits", contexts=VIEW_CONTEXTS,
+    ),
+    Command(
+        id="help", keys=("question_mark",), label="help", rank=99,
+        help="this page", contexts=VIEW_CONTEXTS,
+    ),
+    # Panels
+    Command(
+        id="deny_enter", keys=("enter",), label="deny", decides=True, rank=0, fixed=True,
+        help="deny with this reason", contexts=("deny",),
+    ),
+    Command(
+        id="deny_equal", keys=("ctrl+s",), label="equal calls too", decides=True, rank=1, fixed=True,
+        help="deny with this reason, and equal calls of this session too", contexts=("deny",),
+    ),
+    Command(
+        id="reason_earlier", moves=True, keys=("up",), label="earlier", rank=2, fixed=True,
+        help="bring back an earlier reason", contexts=("deny",),
+    ),
+    Command(
+        id="reason_later", moves=True, keys=("down",), label="later", fixed=True,
+        help="a later reason, at the end what you had written", contexts=("deny",),
+    ),
+    Command(
+        id="deny_leave", keys=("escape",), label="leave it waiting", rank=3, fixed=True,
+        contexts=("deny",),
+    ),
+    Command(
+        id="stop_enter", keys=("enter",), label="stop everything", decides=True, rank=0, fixed=True,
+        contexts=("stop",),
+    ),
+    Command(
+        id="stop_leave", keys=("escape",), label="leave it all as it is", rank=1, fixed=True,
+        contexts=("stop",),
+    ),
+    Command(
+        id="end_enter", keys=("enter",), label="end the session", decides=True, rank=0, fixed=True,
+        contexts=("end",),
+    ),
+    Command(
+        id="end_leave", keys=("escape",), label="leave it at work", rank=1, fixed=True,
+        contexts=("end",),
+    ),
+    Command(
+        id="filter_enter", keys=("enter",), label="keep the filter", rank=0, fixed=True,
+        contexts=("filter",),
+    ),
+    Command(
+        id="filter_leave", keys=("escape",), label="show all", rank=1, fixed=True,
+        contexts=("filter",),
+    ),
+    Command(
+        id="palette_enter", keys=("enter",), label="do it", rank=0, fixed=True,
+        contexts=("palette",),
+    ),
+    Command(
+        id="palette_down", moves=True, keys=("down",), label="choose", beside="palette_up", rank=1,
+        fixed=True, contexts=("palette",),
+    ),
+    Command(
+        id="palette_up", moves=True, keys=("up",), label="choose above", fixed=True,
+        contexts=("palette",),
+    ),
+    Command(
+        id="palette_leave", keys=("escape",), label="back", rank=2, fixed=True,
+        contexts=("palette",),
+    ),
+    Command(
+        id="close", keys=("escape", "q", "question_mark"), label="close", rank=0, fixed=True,
+        contexts=("help",),
+    ),
+)  # fmt: skip
+
+
+def face_of(key: str) -> str:
+    """Return how a person writes *key*, a name of Textual's."""
+    return _FACES.get(key, key)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRegistry:
+    """All actions, with the keys that this console gives them."""
+
+    actions: tuple[Command, ...] = COMMANDS
+
+    def action(self, action_id: str) -> Command:
+        """Return the action with *action_id*.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for each in self.actions:
+            if each.id == action_id:
+                return each
+        raise KeyError(action_id)
+
+    def face(self, action_id: str) -> str:
+        """Return the key of *action_id* as a person writes it."""
+        return face_of(self.action(action_id).keys[0])
+
+    def faces(self, each: Command) -> str:
+        """Return the key of *each*, and the one that is written beside it."""
+        own = face_of(each.keys[0])
+        return f"{own} {self.face(each.beside)}" if each.beside else own
+
+    def here(self, context: KeyContext) -> tuple[Command, ...]:
+        """Return the actions of *context*."""
+        return tuple(each for each in self.actions if context in each.contexts)
+
+    def footer_order(self, context: KeyContext) -> tuple[Command, ...]:
+        """Return the actions of *context* that the footer names, from left to right."""
+        named = [each for each in self.here(context) if each.rank is not None]
+        return tuple(sorted(named, key=lambda each: each.rank or 0))
+
+    def keys_that_decide(self) -> frozenset[str]:
+        """Return the keys that can change the world somewhere."""
+        return frozenset(key for each in self.actions if each.decides for key in each.keys)
+
+    def keys_that_move(self) -> frozenset[str]:
+        """Return the keys that only look elsewhere, wherever they are pressed."""
+        other = {key for each in self.actions if not each.moves for key in each.keys}
+        return frozenset(k for each in self.actions if each.moves for k in each.keys) - other
+
+    def bindings_for(self, *contexts: KeyContext) -> BindingsMap:
+        """Return the bindings of every action in one of *contexts*, and no other.
+
+        They are priority bindings: a key is judged when it arrives at the application, before any
+        widget sees it, so that the time of the press and the judgement of it belong together.
+        """
+        bindings = [
+            Binding(
+                ",".join(each.keys),
+                each.id,
+                each.label,
+                show=False,
+                priority=True,
+                id=f"aileron.{each.id}",
+            )
+            for each in self.actions
+            if set(each.contexts) & set(contexts)
+        ]
+        return BindingsMap(bindings)
+
+
+DEFAULT = CommandRegistry()

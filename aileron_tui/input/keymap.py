@@ -1,0 +1,126 @@
+"""The keys that a person gives to actions: `[console.keys]` of `config.toml`, judged at the start.
+
+    [console.keys]
+    approve = "y"
+    page_down = "ctrl+f"
+
+A key is one character, or a name of Textual's (`space`, `home`, `f5`) after any of `ctrl+`, `alt+`
+and `shift+`. It takes the place of the key that footer and help name; the arrows, `ctrl+c` and other
+second keys stay. A key that decides is one character alone: none that a burst of escape sequences,
+a held modifier or leaving can make (CONSOLE 6 and 10).
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import combinations
+
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys
+
+from aileron_core.errors import FileProblems, Problem
+from aileron_tui.input.commands import COMMANDS, Command, CommandRegistry
+from aileron_tui.words import keys as keys_words
+
+__all__ = ["remapped"]
+
+FILE = "config.toml"
+_NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
+_CHORD = re.compile(r"(?P<with>(?:(?:ctrl|alt|shift)\+)*)(?P<key>.+)", re.DOTALL)
+_EXCLUSIVE = (frozenset({"pause", "go_on"}),)
+"""Pairs of which never both are there, so that they may share a key."""
+_FOLLOWS = {"pause": "go_on"}
+"""An action whose key another one always has as well."""
+
+
+def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
+    """Return the registry with the keys that *given*, pairs of action and key, says.
+
+    Raises:
+        FileProblems: an action or a key does not exist, or two actions would share one.
+    """
+    problems: list[Problem] = []
+    chosen: dict[str, str] = {}
+    for name, text in given:
+        found = _key_for(name, text)
+        if isinstance(found, Problem):
+            problems.append(found)
+            continue
+        chosen[name] = found
+        if name in _FOLLOWS:
+            chosen[_FOLLOWS[name]] = found
+    actions = tuple(_with_key(each, chosen.get(each.id)) for each in COMMANDS)
+    problems += _shared(actions, chosen)
+    if problems:
+        raise FileProblems(problems)
+    return CommandRegistry(actions)
+
+
+def _problem(name: str, message: str) -> Problem:
+    return Problem(
+        file=FILE, key=f"console.keys.{name}", message=message, class_="validation_error"
+    )
+
+
+def _key_for(name: str, text: str) -> str | Problem:
+    """Return Textual's name of the key *text* for the action *name*, or what is wrong with it."""
+    action = next((each for each in COMMANDS if each.id == name), None)
+    if action is None or (action.fixed and name in _FOLLOWS.values()):
+        free = [each.id for each in COMMANDS if not each.fixed]
+        return _problem(name, keys_words.no_action(get_close_matches(name, free, n=1)))
+    if action.fixed:
+        return _problem(name, keys_words.fixed(action.keys[0]))
+    key = _named(text)
+    if key is None:
+        return _problem(name, keys_words.no_key(text))
+    if (action.decides or name in _FOLLOWS) and not _is_plain(text):
+        return _problem(name, keys_words.not_alone(text))
+    return key
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether *text* is one character that a person types and sees."""
+    return len(text) == 1 and text.isprintable() and text != " "
+
+
+def _named(text: str) -> str | None:
+    match = _CHORD.fullmatch(text)
+    if match is None:
+        return None
+    key = match["key"]
+    name = _character_name(key) if len(key) == 1 else key
+    if name is None or (len(key) > 1 and key not in _NAMES):
+        return None
+    return match["with"] + name
+
+
+def _character_name(character: str) -> str | None:
+    """Return how Textual names the key of *character*; None for what is no printable character."""
+    if not character.isprintable() or character == " ":
+        return "space" if character == " " else None
+    if character.isalnum():
+        return character
+    spelled = unicodedata.name(character, "").lower().replace("-", "_").replace(" ", "_")
+    return KEY_NAME_REPLACEMENTS.get(spelled, spelled) or None
+
+
+def _with_key(action: Command, key: str | None) -> Command:
+    return action if key is None else replace(action, keys=(key, *action.keys[1:]))
+
+
+def _shared(actions: Sequence[Command], chosen: dict[str, str]) -> list[Problem]:
+    """Return a problem for each two actions of one place that would share a key."""
+    found: list[Problem] = []
+    for one, other in combinations(actions, 2):
+        common = set(one.keys) & set(other.keys)
+        if not common or not set(one.contexts) & set(other.contexts):
+            continue
+        if frozenset({one.id, other.id}) in _EXCLUSIVE:
+            continue
+        new, old = (one, other) if one.id in chosen else (other, one)
+        if new.id in _FOLLOWS.values():
+            continue  # told of the action that it follows
+        both = one.decides and other.decides
+        found.append(_problem(new.id, keys_words.shared(min(common), old.id, both=both)))
+    return found

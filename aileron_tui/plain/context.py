@@ -1,0 +1,83 @@
+"""What one person sits at who has no screen: the core, the terminal, the state, and how to say something."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from aileron_core.clock import Clock
+from aileron_core.console_port.port import ConsolePort
+from aileron_core.text import escape
+from aileron_tui.draw.text import Line
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.plain.printing import Printer
+from aileron_tui.plain.state import PlainState
+from aileron_tui.plain.terminal import LineTerminal
+from aileron_tui.state.current_situation import situation_of
+from aileron_tui.state.model import Model
+from aileron_tui.state.situation import Availability, Situation, availability
+from aileron_tui.words import plain as plain_words
+
+__all__ = ["FOLLOW_SECONDS", "PlainContext"]
+
+FOLLOW_SECONDS = 5.0
+"""How long the answer to what was asked is waited for before the next question."""
+
+_ABOUT_A_ROW = frozenset({"take_in", "hold_back", "end_session", "look_again", "replay"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainContext:
+    """The parts that looking and deciding share."""
+
+    port: ConsolePort
+    terminal: LineTerminal
+    clock: Clock
+    registry: CommandRegistry
+    state: PlainState
+    printer: Printer
+    environment: Mapping[str, str]
+
+    @property
+    def model(self) -> Model:
+        """The console's state."""
+        return self.state.model
+
+    def say(self, told: Line | str) -> None:
+        """Print a sentence.
+
+        Raises:
+            EndOfInput: the terminal is gone.
+        """
+        self.printer.say(told)
+
+    def say_not_now(self, typed: str) -> None:
+        """Say that *typed* does nothing here."""
+        self.say(plain_words.not_now(escape(typed)))
+
+    @property
+    def situation(self) -> Situation:
+        """What each key would do now."""
+        return situation_of(self.model, self.clock.now(), self.clock.monotonic())
+
+    def stands(self, action: str) -> Availability:
+        """Return how the key of *action* stands; of listed rows none is meant until it is opened."""
+        table = self.model.table
+        if table is not None and not table.opened and action in _ABOUT_A_ROW:
+            return Availability(shown=False)
+        return availability(action, self.situation)
+
+    def follow(self, over: Callable[[], bool]) -> bool:
+        """Wait until *over*, for `FOLLOW_SECONDS` at most; return whether it is.
+
+        Raises:
+            EndOfInput: the terminal is gone.
+        """
+        until = self.clock.monotonic() + FOLLOW_SECONDS
+
+        def ends() -> bool:
+            self.state.take()
+            late = self.clock.monotonic() >= until
+            return late or self.state.ended or self.model.lost is not None or over()
+
+        if not ends():
+            self.terminal.rests(FOLLOW_SECONDS, ends)
+        return over()

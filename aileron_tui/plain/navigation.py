@@ -1,0 +1,262 @@
+"""What looks in the console without a screen: lists, one row whole, the filter. Nothing here decides."""
+
+from aileron_core.console_port.port import ExportAudit, FetchAgain, VerifyAudit
+from aileron_core.ids import APPROVAL_ID
+from aileron_core.text import escape
+from aileron_tui.draw.filter_status import filter_doubt, filter_status
+from aileron_tui.draw.text import Line
+from aileron_tui.plain.context import PlainContext
+from aileron_tui.plain.output import LISTED_AT_ONCE, Output
+from aileron_tui.state.situation import View
+from aileron_tui.state.tables.table import Table
+from aileron_tui.terminal.browser import browser_command, open_beside
+from aileron_tui.words import plain as plain_words
+from aileron_tui.words import sharing, views
+
+__all__ = ["VIEWS", "Navigation"]
+
+VIEWS: dict[str, View] = {
+    "view_waiting": "waiting",
+    "view_activity": "activity",
+    "view_audit": "audit",
+    "view_library": "library",
+    "view_sessions": "sessions",
+}
+
+
+class Navigation:
+    """Turns to what the person wants to see; `Showing` prints it at the next turn."""
+
+    def __init__(self, desk: PlainContext, showing: Output) -> None:
+        self._desk, self._state, self._model = desk, desk.state, desk.model
+        self._showing = showing
+
+    # The views
+
+    def turn_to(self, view: View, number: str) -> None:
+        """List *view*; with a *number*, print that row of it whole."""
+        if view == "waiting":
+            if self._model.view != view:
+                self._state.turn_to(view)
+            self._list_what_waits()
+        elif number:
+            self._open(view, number)
+        else:
+            self._state.turn_to(view)
+
+    def _list_what_waits(self) -> None:
+        self._showing.waiting()
+        if told := self._filter_told():
+            self._desk.say(told)
+
+    def _filter_told(self) -> Line:
+        queue = self._model.queue
+        given = (queue.parsed, queue.matching, queue.total)
+        return filter_doubt(*given) or filter_status(*given)
+
+    def next(self) -> None:
+        """Go to the next item that waits, behind the last one to the first."""
+        state = self._state
+        if self._model.view != "waiting":
+            state.turn_to("waiting")
+            if state.item is not None:
+                return
+        waiting, here = state.waiting, state.item
+        others = [each for each in waiting if each is not here]
+        if not others:
+            self._desk.say(plain_words.NOTHING_ELSE)
+            return
+        row = waiting.index(here) + 1 if here in waiting else 0
+        state.go_to(waiting[row % len(waiting)])
+
+    def page_down(self, typed: str) -> None:
+        """List the rows below."""
+        self._page(1, typed)
+
+    def page_up(self, typed: str) -> None:
+        """List the rows above."""
+        self._page(-1, typed)
+
+    def _page(self, pages: int, typed: str) -> None:
+        table, state = self._model.table, self._state
+        top = state.top + pages * LISTED_AT_ONCE.get(self._model.view, 0)
+        if table is None or table.opened or not 0 <= top < len(table) or top == state.top:
+            self._desk.say_not_now(typed)
+            return
+        state.top = top
+        self._read_page(top)
+
+    def _read_page(self, top: int) -> None:
+        """Wait for records that have to be read before they can be listed."""
+        audit, state = self._model.audit, self._state
+        if self._model.view != "audit":
+            return
+        size = LISTED_AT_ONCE["audit"]
+        audit.looked_at(top, size)
+        audit.stay()
+        audit.go(min(top + size, len(audit)) - 1)
+        state.read_on()
+        self._desk.follow(lambda: audit.current is not None)
+
+    # One row
+
+    def _open(self, view: View, number: str) -> None:
+        model, state = self._model, self._state
+        listed = state.numbers.get(view)
+        if model.view != view:
+            state.turn_to(view)
+        table = model.tables[view]
+        row = self._row_of(table, number, listed)
+        if row is None:
+            self._desk.say(plain_words.no_row(escape(number)))
+            return
+        state.printed = ()
+        table.stay()
+        table.go(row)
+        table.opened = True
+        if view == "audit":
+            model.audit.looked_at(row, 1)
+            state.read_on()
+            self._desk.follow(lambda: not state.reading)
+
+    def _row_of(self, table: Table, number: str, listed: dict[int, str] | None) -> int | None:
+        """Return the row that *number* stands for: as it was listed, or the record's own."""
+        if not (number.isascii() and number.isdigit() and len(number) < 16):
+            return None
+        if (keys := table.keys) or table is not self._model.audit:
+            key = (listed or dict(enumerate(keys, 1))).get(int(number))
+            return keys.index(key) if key in keys else None
+        wanted = table.total - int(number)
+        if not 0 <= wanted < table.total:
+            return None
+        if table.filtered:
+            self._model.narrow("", self._desk.clock.now())
+        return wanted
+
+    def back(self, typed: str) -> None:
+        """Go back to the rows; from there, show all of them again."""
+        table = self._model.table
+        if table is not None and table.opened:
+            table.opened = False
+            self._state.printed = ()
+        elif self._model.filtered:
+            self.narrow("")
+        else:
+            self._desk.say_not_now(typed)
+
+    # The filter
+
+    def narrow(self, text: str) -> None:
+        """Let only rows stand in the present list that *text* lets through, and say which."""
+        model, state, now = self._model, self._state, self._desk.clock.now()
+        table = model.table
+        if table is None:
+            state.narrow(text)
+            told = self._filter_told()
+            self._desk.say(told or plain_words.ALL_SHOWN)
+            return
+        table.opened, state.top, state.printed = False, 0, ()
+        model.narrow(text, now)
+        if table.matching and len(table) > table.matching:
+            # The selected row stays whatever it is: let it be one that matches.
+            table.go(0 if table.index else 1)
+            model.narrow(text, now)
+        if model.view == "audit":
+            state.read_on()
+            self._desk.follow(
+                lambda: table.matching >= LISTED_AT_ONCE["audit"] or _looked_at(table)
+            )
+
+    # The item, or the opened row
+
+    def unfold(self, typed: str) -> None:
+        """Print it with code points, or again without."""
+        if self._desk.stands("unfold").shown:
+            self._model.unfold()
+        else:
+            self._desk.say_not_now(typed)
+
+    def whole(self, typed: str) -> None:
+        """Print the whole new preview of a call that changed."""
+        row = self._model.whole_row
+        if row is None or not self._desk.stands("whole").shown:
+            self._desk.say_not_now(typed)
+        else:
+            self._desk.printer.preview(row)
+
+    def look_again(self, typed: str) -> None:
+        """Look at the service again, where nobody knows how the call ended."""
+        model, state = self._model, self._state
+        approval_id = ""
+        if self._desk.stands("look_again").shown:
+            approval_id = self._desk.situation.unknown
+        elif state.unknown is not None and model.view == "waiting":
+            approval_id = state.unknown.approval_id
+            self._open_call(state.unknown.run_id)
+            state.unknown = None  # from here on its row is the place
+        if not approval_id or not self._desk.situation.changeable:
+            self._desk.say_not_now(typed)
+            return
+        self._desk.port.submit(FetchAgain(approval_id=approval_id))
+        self._desk.say(views.LOOKING_AGAIN)
+
+    def _open_call(self, run_id: str) -> None:
+        """Turn to the row of the run in view 2."""
+        state, table = self._state, self._model.activity
+        state.turn_to("activity")
+        if run_id in table.keys:
+            table.stay()
+            table.go(table.keys.index(run_id))
+            table.opened = True
+
+    def open_review(self, typed: str) -> None:
+        """Open the page of the call in the browser, or say its address where there is none."""
+        item, base, desk = self._state.item, self._model.snapshot.url, self._desk
+        shown = desk.stands("open_review").shown
+        if item is None or not shown or not base or not APPROVAL_ID.fullmatch(item.key):
+            desk.say_not_now(typed)
+            return
+        url = f"{base}/review/{item.key}"
+        program = browser_command(desk.environment)
+        if program is None:
+            desk.say(sharing.no_browser(url))
+            return
+        answers: list[bool] = []
+
+        def done(worked: bool) -> None:
+            answers.append(worked)
+            desk.terminal.wake()
+
+        open_beside(program, url, done)
+        desk.follow(lambda: bool(answers))
+        desk.say(sharing.no_browser(url) if answers == [False] else sharing.opened(url))
+
+    def replay(self, typed: str) -> None:
+        """Print the call as it stood there when it was decided; again: the record."""
+        if self._desk.stands("replay").shown:
+            self._model.audit.replay()
+        else:
+            self._desk.say_not_now(typed)
+
+    # The audit as a whole
+
+    def verify(self, typed: str) -> None:
+        """Verify the whole chain, in the background; the list is printed anew with what it found."""
+        if not self._desk.stands("verify").shown:
+            self._desk.say_not_now(typed)
+            return
+        self._model.audit.verifying = True
+        self._desk.port.submit(VerifyAudit())
+        self._desk.say(plain_words.VERIFYING)
+
+    def export(self) -> None:
+        """Write every record into a new file in the home."""
+        before = self._state.reports
+        self._desk.port.submit(ExportAudit())
+        self._desk.follow(lambda: self._state.reports > before)
+
+
+def _looked_at(table: Table) -> bool:
+    """Return whether the filter has looked at every row: until then the voice says how far it got."""
+    given = (table.parsed, table.matching, table.total)
+    return table.filter_voice() == (filter_doubt(*given) or filter_status(*given))

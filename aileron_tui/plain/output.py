@@ -1,0 +1,273 @@
+"""What the console without a screen prints before it asks: the item, the row or the rows, voice and keys."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+from aileron_tui import words
+from aileron_tui.draw.blocks import Layout
+from aileron_tui.draw.document import session_name
+from aileron_tui.draw.drift import whole_row
+from aileron_tui.draw.filter_status import filter_doubt, filter_status
+from aileron_tui.draw.plain_lines import LISTED, own
+from aileron_tui.draw.status_line import status_line
+from aileron_tui.draw.text import Line, Piece, plain
+from aileron_tui.draw.times import clock_seconds
+from aileron_tui.error_location import error_location
+from aileron_tui.plain.context import PlainContext
+from aileron_tui.plain.terminal import EndOfInput
+from aileron_tui.state.decision_screens import DecisionScreen
+from aileron_tui.state.model import Token
+from aileron_tui.state.queue import Item
+from aileron_tui.state.situation import View
+from aileron_tui.state.tables.table import Table
+from aileron_tui.words import panels, views
+from aileron_tui.words import plain as plain_words
+
+__all__ = ["LISTED_AT_ONCE", "NEXT", "Output", "looking"]
+
+_log = logging.getLogger(__name__)
+
+NEXT = "n"
+"""The key that is only here."""
+LISTED_AT_ONCE: dict[View, int] = {
+    "activity": 20,
+    "audit": 20,
+    "library": LISTED,
+    "sessions": LISTED,
+}
+"""Rows that are listed at once, fewer of lists that have no end."""
+_OF_RECORDS = ("activity", "audit")
+_ABOUT = (
+    "go_on",
+    "approve",
+    "take_in",
+    "take_in_rest",
+    "hold_back",
+    "end_session",
+    "deny",
+    "whole",
+    "refresh",
+    "look_again",
+    "replay",
+    "unfold",
+    "back",
+)
+"""What is named whenever it does something to what stands there."""
+_ALWAYS = (
+    "view_waiting",
+    "view_activity",
+    "view_audit",
+    "view_library",
+    "view_sessions",
+    "pause",
+    "quit",
+    "help",
+)
+
+
+class Output:
+    """Prints what is asked about unless it stands there already, then what an answer would do."""
+
+    def __init__(self, desk: PlainContext) -> None:
+        self._desk, self._state, self._model = desk, desk.state, desk.model
+
+    def show(self) -> Token:
+        """Print; return what must still hold when an answer comes."""
+        state = self._state
+        shown, content = state.token, state.content
+        if content != state.printed:
+            self._print()
+            state.printed_at = self._desk.clock.monotonic()
+        state.printed = content
+        if self._model.panel == "none":
+            self._tell()
+        return shown
+
+    def voice(self) -> Line:
+        """Return what the voice says of what stands there."""
+        return status_line(self._desk.situation, None, self._desk.clock.now(), width=1 << 16)
+
+    # What is asked about
+
+    def _print(self) -> None:
+        table = self._model.table
+        if self._model.panel != "none":
+            self._question()
+        elif table is None:
+            if (item := self._state.item) is not None:
+                self._item(item)
+        elif not table.opened:
+            self._rows(table)
+        elif self._state.reading:
+            self._desk.say(plain_words.reading(table.key or ""))
+        else:
+            self._row(table)
+
+    def _item(self, item: Item) -> None:
+        """Print the whole of *item*, which counts as seen then; only its head while it is looked at."""
+        model, now, printer = self._model, self._desk.clock.now(), self._desk.printer
+        moved = model.queue.file_moved(item)
+
+        def print_it() -> Layout | None:
+            if looking(item):
+                printer.head(item, now, file_moved=moved)
+                return None
+            return printer.item(item, now, file_moved=moved, unfold=model.unfolded)
+
+        model.whole_row = None
+        layout = self._drawn(item.version, print_it)
+        if layout is not None and item.approval is not None and item.approval.drift is not None:
+            model.whole_row = whole_row(printer.pages.blocks, layout)
+        model.longer = model.whole_row is not None
+
+    def _row(self, table: Table) -> None:
+        """Print the opened row of *table* whole, which counts as seen then."""
+        model, desk = self._model, self._desk
+        if model.view == "audit" and table.version[1] is not True:
+            desk.say(plain_words.not_read(table.key or ""))
+            return
+        if (seen := model.replayed) is not None:
+            self._seen(seen, table.version)
+            return
+        now, unfold = desk.clock.now(), model.unfolded
+        self._drawn(table.version, lambda: desk.printer.row(table, now, unfold=unfold))
+
+    def _seen(self, seen: DecisionScreen, version: Token) -> None:
+        """Print a call as it stood there when it was decided; that it is read now changes nothing."""
+        printer = self._desk.printer
+
+        def print_it() -> None:
+            told = views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
+            self._desk.say(f"▲ {told}")
+            moved, unfold = seen.file_moved, self._model.unfolded
+            printer.item(seen.item, seen.at, file_moved=moved, unfold=unfold)
+            self._model.marked, self._model.laid_out = printer.pages.marked, version
+
+        self._drawn(version, print_it)
+
+    def _drawn(self, version: Token, print_it: Callable[[], Layout | None]) -> Layout | None:
+        """Print, and note that all of *version* was read; where that fails nothing decides it."""
+        model = self._model
+        try:
+            layout = print_it()
+        except EndOfInput:
+            raise
+        except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
+            if model.cannot_draw(version):
+                _log.error("an item could not be drawn: %s", error_location(error))
+            return None
+        if layout is not None:
+            model.marked = self._desk.printer.pages.marked
+            model.laid_out = version
+            model.reading.lay_out(layout.places)
+            model.reading.mark(range(len(layout.places)))
+        return layout
+
+    def _question(self) -> None:
+        """Print what is asked first, and what answers it."""
+        model, desk = self._model, self._desk
+        if model.panel == "stop":
+            running = sum(each.running for each in model.sessions)
+            asked = panels.stop_question(model.queue.waiting, len(model.sessions), running)
+            remark, action, done = panels.STOP_REMARK, "stop_everything", "stop_enter"
+        else:
+            session = model.people.current
+            asked = panels.end_question(session_name(session) if session is not None else "")
+            remark = panels.end_remark(session.waiting if session is not None else 0)
+            action, done = "end_session", "end_enter"
+        desk.say(asked)
+        desk.say(remark)
+        label = desk.registry.action(done).label
+        desk.say(plain_words.asks_again(desk.registry.face(action), label))
+
+    # Lists
+
+    def waiting(self) -> None:
+        """Print a line for each of what waits, and what the filter says."""
+        model, state = self._model, self._state
+        selected, now = model.queue.selected or "", self._desk.clock.now()
+        items = state.waiting
+        self._desk.printer.listing(items, selected, now)
+
+    def _rows(self, table: Table) -> None:
+        """Print a page of *table*, each row behind the number that opens it."""
+        desk, model, state = self._desk, self._model, self._state
+        told = table.filter_voice() or table.voice(model.registry)
+        if table.matching:
+            rows = range(state.top, min(state.top + LISTED_AT_ONCE[model.view], len(table)))
+            header = table.header(desk.printer.row_width, desk.clock.now())
+            desk.printer.rows(header, self._numbered(table, rows))
+            if more := len(table) - rows.stop:
+                desk.say(plain_words.more_rows(more, desk.registry.face("page_down")))
+        desk.say(told)
+        problems = model.audit.verified.problems if model.audit.verified is not None else ()
+        if model.view == "audit" and problems:
+            desk.printer.lines(table.about(desk.printer.row_width, desk.clock.now()))
+        if model.view in _OF_RECORDS and model.head_words is not None:
+            desk.say(words.audit_head(model.head_words))
+
+    def _numbered(self, table: Table, rows: Iterable[int]) -> Iterator[tuple[int | None, Line]]:
+        """Yield the rows, each with its number, which stands for it until it is listed anew."""
+        keys, numbers = table.keys, self._state.numbers
+        if not self._state.top:
+            numbers[self._model.view] = {}
+        for row in rows:
+            if keys:
+                numbers[self._model.view][row + 1] = keys[row]
+            yield row + 1 if keys else None, self._line(table, row)
+
+    def _line(self, table: Table, row: int) -> Line:
+        desk = self._desk
+        try:
+            return table.row(row, desk.printer.row_width, desk.clock.now(), selected=False)
+        except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
+            if self._model.cannot_draw((self._model.view, row)):
+                _log.error("a row could not be drawn: %s", error_location(error))
+            return (Piece(f"  {words.UNDRAWABLE}", "danger"),)
+
+    # Voice and keys
+
+    def _tell(self) -> None:
+        desk, model, state = self._desk, self._model, self._state
+        if model.view == "waiting":
+            item = state.item
+            if item is None:
+                self._tell_of_nothing()
+            told = own(words.LOOKING) if looking(item) else self.voice()
+        else:
+            told = self.voice()
+        if plain(told):
+            desk.say(told)
+        desk.say(plain_words.keys(list(self._keys())))
+
+    def _tell_of_nothing(self) -> None:
+        """Say that nothing waits, or nothing of what the filter lets through."""
+        queue, say = self._model.queue, self._desk.say
+        doubt = filter_doubt(queue.parsed, queue.matching, queue.total)
+        if queue.waiting and queue.parsed.query:
+            say(doubt or filter_status(queue.parsed, queue.matching, queue.total))
+        else:
+            say(words.NOTHING_WAITS)
+        if queue.held:
+            say(plain_words.files_wait(queue.held, NEXT))
+
+    def _keys(self) -> Iterable[tuple[str, str]]:
+        """Yield the keys that do something now, each with what it does."""
+        registry, model = self._desk.registry, self._model
+        for action in _ABOUT:
+            if self._desk.stands(action).shown:
+                key = registry.face(action)
+                told = f"{key} REASON" if action == "deny" else key
+                yield told, registry.action(action).label
+        others = [each for each in self._state.waiting if each is not self._state.item]
+        if others and model.view == "waiting":
+            yield NEXT, "next"
+        for action in _ALWAYS:
+            if self._desk.stands(action).shown:
+                yield registry.face(action), registry.action(action).label
+
+
+def looking(item: Item | None) -> bool:
+    """Return whether Aileron still asks what *item* would do."""
+    view = item.approval if item is not None else None
+    return view is not None and view.state == "pending" and view.preview.status == "fetching"

@@ -1,0 +1,126 @@
+"""What the model's present state lets each key do: the situation that footer, voice and keys read."""
+
+from aileron_core.console_port.port import WAITING_STATES, ApprovalView, Deny
+from aileron_tui.state.model import Model
+from aileron_tui.state.pending_intents import file_key
+from aileron_tui.state.queue import Item
+from aileron_tui.state.situation import BlockedBy, Situation
+
+__all__ = ["equal_calls", "situation_of"]
+
+DEADLINE_MARGIN = 1.0
+"""A yes that arrives later than this before the deadline could lose the race; it is not taken."""
+
+
+def situation_of(model: Model, now: float, at: float) -> Situation:
+    """Return everything that says what a key does now."""
+    table, waiting = model.table, model.view == "waiting"
+    item = model.queue.current if waiting else None
+    reading, shown = model.reading, model.document_shown
+    asked = model.denying.reasons if model.panel == "deny" else None
+    return Situation(
+        view=model.view,
+        panel=model.panel,
+        approval=item.approval if item is not None else None,
+        held=item.held if item is not None else None,
+        suite=item.suite if item is not None else None,
+        file_moved=model.queue.file_moved(item),
+        problem=item is not None and item.problem is not None,
+        ended=model.activity.call if model.view == "activity" else None,
+        item=model.library.current if model.view == "library" else None,
+        session=model.people.current if model.view == "sessions" else None,
+        rows=len(model.queue.items) if table is None else len(table),
+        opened=table is not None and table.opened,
+        filtered=model.filtered,
+        following=table.following if table is not None else None,
+        marked=shown and (model.marked or model.unfolded),
+        unfolded=shown and model.unfolded,
+        paused_at=model.paused_at,
+        verifying=model.audit.verifying,
+        replayable=model.view == "audit" and model.audit.seen is not None,
+        replayed=model.replayed is not None,
+        block=_block(model, now),
+        deny_block=_deny_block(model, item, now),
+        armed=model.arming.armed(model.token, at),
+        equal=len(equal_calls(model, now)) if asked is not None else 0,
+        earlier=asked is not None and asked.has_earlier,
+        later=asked is not None and asked.has_later,
+        unseen=reading.unseen if shown else 0,
+        total=reading.total if shown else 0,
+        confirmed=model.confirmed,
+        longer=shown and model.longer,
+        whole=waiting and shown and model.whole_row is not None,
+        wrapped=shown and model.wrapped,
+        registry=model.registry,
+    )
+
+
+def _general_block(model: Model) -> BlockedBy:
+    if model.lost is not None:
+        return "lost"
+    if not model.health.writable:
+        return "storage"
+    if model.small:
+        return "small"
+    subject = model.subject
+    if subject is None:
+        return "empty"
+    return "undrawable" if model.is_undrawable(subject.version) else "none"
+
+
+def _block(model: Model, now: float) -> BlockedBy:
+    general, subject = _general_block(model), model.subject
+    if general != "none" or subject is None:
+        return general
+    if model.sent.get(_sending_key(model)) is not None:
+        return "sending"
+    if model.document_shown and model.laid_out != subject.version:
+        return "drawing"
+    item = model.queue.current if model.view == "waiting" else None
+    view = item.approval if item is not None else None
+    if view is None:
+        return "none"
+    if view.state != "pending":
+        states: dict[str, BlockedBy] = {"checking": "checking", "awaiting_vault": "vault"}
+        return states.get(view.state, "over")
+    if view.preview.status == "fetching" or not view.digest:
+        return "fetching"
+    return "deadline" if _over(view, now) else "none"
+
+
+def _sending_key(model: Model) -> str:
+    """Return under what key an intent about the selected row is on its way."""
+    if model.view == "waiting":
+        return model.queue.selected or ""
+    file = model.library.current if model.view == "library" else None
+    return file_key(file.kind, file.name) if file is not None else model.people.key or ""
+
+
+def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:
+    general = _general_block(model)
+    if general != "none" or item is None:
+        return "empty" if general == "none" else general
+    view = item.approval
+    if view is None:
+        return "empty"
+    if isinstance(model.sent.get(item.key), Deny):
+        return "sending"
+    if view.state not in WAITING_STATES:
+        return "over"
+    return "deadline" if _over(view, now) else "none"
+
+
+def equal_calls(model: Model, now: float) -> tuple[str, ...]:
+    """Return the calls that may be denied together with the one that the deny panel is about."""
+    counted = (model.queue.get(key) for key in model.denying.equal)
+    return tuple(
+        item.key
+        for item in counted
+        if item is not None
+        and model.sent.get(item.key) is None
+        and _deny_block(model, item, now) == "none"
+    )
+
+
+def _over(view: ApprovalView, now: float) -> bool:
+    return view.expires_at is not None and view.expires_at - now <= DEADLINE_MARGIN

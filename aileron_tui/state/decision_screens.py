@@ -1,0 +1,67 @@
+"""What stood on screen when a person decided, for as long as this console lives (CONSOLE 5).
+
+A screen holds what was fetched for the approver alone. It is kept in memory: on disk it would lie
+open to every program of the same account.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from aileron_tui.draw.context import Section
+from aileron_tui.draw.large import weight
+from aileron_tui.state.item import Item
+from aileron_tui.state.reading import ReadingProgress
+
+__all__ = ["DecisionScreen", "DecisionScreens"]
+
+KEPT = 200
+CHARACTERS_KEPT = 16_000_000
+"""Text of all kept screens together; the last one is kept however large it is."""
+
+RECORDED_SECONDS = 0.001
+"""Times on record hold no parts of a millisecond (WIRE.md): one is up to so much before its moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionScreen:
+    """Everything that the page of *item* was drawn from at *at* (epoch seconds)."""
+
+    at: float
+    item: Item
+    around: tuple[Section, ...] = ()
+    file_moved: bool = False
+    unfolded: bool = False
+    reading: ReadingProgress = field(default_factory=ReadingProgress)
+    """What of it had been on screen."""
+    unseen: int = 0
+    """How many of its *total* lines had not, in the width that it had."""
+    total: int = 0
+
+    @property
+    def run_id(self) -> str:
+        """The run that was decided."""
+        return self.item.approval.run_id if self.item.approval is not None else ""
+
+
+class DecisionScreens:
+    """The newest screens in which a call was decided."""
+
+    def __init__(self) -> None:
+        self._screens: deque[DecisionScreen] = deque()
+        self._weight = 0
+
+    def keep(self, screen: DecisionScreen) -> None:
+        """Keep *screen*; the oldest go where they are too many, or hold too much."""
+        self._screens.append(screen)
+        self._weight += weight(screen.item.approval)
+        while len(self._screens) > 1 and (
+            len(self._screens) > KEPT or self._weight > CHARACTERS_KEPT
+        ):
+            self._weight -= weight(self._screens.popleft().item.approval)
+
+    def find(self, run_id: str | None, at: float) -> DecisionScreen | None:
+        """Return the last screen in which *run_id* was decided before *at*, epoch seconds."""
+        if run_id is None:
+            return None
+        own = (each for each in reversed(self._screens) if each.run_id == run_id)
+        return next((each for each in own if each.at < at + RECORDED_SECONDS), None)

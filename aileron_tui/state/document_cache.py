@@ -1,0 +1,222 @@
+"""The document of the selected item, laid out once for a width and kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aileron_tui.draw.blocks import Block, Layout, lay_out
+from aileron_tui.draw.context import Section
+from aileron_tui.draw.document import (
+    approval_blocks,
+    around_blocks,
+    first_heading,
+    held_blocks,
+    problem_blocks,
+)
+from aileron_tui.draw.header import warnings
+from aileron_tui.draw.hidden_characters import HiddenCharacters, hidden_characters_of
+from aileron_tui.draw.large import LARGE, Same, start_blocks, weight
+from aileron_tui.draw.suite_page import suite_blocks
+from aileron_tui.draw.text import Line
+from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.state.background import BackgroundWorker
+from aileron_tui.state.queue import Item
+
+__all__ = ["DocumentCache", "LayoutOptions"]
+
+KEPT = 200
+"""Items whose findings are kept: more than any pane shows rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutOptions:
+    """How a document is to be laid out."""
+
+    width: int
+    gutter: int
+    unfold: bool = False
+    """Marks with their code points, and nothing folded."""
+    around: tuple[Section, ...] = ()
+    """What stands at the end, where there is no rail beside it."""
+    file_moved: bool = False
+    """`Queue.file_moved` of the item."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """One document, ready to be shown."""
+
+    blocks: tuple[Block, ...]
+    layout: Layout
+    marked: bool
+
+
+def _make(blocks: tuple[Block, ...], form: LayoutOptions) -> _Made:
+    marked = any(piece.role == "mark" for each in blocks for piece in each.pieces)
+    return _Made(blocks, lay_out(blocks, form.width, form.gutter), marked)
+
+
+class DocumentCache:
+    """Keeps what is dear to make: the layout of one item, and what the renderer found in each."""
+
+    def __init__(
+        self, registry: CommandRegistry = DEFAULT, ready: Callable[[], object] | None = None
+    ) -> None:
+        """Lay out large texts on another thread where *ready* is given: it is called there each time."""
+        self._registry = registry
+        self._findings_room = (
+            BackgroundWorker[HiddenCharacters](ready) if ready is not None else None
+        )
+        self._layout_room = BackgroundWorker[_Made](ready) if ready is not None else None
+        self._start: tuple[object, Layout] = ((), Layout())
+        self.whole = True
+        """The layout that was asked for last is that of the whole text."""
+        self._of: tuple[object, ...] = ()
+        """What `_main` was made from."""
+        self._blocks: tuple[Block, ...] = ()
+        self._main = Layout()
+        self._around: tuple[tuple[Section, ...], int, int] = ((), 0, 0)
+        self._tail_blocks: tuple[Block, ...] = ()
+        self._whole = Layout()
+        self._findings: dict[str, tuple[object, HiddenCharacters]] = {}
+        self.marked = False
+        """Something in the document is drawn as a mark."""
+
+    def findings(self, item: Item) -> HiddenCharacters:
+        """Return what the renderer found in the item's fields."""
+        known = self._findings.get(item.key)
+        if known is None or known[0] is not item.approval:
+            found = self._find(item)
+            if found is None:
+                return HiddenCharacters()
+            known = (item.approval, found)
+            self._findings[item.key] = known
+            if len(self._findings) > KEPT:
+                del self._findings[next(iter(self._findings))]
+        return known[1]
+
+    def _find(self, item: Item) -> HiddenCharacters | None:
+        """Return what the renderer found; None while it is at a large text."""
+        view, room = item.approval, self._findings_room
+        if room is None or weight(view) <= LARGE:
+            return hidden_characters_of(view)
+        done = room.ask(item.key, Same(view), lambda: hidden_characters_of(view))
+        if done is None:
+            return None
+        room.forget(item.key)
+        return done.get()
+
+    def warnings(self, item: Item, *, file_moved: bool) -> list[Line]:
+        """Return the warnings of the item's head; *file_moved*: `Queue.file_moved`."""
+        if item.approval is None:
+            return []
+        return warnings(item.approval, self.findings(item), file_moved=file_moved)
+
+    @property
+    def current(self) -> Layout:
+        """The layout that was asked for last."""
+        return self._whole
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks that it was made from, as `Layout.blocks` numbers them."""
+        return (*self._blocks, *self._tail_blocks)
+
+    def layout(self, item: Item | None, form: LayoutOptions, now: float) -> Layout:
+        """Return the layout of *item*; the same object while nothing in it differs."""
+        if item is None:
+            return self.page((), form)
+        made_from = (id(item), form.width, form.gutter, form.unfold, form.file_moved)
+        self.whole = True
+        if self._of[:-1] != made_from:
+            made = self._made(item, form, now)
+            if made is None:
+                return self._start_of(item, form, now)
+            self._take(made, (*made_from, item))
+        elif item.approval is not None:
+            self._age(first_heading(item.approval, now), form)
+        return self._with_tail(form)
+
+    def page(self, blocks: tuple[Block, ...], form: LayoutOptions) -> Layout:
+        """Return the layout of *blocks*, which are no item's; the same object while they are equal."""
+        self.whole = True
+        made_from = (blocks, form.width, form.gutter)
+        if self._of != made_from:
+            self._take(_make(blocks, form), made_from)
+        return self._with_tail(form)
+
+    def _made(self, item: Item, form: LayoutOptions, now: float) -> "_Made | None":
+        """Return the document of *item*; None while a large one is being made."""
+        view, room = item.approval, self._layout_room
+        if room is None or weight(view) <= LARGE:
+            return _make(self._blocks_of(item, form, now), form)
+        if self._find_known(item) is None:
+            return None  # they are part of it
+        warned = self.warnings(item, file_moved=form.file_moved)
+        key = (Same(view), form.width, form.gutter, form.unfold, form.file_moved)
+        done = room.ask(
+            "layout", key, lambda: _make(self._blocks_of(item, form, now, warned), form)
+        )
+        return done.get() if done is not None else None
+
+    def _find_known(self, item: Item) -> HiddenCharacters | None:
+        self.findings(item)
+        known = self._findings.get(item.key)
+        return known[1] if known is not None and known[0] is item.approval else None
+
+    def _start_of(self, item: Item, form: LayoutOptions, now: float) -> Layout:
+        """Return how the document begins; what stands behind it is still being laid out."""
+        assert item.approval is not None
+        self.whole, self.marked = False, False
+        key = (Same(item.approval), form.width, form.gutter)
+        if self._start[0] != key:
+            blocks = start_blocks(item.approval, now)
+            self._start = (key, lay_out(blocks, form.width, form.gutter))
+        self._of, self._blocks, self._tail_blocks = (), (), ()
+        self._main = self._whole = self._start[1]
+        return self._whole
+
+    def _take(self, made: "_Made", made_from: tuple[object, ...]) -> None:
+        self._of, self._blocks = made_from, made.blocks
+        self.marked = made.marked
+        self._main = self._whole = made.layout
+        self._around = ((), 0, 0)
+        self._tail_blocks = ()
+
+    def _with_tail(self, form: LayoutOptions) -> Layout:
+        """Return the layout with what stands around the call at its end; that changes by itself."""
+        around = (form.around, form.width, form.gutter) if form.around else ((), 0, 0)
+        if around != self._around:
+            self._around = around
+            self._tail_blocks = tuple(around_blocks(form.around))
+            tail = lay_out(self._tail_blocks, form.width, form.gutter)
+            self._whole = self._main.joined(tail, len(self._blocks))
+        return self._whole
+
+    def _age(self, first: Block, form: LayoutOptions) -> None:
+        """Draw the first heading anew; it alone tells an age."""
+        if first == self._blocks[0]:
+            return
+        old = self._main.blocks.count(0)
+        head = lay_out((first,), form.width, form.gutter)
+        self._blocks = (first, *self._blocks[1:])
+        self._main = self._whole = head.joined(self._main.without(old), 0)
+        self._around = ((), 0, 0)
+
+    def _blocks_of(
+        self, item: Item, form: LayoutOptions, now: float, warned: list[Line] | None = None
+    ) -> tuple[Block, ...]:
+        if item.approval is not None:
+            if warned is None:
+                warned = self.warnings(item, file_moved=form.file_moved)
+            return approval_blocks(
+                item.approval,
+                now,
+                warned,
+                unfold=form.unfold,
+                refresh_key=self._registry.face("refresh"),
+            )
+        if item.problem is not None:
+            return problem_blocks(item.problem)
+        if item.suite is not None:
+            return suite_blocks(item.suite)
+        return held_blocks(item.held) if item.held is not None else ()

@@ -1,0 +1,129 @@
+"""The filter language of the lists: words, `agent:`, `action:`, `state:`, `age:` and the like. Pure.
+
+    Filter ::= (Term (" "+ Term)*)?
+    Term   ::= Word | Field ":" Value ("," Value)*
+    Word   ::= anything without a blank, or anything between two `"`
+
+All terms must hold; of the values of one field any may. Text is found anywhere and in any case. An
+age is `age:5m` or `age:<5m` (younger than that) or `age:>2h` (older); units are s, m, h and d.
+A term that says nothing is told of and leaves the others in force.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from aileron_tui.words import filters as filters_words
+
+__all__ = ["EVERYTHING", "Filter", "FilterFields", "ParsedFilter", "parse"]
+
+_TERM = re.compile(r'(?:[^ "]|"[^"]*(?:"|$))+', re.DOTALL)
+_FIELD = re.compile(r"([A-Za-z]+):(.*)", re.DOTALL)
+_AGE = re.compile(r"([<>]?)(\d{1,6})([smhd]|min)")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterFields:
+    """What a row offers to a filter; text from outside as it came."""
+
+    text: str
+    """All that its words are looked for in."""
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    at: float | None = None
+    """Epoch seconds of what its age is counted from; None where it has no age."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Age:
+    older: bool
+    seconds: int
+
+    def holds(self, age: float) -> bool:
+        return age > self.seconds if self.older else age <= self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A filter that was understood, as far as it was."""
+
+    words: tuple[str, ...] = ()
+    fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    ages: tuple[_Age, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.fields or self.ages)
+
+    def matches(self, row: FilterFields, now: float) -> bool:
+        """Return whether *row* is one that the filter lets through, at *now* epoch seconds."""
+        if row.at is None:
+            if self.ages:
+                return False
+        elif not all(age.holds(now - row.at) for age in self.ages):
+            return False
+        for name, values in self.fields:
+            found = row.fields.get(name, "").casefold()
+            if not any(value in found for value in values):
+                return False
+        text = row.text.casefold()
+        return all(word in text for word in self.words)
+
+
+EVERYTHING = Filter()
+"""The filter that lets all rows through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFilter:
+    """What a person typed: the filter in it, and sentences on what was not understood."""
+
+    text: str
+    query: Filter = EVERYTHING
+    problems: tuple[str, ...] = ()
+
+
+def parse(text: str, fields: Iterable[str]) -> ParsedFilter:
+    """Return what *text* means in a list whose rows have *fields* (and an age)."""
+    known = frozenset(fields)
+    words: list[str] = []
+    chosen: list[tuple[str, tuple[str, ...]]] = []
+    ages: list[_Age] = []
+    problems: list[str] = []
+    for term in _TERM.findall(text):
+        named = _FIELD.fullmatch(term)
+        if named is None:
+            word = _bare(term)
+            if word:
+                words.append(word)
+            continue
+        name, value = named[1].casefold(), named[2]
+        if name == "age":
+            age = _age(_bare(value))
+            if age is None:
+                problems.append(filters_words.bad_age(_bare(value)))
+            else:
+                ages.append(age)
+        elif name not in known:
+            problems.append(filters_words.unknown_field(name, sorted({*known, "age"})))
+        elif values := _values(value):
+            chosen.append((name, values))
+        else:
+            problems.append(filters_words.empty_field(name))
+    query = Filter(words=tuple(words), fields=tuple(chosen), ages=tuple(ages))
+    return ParsedFilter(text=text, query=query, problems=tuple(problems))
+
+
+def _bare(text: str) -> str:
+    """Return *text* without its quotes, for comparing."""
+    return text.replace('"', "").casefold()
+
+
+def _values(text: str) -> tuple[str, ...]:
+    return tuple(value for part in text.split(",") if (value := _bare(part).strip()))
+
+
+def _age(text: str) -> _Age | None:
+    match = _AGE.fullmatch(text)
+    if match is None:
+        return None
+    return _Age(older=match[1] == ">", seconds=int(match[2]) * _SECONDS[match[3]])

@@ -1,0 +1,66 @@
+"""What a row of the waiting list offers to a filter."""
+
+from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.errors import Problem
+from aileron_tui import words
+from aileron_tui.draw.suite_page import suite_facts
+from aileron_tui.state.filter import FilterFields
+from aileron_tui.state.item import Item
+
+__all__ = ["ITEM_FIELDS", "call_facts", "held_facts", "item_facts", "problem_facts"]
+
+ITEM_FIELDS = ("agent", "action", "state", "effect", "host")
+"""What the filter of the waiting list knows, besides words and `age:`."""
+ARGUMENT_CHARACTERS = 200
+"""Of each argument this much is looked through: 10,000 calls are narrowed at each key."""
+
+
+def item_facts(item: Item) -> FilterFields:
+    """Return what a row offers, whatever it is."""
+    if item.approval is not None:
+        return call_facts(item.approval)
+    if item.held is not None:
+        return held_facts(item.held)
+    if item.suite is not None:
+        return suite_facts(item.suite)
+    return problem_facts(item.problem) if item.problem is not None else FilterFields(text="")
+
+
+def call_facts(view: ApprovalView) -> FilterFields:
+    """Return what a call offers; its age counts from when it was asked for."""
+    state = f"{view.state} {words.OUTCOMES.get(view.state, '')}"
+    if view.state in WAITING_STATES:
+        state += " waiting"
+    if view.drift is not None:
+        state += " changed"
+    if view.preview.status != "ready":
+        state += " no preview"
+    hosts = " ".join(view.hosts)
+    sent = " ".join(f"{e.label} {e.value[:ARGUMENT_CHARACTERS]}" for e in view.sent)
+    named = {
+        "agent": view.agent,
+        "action": view.action,
+        "state": state,
+        "effect": view.effect,
+        "host": hosts,
+    }
+    told = f"{view.title} {view.preview.gist} {view.agent} {view.session_label} {view.action}"
+    ops = " ".join(f"{step.connector}.{step.op}" for step in view.steps)
+    ops = ops or f"{view.connector}.{view.op}"
+    text = f"{told} {view.effect} {ops} {hosts} {sent} {state}"
+    return FilterFields(text=text, fields=named, at=view.requested_at)
+
+
+def held_facts(held: NotAcceptedView) -> FilterFields:
+    """Return what a held-back file offers; it has no age, so an age leaves it out."""
+    state = f"held back {held.why}"
+    named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
+    runs = " ".join(held.steps)
+    text = f"{held.kind} {held.name} {held.file} {held.connector} {runs} {named['host']} {state}"
+    return FilterFields(text=text, fields=named, at=None)
+
+
+def problem_facts(problem: Problem) -> FilterFields:
+    """Return what a problem of a file offers."""
+    text = f"{problem.file} {problem.key} {problem.message}"
+    return FilterFields(text=text, fields={"state": f"problem {problem.severity}"}, at=None)

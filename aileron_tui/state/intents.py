@@ -1,0 +1,82 @@
+"""What the press of a key asks of the core, for what stands on screen."""
+
+from aileron_core.console_port.port import (
+    Accept,
+    AcceptSuite,
+    Approve,
+    Deny,
+    EndSession,
+    Intent,
+    SetPause,
+    StopEverything,
+    WithdrawAcceptance,
+)
+from aileron_tui.state.current_situation import equal_calls
+from aileron_tui.state.model import Model
+from aileron_tui.state.suite import SuiteFiles
+
+__all__ = ["intent_of", "intents_of"]
+
+
+def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Intent, ...]:
+    """Return all that the press of *action* asks of the core: for equal calls each its own denial."""
+    if action != "deny_equal":
+        intent = intent_of(model, action, reason)
+        return (intent,) if intent is not None else ()
+    first = intent_of(model, "deny_enter", reason)
+    if first is None:
+        return ()
+    return first, *(Deny(approval_id=key, reason=reason) for key in equal_calls(model, now))
+
+
+def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
+    """Return what the press of *action* asks of the core; None where there is nothing to ask."""
+    match action:
+        case "pause" | "go_on":
+            return SetPause(on=action == "pause")
+        case "stop_enter":
+            return StopEverything()
+        case "end_enter":
+            return _end_session(model)
+        case "take_in" | "take_in_rest" if (suite := _suite(model)) is not None:
+            files = suite.files if action == "take_in" else suite.rest
+            shown = tuple((each.file, each.digest) for each in files)
+            return AcceptSuite(suite_id=suite.suite.suite_id, files=shown)
+        case "take_in" | "hold_back":
+            return _about_a_file(model, action)
+        case _:
+            return _about_a_call(model, action, reason)
+
+
+def _end_session(model: Model) -> Intent | None:
+    asked = model.panel_key if model.panel == "end" else None
+    return EndSession(session_id=asked) if asked and asked == model.people.key else None
+
+
+def _suite(model: Model) -> SuiteFiles | None:
+    item = model.queue.current if model.view == "waiting" else None
+    return item.suite if item is not None else None
+
+
+def _about_a_file(model: Model, action: str) -> Intent | None:
+    if model.view == "waiting":
+        item = model.queue.current
+        file = item.held if item is not None and action == "take_in" else None
+    else:
+        file = model.library.current
+    if file is None:
+        return None
+    intent = Accept if action == "take_in" else WithdrawAcceptance
+    return intent(kind=file.kind, name=file.name, digest=file.digest)
+
+
+def _about_a_call(model: Model, action: str, reason: str) -> Intent | None:
+    item = model.queue.current
+    if item is None or item.approval is None:
+        return None
+    if action == "approve":
+        unseen, digest = model.reading.unseen, item.approval.digest
+        return Approve(approval_id=item.key, digest=digest, unseen_lines=unseen)
+    if action == "deny_enter" and model.panel_key == item.key:
+        return Deny(approval_id=item.key, reason=reason)
+    return None

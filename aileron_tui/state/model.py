@@ -1,0 +1,394 @@
+"""The console's whole state, fed by facts and keys. It draws nothing and sends nothing."""
+
+from collections import deque
+from dataclasses import dataclass
+
+from aileron_core.console_port.port import (
+    ApprovalsRead,
+    ApprovalView,
+    Approve,
+    Deny,
+    EndSession,
+    Intent,
+    ReadApprovals,
+    RecordView,
+    SessionView,
+    Snapshot,
+)
+from aileron_tui.draw.text import Line, Piece
+from aileron_tui.input.arming import AFTER_SECONDS, Arming
+from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
+from aileron_tui.state.deny_panel import DenyPanel
+from aileron_tui.state.filter import ParsedFilter, parse
+from aileron_tui.state.filter_fields import ITEM_FIELDS
+from aileron_tui.state.pending_intents import PendingIntents
+from aileron_tui.state.queue import Ended, Queue
+from aileron_tui.state.reading import ReadingProgress
+from aileron_tui.state.situation import Panel, View
+from aileron_tui.state.tables.activity import ActivityTable
+from aileron_tui.state.tables.audit import AuditTable
+from aileron_tui.state.tables.library import LibraryTable
+from aileron_tui.state.tables.sessions import SessionsTable
+from aileron_tui.state.tables.table import Table
+
+__all__ = ["Model", "StatusMessage", "Subject", "Token"]
+
+SAID_SECONDS = 4.0
+"""How long the voice repeats what just happened; the next key ends it sooner."""
+RECORDS_KEPT = 500
+
+Token = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What the keys are about: its key, and what a person must look at anew when it differs."""
+
+    key: str
+    version: Token
+
+
+@dataclass(frozen=True, slots=True)
+class StatusMessage:
+    """What the voice reports, until *until* (monotonic seconds); no key ends it before *held*."""
+
+    pieces: Line
+    until: float
+    held: float = 0.0
+
+
+class Model:
+    """One console's state. Times: `now` is epoch seconds, `at` monotonic seconds."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        arm_seconds: float,
+        registry: CommandRegistry = DEFAULT,
+        now: float = 0.0,
+    ) -> None:
+        self.snapshot = snapshot
+        self.registry = registry
+        self.queue = Queue()
+        self.queue.load(
+            snapshot.approvals, snapshot.held_back, snapshot.problems, more=snapshot.more
+        )
+        self._aside: dict[str, ApprovalView] = {}
+        self.sessions: tuple[SessionView, ...] = snapshot.sessions
+        self.actions_ready = snapshot.actions_ready
+        self.records: deque[RecordView] = deque(snapshot.records, maxlen=RECORDS_KEPT)
+        self.head_words = snapshot.head_words
+        self.health = snapshot.health
+        self.paused_at = snapshot.paused_at
+        self.activity = ActivityTable(snapshot.records, now)
+        for view in snapshot.approvals:
+            self.activity.know(view)
+        self.screens = DecisionScreens()
+        self.audit = AuditTable(snapshot.records, self.screens)
+        self.library = LibraryTable(snapshot.library, snapshot.problems, now)
+        self.people = SessionsTable(snapshot.sessions, now)
+        self.tables: dict[View, Table] = {
+            "activity": self.activity,
+            "audit": self.audit,
+            "library": self.library,
+            "sessions": self.people,
+        }
+        self.lost: str | None = None
+        self.arming = Arming(rest=arm_seconds)
+        self.view: View = "waiting"
+        self.panel: Panel = "none"
+        self.panel_key: str | None = None
+        self.size: tuple[int, int] = (0, 0)
+        self.small = False
+        self.longer = False
+        """The document has more lines than its pane shows."""
+        self.whole_row: int | None = None
+        """The line at which the whole new preview begins, below what changed of the selected call."""
+        self.wrapped = False
+        """A line of the document goes on in the next one."""
+        self.wrap_marks = False
+        """The person wants to see which lines do."""
+        self.list_rows = 0
+        """How high the waiting list is, in the layout where that depends on how much waits."""
+        self.said: StatusMessage | None = None
+        self.laid_out: Token | None = None
+        """The content whose lines are known; nothing else can be read, so nothing else is offered."""
+        self._undrawable: set[Token] = set()
+        self.key_at = 0.0
+        """When the key that is being handled was pressed."""
+        self.key_in_burst = False
+        self._key_counted = False
+        self._panel_quiet = True
+        self._panel_at = 0.0
+        self._confirmed: tuple[str, Token] | None = None
+        self.sent = PendingIntents()
+        self.denying = DenyPanel(snapshot.approvals)
+        self._readings: dict[tuple[str, bool], tuple[Token, ReadingProgress]] = {}
+        self._unfolded: str | None = None
+        self.marked = False
+        """Something in the document is drawn as a mark."""
+        self.ending: dict[str, str] = {}
+        """Agents of the sessions that are to end."""
+
+    # What stands on screen
+
+    @property
+    def table(self) -> Table | None:
+        """The rows of the present view; None where it is the waiting list."""
+        return self.tables.get(self.view)
+
+    @property
+    def subject(self) -> Subject | None:
+        """What the keys are about; None where nothing is selected."""
+        table = self.table
+        if table is None:
+            item = self.queue.current
+            return Subject(item.key, item.version) if item is not None else None
+        key = table.key
+        return Subject(f"{self.view} {key}", table.version) if key is not None else None
+
+    @property
+    def document_shown(self) -> bool:
+        """A document stands on screen, or is to stand there."""
+        table = self.table
+        return self.subject is not None and (table is None or table.opened)
+
+    @property
+    def token(self) -> Token:
+        """Name everything that, when it differs, makes a decide key rest anew.
+
+        Only what the keys are about is in it: an agent that makes rows come and go must not keep a
+        person from stopping it.
+        """
+        if self.panel in ("stop", "end"):
+            return (self.panel, self.panel_key, self.size)
+        subject, table = self.subject, self.table
+        place = (self.view, self.panel, self.size, self.unfolded, self.paused_at is not None)
+        content = subject.version if subject is not None else ()
+        if table is not None:
+            row = (content, table.index, table.opened) if table.decides else ()
+            return (row, place)
+        item = self.queue.current
+        state = item.approval.state if item is not None and item.approval is not None else ""
+        number = self.queue.index(self.queue.selected)
+        return (content, state, number, self.queue.file_moved(item), self.list_rows, place)
+
+    @property
+    def unfolded(self) -> bool:
+        """The document shows every mark with its code point."""
+        subject = self.subject
+        return subject is not None and subject.key == self._unfolded
+
+    def unfold(self) -> None:
+        """Show code points, or again as it was."""
+        subject = self.subject
+        shown = self.unfolded
+        self._unfolded = subject.key if subject is not None and not shown else None
+
+    @property
+    def replayed(self) -> DecisionScreen | None:
+        """The screen of an earlier time that stands in place of an opened record."""
+        return self.audit.replayed if self.view == "audit" else None
+
+    @property
+    def reading(self) -> ReadingProgress:
+        """Return what of the selected item's present content was on screen, in its present form."""
+        seen = self.replayed
+        if seen is not None and seen.unfolded == self.unfolded:
+            return seen.reading
+        subject = self.subject
+        key, version = (subject.key, subject.version) if subject is not None else ("", ())
+        form = (key, self.unfolded)
+        known = self._readings.get(form)
+        if known is None or known[0] != version:
+            known = (version, ReadingProgress())
+            self._readings[form] = known
+        return known[1]
+
+    @property
+    def confirmed(self) -> str:
+        """Return the action that was pressed once on what stands on screen; empty without one."""
+        if self._confirmed is None or self._confirmed[1] != self._content_token():
+            return ""
+        return self._confirmed[0]
+
+    def confirm(self, action: str) -> None:
+        """Note the first of two presses."""
+        self._confirmed = (action, self._content_token())
+
+    def is_confirming(self, key: str) -> bool:
+        """Return whether *key* is the one that was pressed once and may be pressed again."""
+        action = self.confirmed
+        return bool(action) and key in self.registry.action(action).keys
+
+    def take_back(self) -> bool:
+        """Any other key: forget the first press. Return whether there was one."""
+        had = self._confirmed is not None
+        self._confirmed = None
+        return had
+
+    def _content_token(self) -> Token:
+        subject = self.subject
+        return subject.version if subject is not None else ()
+
+    @property
+    def filtered(self) -> bool:
+        """There is a filter on the present list, understood or not."""
+        return bool(self.parsed.text.strip())
+
+    @property
+    def parsed(self) -> ParsedFilter:
+        """The filter of the present list, as it was typed."""
+        table = self.table
+        return self.queue.parsed if table is None else table.parsed
+
+    @property
+    def filter_fields(self) -> tuple[str, ...]:
+        """What the filter of the present list knows, besides words and `age:`."""
+        table = self.table
+        return ITEM_FIELDS if table is None else table.fields
+
+    def narrow(self, text: str, now: float) -> None:
+        """Show the rows of the present list that the filter *text* lets through."""
+        parsed, table = parse(text, self.filter_fields), self.table
+        if table is None:
+            self.queue.narrow(parsed, now)
+        else:
+            table.narrow(parsed, now)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many rows of the present list the filter lets through, and how many there are."""
+        rows = self.queue if self.table is None else self.table
+        return rows.matching, rows.total
+
+    # Calls that were not read yet
+
+    def calls_wanted(self) -> ReadApprovals | None:
+        """Return the reading that brings the rest of the calls; None where all are here."""
+        calls = [view for view in self.snapshot.approvals if view.state not in Ended]
+        if not self.queue.to_come or not calls:
+            return None
+        return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
+
+    def set_aside(self, view: ApprovalView) -> None:
+        """Keep what is told of a call that was not read yet; it is read in its turn."""
+        self._aside[view.approval_id] = view
+
+    def calls_read(self, fact: ApprovalsRead) -> None:
+        """Take some of what was read."""
+        self.queue.load_more(fact.views, fact.left)
+        for view in fact.views:
+            self._aside.pop(view.approval_id, None)
+        if not fact.left:
+            # What came meanwhile and was not among them, as after a step of the clock, is not lost.
+            late, self._aside = tuple(self._aside.values()), {}
+            self.queue.load_more((view for view in late if view.state not in Ended), 0)
+        for view in fact.views:
+            self.activity.know(view)
+            self.denying.calls.take(view)
+
+    def cannot_draw(self, version: Token) -> bool:
+        """Note that this content cannot be drawn: nothing decides it; return whether that is news."""
+        if not version or version in self._undrawable:
+            return False
+        self._undrawable.add(version)
+        return True
+
+    def is_undrawable(self, version: Token) -> bool:
+        """Return whether this content could not be drawn."""
+        return version in self._undrawable
+
+    # Keys
+
+    def key_begins(self, at: float, *, decides: bool, moves: bool) -> bool:
+        """A key arrived, pressed at *at*; return whether it is dropped unread.
+
+        Dropped is what comes in one burst with another key, a paste or a script: all but keys that
+        move, and in a panel what comes in one burst with the key that opened it.
+        """
+        self.key_at, self._key_counted = at, False
+        self.key_in_burst = self.arming.in_burst(at)
+        if self.said is not None and self.said.held <= at:
+            self.said = None
+        if not decides or self.arming.in_burst(at):
+            self.take_back()
+        if self.panel != "none" and not self._panel_quiet:
+            # By time alone: what is pasted later comes in one read, and is what was asked for.
+            self._panel_quiet = at - self._panel_at >= AFTER_SECONDS
+            self._panel_at = at
+            return not self._panel_quiet
+        return self.panel == "none" and not moves and self.arming.in_burst(at)
+
+    def burst(self, at: float) -> None:
+        """Several keys came in one read, at *at*; it is told before the first of them."""
+        self.take_back()
+        self.arming.burst(at)
+
+    def key_ends(self) -> None:
+        """The key was handled; unless it was a press that counted, it is one more key now."""
+        if not self._key_counted:
+            self.arming.key(self.key_at)
+
+    def press(self, at: float) -> bool:
+        """A decide key went down; return whether it may come to count."""
+        self._key_counted = True
+        return self.arming.press(self.token, at)
+
+    def open_panel(self, panel: Panel, key: str = "") -> None:
+        """Ask something first; *key* is what the question is about."""
+        self.panel, self.panel_key, self._panel_quiet = panel, key, False
+        self._panel_at = self.key_at
+
+    def close_panel(self) -> None:
+        """The question is gone."""
+        self.panel, self.panel_key, self._panel_quiet = "none", None, True
+
+    def show(self, view: View) -> None:
+        """Turn to another page."""
+        self.view = view
+        self.take_back()
+        self.arming.changed()
+
+    # Decisions
+
+    def sending(self, intent: Intent) -> None:
+        """Note that *intent* is on its way."""
+        about = self.queue.get(intent.approval_id) if isinstance(intent, Approve | Deny) else None
+        self.sent.add(intent, about.version if about is not None else self._content_token())
+        self._confirmed = None
+        if isinstance(intent, Approve | Deny):
+            self.queue.decided_here(intent.approval_id)
+        elif isinstance(intent, EndSession):
+            session = self.people.current
+            self.ending[intent.session_id] = session.agent if session is not None else ""
+
+    def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
+        """Let the voice report *pieces*, our own words or rendered ones; *hold*: seconds that no key ends."""
+        spoken = (Piece(pieces),) if isinstance(pieces, str) else pieces
+        self.said = StatusMessage(spoken, at + SAID_SECONDS, at + hold)
+
+    # Time
+
+    def tick(self, now: float, at: float) -> None:
+        """Let time pass: reports end, rows whose time is over go.
+
+        None goes under a press that is not settled: the rows below would move, and take it back.
+        """
+        gone = not self.arming.unsettled and self.queue.tick(now)
+        for table in self.tables.values():
+            table.tick(now)
+        if self.said is not None and self.said.until <= at:
+            self.said = None
+        if gone:
+            self._forget_readings()
+
+    def _forget_readings(self) -> None:
+        """Drop what was read of calls that are gone; of other lists little is kept anyway."""
+        subject = self.subject
+        kept = subject.key if subject is not None else ""
+        for form in list(self._readings):
+            if form[0] != kept and self.queue.get(form[0]) is None:
+                del self._readings[form]

@@ -1,0 +1,120 @@
+"""What was handed to the core and is not answered yet: its key is gone until then."""
+
+from collections.abc import Hashable, Iterator
+
+from aileron_core.console_port.port import (
+    Accept,
+    AcceptSuite,
+    ApprovalView,
+    Approve,
+    Deny,
+    EndSession,
+    Intent,
+    LibraryUpdated,
+    SessionView,
+    WithdrawAcceptance,
+)
+
+__all__ = ["PendingIntents", "file_key", "suite_key"]
+
+
+_COUNTS = ("ready", "cannot_run")
+"""States of a file that was taken in."""
+
+
+def file_key(kind: str, name: str) -> str:
+    """Return the key of a file that is or may be held back, the same in every list."""
+    return f"held:{kind}:{name}"
+
+
+def suite_key(suite_id: str) -> str:
+    """Return the key of the files that one `action add` brought."""
+    return f"suite:{suite_id}"
+
+
+def _key(intent: Intent) -> str | None:
+    match intent:
+        case Approve() | Deny():
+            return intent.approval_id
+        case Accept() | WithdrawAcceptance():
+            return file_key(intent.kind, intent.name)
+        case AcceptSuite():
+            return suite_key(intent.suite_id)
+        case EndSession():
+            return intent.session_id
+        case _:
+            return None
+
+
+class PendingIntents:
+    """Intents by what they are about, each with the version that stood on screen."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, tuple[Intent, Hashable]] = {}
+
+    def add(self, intent: Intent, version: Hashable) -> None:
+        """Note that *intent* is on its way, on what *version* named."""
+        key = _key(intent)
+        if key is not None:
+            self._sent[key] = (intent, version)
+
+    def get(self, key: str) -> Intent | None:
+        """Return what is on its way about *key*."""
+        sent = self._sent.get(key)
+        return sent[0] if sent is not None else None
+
+    def approval(self, view: ApprovalView, version: Hashable) -> None:
+        """An approval came anew: what was asked of it is answered, unless a deny is being checked."""
+        sent = self._sent.get(view.approval_id)
+        if sent is None or (view.state == "pending" and sent[1] == version):
+            return
+        if not (view.state == "checking" and isinstance(sent[0], Deny)):
+            del self._sent[view.approval_id]
+
+    def library(self, fact: LibraryUpdated) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
+        """Yield what was asked of files and has happened, as *fact* tells."""
+        yield from self._suites(fact)
+        held = {file_key(each.kind, each.name): each.digest for each in fact.held_back}
+        items = {file_key(each.kind, each.name): each for each in fact.library}
+        for key, (intent, _) in list(self._sent.items()):
+            if not isinstance(intent, Accept | WithdrawAcceptance):
+                continue
+            item = items.get(key)
+            if isinstance(intent, Accept):
+                done = key not in held and (item is None or item.state in _COUNTS)
+                over = held.get(key) != intent.digest
+            else:
+                done = item is not None and item.state == "held_back"
+                over = item is None or item.state not in _COUNTS
+            if done:
+                yield intent
+            if done or over:
+                del self._sent[key]
+
+    def _suites(self, fact: LibraryUpdated) -> Iterator[AcceptSuite]:
+        """Yield what was asked of suites, once none of their files waits in the form that was shown."""
+        held = {(each.file, each.digest) for each in fact.held_back}
+        for key, (intent, _) in list(self._sent.items()):
+            if isinstance(intent, AcceptSuite) and held.isdisjoint(intent.files):
+                del self._sent[key]
+                yield intent
+
+    def sessions(self, open_: tuple[SessionView, ...]) -> Iterator[str]:
+        """Yield the sessions that were to end and are not among the open ones any more."""
+        there = {each.session_id for each in open_}
+        for key, (intent, _) in list(self._sent.items()):
+            if isinstance(intent, EndSession) and key not in there:
+                del self._sent[key]
+                yield key
+
+    def refused(self, approval_id: str) -> None:
+        """Give the key back. A refusal that names no approval is about whatever else is on its way."""
+        if self._sent.pop(approval_id, None) is not None:
+            return
+        for key, (intent, _) in list(self._sent.items()):
+            if not isinstance(intent, Approve | Deny):
+                del self._sent[key]
+
+    def clear(self) -> None:
+        """Nothing will be answered any more."""
+        self._sent.clear()

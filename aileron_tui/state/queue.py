@@ -1,0 +1,438 @@
+"""The waiting list as a state: its order, and a cursor that belongs to an item, not to a row."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
+from typing import overload
+
+from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.errors import Problem
+from aileron_tui.state.filter import Filter, ParsedFilter
+from aileron_tui.state.filter_fields import item_facts
+from aileron_tui.state.item import Item
+from aileron_tui.state.ordered_keys import OrderedKeys
+from aileron_tui.state.pending_intents import file_key, suite_key
+from aileron_tui.state.suite import apart
+
+__all__ = ["ELSEWHERE_SECONDS", "MINE_SECONDS", "Item", "Queue", "Rows"]
+
+ELSEWHERE_SECONDS = 5.0
+"""How long an item that ended by itself keeps its place, so that nothing vanishes unread."""
+MINE_SECONDS = 2.0
+"""How long one that you decided keeps its place after its run has ended."""
+KEPT = 200
+"""Decisions kept for the list of decisions."""
+
+Ended = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
+
+
+class Rows(Sequence[Item]):
+    """All rows of a queue as they are when one looks; nothing is copied."""
+
+    def __init__(self, queue: "Queue") -> None:
+        self._queue = queue
+
+    def __len__(self) -> int:
+        return self._queue.length
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        """Return one row, or some."""
+        if isinstance(index, slice):
+            return tuple(self._queue.at(row) for row in range(*index.indices(len(self))))
+        row = index + len(self) if index < 0 else index
+        if not 0 <= row < len(self):
+            raise IndexError(index)
+        return self._queue.at(row)
+
+
+class Queue:
+    """Items by key. Nothing but `move`, `select` and `advance` changes the selected key.
+
+    What happens per key, arrival, second or drawing never walks over all of them: 10,000 may wait.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self._number: dict[str, int] = {}
+        """Each call's place: rows stand by it."""
+        self._next = 0
+        self._sorted: int | None = None
+        """How many calls were put in order of their deadlines; None in order of arrival."""
+        self._all = OrderedKeys()
+        self._waiting = OrderedKeys()
+        self.parsed = ParsedFilter(text="")
+        """The filter, as it was typed."""
+        self._now = 0.0
+        self._shown, self._shown_waiting = self._all, self._waiting
+        """What the filter lets through; without one the same objects."""
+        self._kept: str | None = None
+        """The selected call, where the filter would not let it through."""
+        self._all_files: dict[str, Item] = {}
+        """Held-back files, then problems."""
+        self._files: tuple[Item, ...] = ()
+        """Those that the filter lets through, and the selected one."""
+        self._file_row: dict[str, int] = {}
+        self._held: frozenset[str] = frozenset()
+        """Keys of every held-back file, whether it stands alone or not."""
+        self._problems = 0
+        self._decided: list[ApprovalView] = []
+        self._mine: set[str] = set()
+        self._deadlines: list[tuple[float, str]] = []
+        """A heap; what does not hold any more is dropped when it comes up."""
+        self._leaving: list[tuple[float, str]] = []
+        """A heap of when rows go."""
+        self._overdue: set[str] = set()
+        """Rows whose time is over; those under the cursor stay until it leaves."""
+        self.selected: str | None = None
+        self.to_come = 0
+        """How many calls wait that were not read yet: they stand behind all of these."""
+
+    def load(
+        self,
+        approvals: Iterable[ApprovalView],
+        held: Iterable[NotAcceptedView],
+        problems: Iterable[Problem] = (),
+        more: int = 0,
+    ) -> None:
+        """Start from a snapshot; the first waiting item is selected. *more* wait behind them."""
+        for view in approvals:
+            if view.state in Ended:
+                self._note_end(view)
+            else:
+                self._put(Item(key=view.approval_id, approval=view))
+        self.to_come = more
+        self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
+        self.set_files(held, problems)
+        self._select_something()
+
+    def load_more(self, approvals: Iterable[ApprovalView], left: int) -> None:
+        """Take calls that wait behind all that are here; *left* more follow."""
+        for view in approvals:
+            if view.approval_id not in self._items:
+                self._put(Item(key=view.approval_id, approval=view))
+        self.to_come = left
+        self._select_something()
+
+    @property
+    def items(self) -> Rows:
+        """All rows: approvals in the list's order, then held-back files, then problems."""
+        return Rows(self)
+
+    @property
+    def length(self) -> int:
+        """How many rows there are to move among."""
+        return len(self._shown) + len(self._files)
+
+    def at(self, row: int) -> Item:
+        """Return the item at *row*, from 0.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        calls = len(self._shown)
+        return self._items[self._shown.key(row)] if row < calls else self._files[row - calls]
+
+    def get(self, key: str) -> Item | None:
+        """Return the row of *key*, if there is one."""
+        return self._items.get(key) or self._all_files.get(key)
+
+    @property
+    def current(self) -> Item | None:
+        """The selected item."""
+        return None if self.selected is None else self.get(self.selected)
+
+    @property
+    def decided(self) -> tuple[ApprovalView, ...]:
+        """The last ended or decided items, newest first."""
+        return tuple(reversed(self._decided))
+
+    @property
+    def waiting(self) -> int:
+        """How many approvals wait for a person."""
+        return len(self._waiting) + self.to_come
+
+    @property
+    def held(self) -> int:
+        """How many files are held back."""
+        return len(self._held)
+
+    @property
+    def problems(self) -> int:
+        """How many problems the files in the home have."""
+        return self._problems
+
+    def nearest_deadline(self) -> float | None:
+        """Return when the first of those that wait ends; None where none of them does."""
+        while self._deadlines:
+            ends, key = self._deadlines[0]
+            item = self._items.get(key)
+            view = item.approval if item is not None and item.waits else None
+            if view is not None and view.expires_at == ends:
+                return ends
+            heappop(self._deadlines)
+        return None
+
+    def file_moved(self, item: Item | None) -> bool:
+        """Return whether the action file that *item* was asked for is held back in another form."""
+        view = item.approval if item is not None else None
+        return view is not None and file_key("action", view.action) in self._held
+
+    def index(self, key: str | None) -> int:
+        """Return the row of *key*; 0 where there is none."""
+        if key is None:
+            return 0
+        if key in self._file_row:
+            return len(self._shown) + self._file_row[key]
+        return self._shown.row(self._number[key]) if key in self._number else 0
+
+    @property
+    def total(self) -> int:
+        """How many rows there are without a filter."""
+        return len(self._all) + len(self._all_files)
+
+    @property
+    def matching(self) -> int:
+        """How many rows the filter lets through."""
+        kept = self._kept is not None or any(not self._lets(each) for each in self._files)
+        return self.length - kept
+
+    @property
+    def by_deadline(self) -> bool:
+        """The person put the calls in order of their deadlines; else they stand as they came."""
+        return self._sorted is not None
+
+    @property
+    def newer(self) -> int:
+        """How many calls came after the person put the others in order; they stand behind them."""
+        return 0 if self._sorted is None else len(self._all) - self._all.row(self._sorted)
+
+    def change_order(self, now: float) -> None:
+        """Put the calls in order of the deadlines that they have now, or again as they came.
+
+        It happens here and nowhere else: a call that comes later stands at the end in both orders,
+        so that no agent moves a row under a person's hand by asking with a near deadline.
+        """
+        keys = list(self._items)
+        if self._sorted is None:
+            keys.sort(key=lambda key: self._items[key].ends_at)
+        self._sorted = len(keys) if self._sorted is None else None
+        self._next = len(keys)
+        self._number = {key: number for number, key in enumerate(keys)}
+        self._all, self._waiting = OrderedKeys(), OrderedKeys()
+        for key, number in self._number.items():
+            self._all.add(number, key)
+            if self._items[key].waits:
+                self._waiting.add(number, key)
+        self.narrow(self.parsed, now)
+
+    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+        """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
+        self.parsed, self._now = parsed, now
+        self._shown, self._shown_waiting, self._kept = self._all, self._waiting, None
+        if parsed.query:
+            self._shown, self._shown_waiting = OrderedKeys(), OrderedKeys()
+            for key, item in self._items.items():
+                if self._lets(item):
+                    self._let(self._number[key], item)
+        self._narrow_files()
+        self._keep_selected()
+
+    def _lets(self, item: Item) -> bool:
+        """Return whether the filter lets *item* through."""
+        query: Filter = self.parsed.query
+        return not query or query.matches(item_facts(item), self._now)
+
+    def _let(self, number: int, item: Item) -> None:
+        """Put *item* among the rows that are shown, while there is a filter."""
+        self._shown.add(number, item.key)
+        if item.waits:
+            self._shown_waiting.add(number, item.key)
+        else:
+            self._shown_waiting.discard(number)
+
+    def _narrow_files(self) -> None:
+        files = self._all_files.values()
+        self._files = tuple(e for e in files if e.key == self.selected or self._lets(e))
+        self._file_row = {item.key: row for row, item in enumerate(self._files)}
+
+    def _keep_selected(self) -> None:
+        """Show the selected call whatever the filter says, and no more the one that was left."""
+        if not self.parsed.query:
+            return
+        if self._kept is not None and self._kept != self.selected:
+            self._hide(self._kept)
+            self._kept = None
+        number = self._number.get(self.selected or "")
+        if number is not None and number not in self._shown:
+            self._kept = self.selected
+            self._let(number, self._items[self.selected or ""])
+        self._narrow_files()
+
+    def _hide(self, key: str) -> None:
+        number = self._number.get(key)
+        if number is not None:
+            self._shown.discard(number)
+            self._shown_waiting.discard(number)
+
+    def decided_here(self, key: str) -> None:
+        """Note that the person answered *key* on this screen."""
+        self._mine.add(key)
+
+    def was_mine(self, key: str) -> bool:
+        """Return whether the person answered *key* on this screen."""
+        return key in self._mine
+
+    def apply(self, view: ApprovalView, now: float) -> bool:
+        """Take an update; return whether an item came to wait that was not there before."""
+        key, self._now = view.approval_id, now
+        before = self._items.get(key)
+        if view.state in Ended:
+            self._note_end(view)
+            if before is not None:
+                stay = MINE_SECONDS if key in self._mine else ELSEWHERE_SECONDS
+                leaves_at = before.leaves_at if before.leaves_at is not None else now + stay
+                self._put(replace(before, approval=view, leaves_at=leaves_at))
+            return False
+        if view.state not in WAITING_STATES and view.decided_at is not None:
+            self._note_end(view)
+        self._put(Item(key=key, approval=view))
+        if self.selected is None:
+            self.selected = key
+        return before is None
+
+    def set_files(self, held: Iterable[NotAcceptedView], problems: Iterable[Problem]) -> None:
+        """Take the held-back files and the problems, whole.
+
+        Connectors stand before the actions that use them, those that came together first. A row
+        under the cursor that is gone passes the cursor on.
+        """
+        held = tuple(held)
+        connectors, suites, alone = apart(held)
+        rows = [
+            *(Item(key=file_key(each.kind, each.name), held=each) for each in connectors),
+            *(Item(key=suite_key(each.suite.suite_id), suite=each) for each in suites),
+            *(Item(key=file_key(each.kind, each.name), held=each) for each in alone),
+            *(Item(key=f"problem:{each}", problem=each) for each in problems),
+        ]
+        files = {item.key: item for item in rows}
+        gone = self._all_files.get(self.selected or "")
+        if gone is not None and gone.key not in files:
+            left = gone.suite.files if gone.suite is not None else ()
+            keys = (file_key(each.kind, each.name) for each in left)
+            self.selected = next((key for key in keys if key in files), self.selected)
+            if self.selected == gone.key:
+                self.advance()
+        self._held = frozenset(file_key(each.kind, each.name) for each in held)
+        self._problems = sum(item.problem is not None for item in files.values())
+        self._all_files = files
+        self._narrow_files()
+        self._select_something()
+
+    def tick(self, now: float) -> bool:
+        """Drop rows whose time is over; return whether any went.
+
+        The selected one stays until the cursor leaves it, unless the person decided it here and
+        nothing else waits: then there is nothing left to protect it from.
+        """
+        if self.parsed.query.ages:
+            self.narrow(self.parsed, now)
+        while self._leaving and self._leaving[0][0] <= now:
+            at, key = heappop(self._leaving)
+            item = self._items.get(key)
+            if item is not None and item.leaves_at == at:
+                self._overdue.add(key)
+        gone = [key for key in self._overdue if key != self.selected or key in self._mine]
+        for key in gone:
+            if key == self.selected:
+                self.advance()
+            self._drop(key)
+        self._select_something()
+        return bool(gone)
+
+    def move(self, rows: int) -> None:
+        """Move the cursor by *rows*; it stops at the ends."""
+        if self.length:
+            row = min(max(self.index(self.selected) + rows, 0), self.length - 1)
+            self.selected = self.at(row).key
+            self._keep_selected()
+
+    def select(self, row: int) -> None:
+        """Put the cursor on row *row*, if there is one."""
+        if 0 <= row < self.length:
+            self.selected = self.at(row).key
+            self._keep_selected()
+
+    def advance(self) -> None:
+        """After a decision: go to the next waiting item below, at the end to the one above.
+
+        Approvals come before files: a file is never urgent.
+        """
+        number = self._number.get(self.selected or "", self._next)
+        key = self._shown_waiting.after(number) or self._shown_waiting.before(number)
+        if key is None:
+            row = self._file_row.get(self.selected or "", -1)
+            below = [*self._files[row + 1 :], *reversed(self._files[: max(row, 0)])]
+            key = next((item.key for item in below if item.waits), None)
+        if key is not None:
+            self.selected = key
+            self._keep_selected()
+
+    def _select_something(self) -> None:
+        if self.current is None:
+            self.selected = self.at(0).key if self.length else None
+            self._keep_selected()
+
+    def _put(self, item: Item) -> None:
+        """Keep *item* under its key, and everything that is found by it."""
+        before, view = self._items.get(item.key), item.approval
+        self._items[item.key] = item
+        number = self._number.get(item.key)
+        if number is None:
+            number = self._number[item.key] = self._next
+            self._next += 1
+            self._all.add(number, item.key)
+        if item.waits:
+            self._waiting.add(number, item.key)
+        else:
+            self._waiting.discard(number)
+        if self.parsed.query:
+            self._show(number, item)
+        ends = view.expires_at if view is not None and item.waits else None
+        known = before.approval.expires_at if before and before.approval and before.waits else None
+        if ends is not None and ends != known:
+            heappush(self._deadlines, (ends, item.key))
+        if item.leaves_at is not None and (before is None or before.leaves_at != item.leaves_at):
+            heappush(self._leaving, (item.leaves_at, item.key))
+
+    def _show(self, number: int, item: Item) -> None:
+        """Show *item* or leave it out, as the filter says now; the selected one is shown."""
+        lets = self._lets(item)
+        if item.key == self.selected:
+            self._kept = None if lets else item.key
+        if lets or item.key == self.selected:
+            self._let(number, item)
+        else:
+            self._hide(item.key)
+
+    def _drop(self, key: str) -> None:
+        del self._items[key]
+        self._hide(key)
+        number = self._number.pop(key)
+        self._all.discard(number)
+        self._waiting.discard(number)
+        self._overdue.discard(key)
+        self._mine.discard(key)
+
+    def _note_end(self, view: ApprovalView) -> None:
+        for row, each in enumerate(self._decided):
+            if each.approval_id == view.approval_id:
+                self._decided[row] = view
+                return
+        self._decided.append(view)
+        del self._decided[:-KEPT]

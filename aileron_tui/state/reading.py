@@ -1,0 +1,88 @@
+"""Which lines of a document a person has had on screen: by place in the text, not by row."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["ReadingProgress", "TextRange"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextRange:
+    """The characters `[start, end)` of block *block* that a drawn line covers."""
+
+    block: int
+    start: int
+    end: int
+
+
+class ReadingProgress:
+    """What of one content was seen. A new width asks the same text anew; new content is a new object."""
+
+    def __init__(self) -> None:
+        self._places: Sequence[TextRange | None] = ()
+        self._seen: set[int] = set()
+        self._must: frozenset[int] = frozenset()
+        self.over = False
+        """Nothing is added to it any more."""
+
+    def ended(self) -> "ReadingProgress":
+        """Return what was seen until now; nothing that is marked later is added to it."""
+        kept = ReadingProgress()
+        kept._places, kept._must, kept._seen = self._places, self._must, set(self._seen)
+        kept.over = True
+        return kept
+
+    def lay_out(self, places: Sequence[TextRange | None]) -> None:
+        """Take the drawn lines of a new width; `None` is a line that need not be seen."""
+        if places == self._places:
+            return
+        covered = self._covered()
+        self._places = places
+        self._must = frozenset(row for row, place in enumerate(places) if place is not None)
+        self._seen = {row for row in self._must if _within(places[row], covered)}
+
+    def mark(self, rows: Iterable[int]) -> bool:
+        """Note that *rows* stood on screen; return whether that was news."""
+        if self.over:
+            return False
+        fresh = (self._must & frozenset(rows)) - self._seen
+        self._seen |= fresh
+        return bool(fresh)
+
+    @property
+    def total(self) -> int:
+        """How many lines must be seen."""
+        return len(self._must)
+
+    @property
+    def unseen(self) -> int:
+        """How many of them were not."""
+        return len(self._must) - len(self._seen)
+
+    def unseen_rows(self) -> frozenset[int]:
+        """Return the rows that were not seen."""
+        return self._must - self._seen
+
+    def _covered(self) -> dict[int, list[tuple[int, int]]]:
+        """Return the seen characters of every block as sorted, joined ranges."""
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for row in sorted(self._seen):
+            place = self._places[row]
+            if place is None:
+                continue
+            joined = ranges.setdefault(place.block, [])
+            end = max(place.end, place.start + 1)
+            if joined and joined[-1][1] >= place.start:
+                joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+            else:
+                joined.append((place.start, end))
+        return ranges
+
+
+def _within(place: TextRange | None, covered: dict[int, list[tuple[int, int]]]) -> bool:
+    if place is None:
+        return False
+    ranges = covered.get(place.block, [])
+    at = bisect_right(ranges, (place.start, 1 << 60)) - 1
+    return at >= 0 and ranges[at][0] <= place.start and place.end <= ranges[at][1]

@@ -1,0 +1,83 @@
+"""Held-back files that one `aileron action add` brought: one item, whose yes is to the files it lists."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from aileron_core.console_port.port import NotAcceptedView, SuiteView
+
+__all__ = ["SuiteFiles", "apart"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteFiles:
+    """The action files of one suite that are held back, by name."""
+
+    suite: SuiteView
+    files: tuple[NotAcceptedView, ...]
+
+    @cached_property
+    def first(self) -> tuple[NotAcceptedView, ...]:
+        """Those to look at first: agents run them unasked, and no mark says that they only read."""
+        return tuple(each for each in self.files if not each.gated and not each.reads)
+
+    @cached_property
+    def gated(self) -> tuple[NotAcceptedView, ...]:
+        """Those of which each run waits for a person."""
+        return tuple(each for each in self.files if each.gated)
+
+    @cached_property
+    def reads(self) -> tuple[NotAcceptedView, ...]:
+        """Those that agents run unasked, and that are marked as reads."""
+        return tuple(each for each in self.files if not each.gated and each.reads)
+
+    @cached_property
+    def rest(self) -> tuple[NotAcceptedView, ...]:
+        """All but those to look at first."""
+        return tuple(each for each in self.files if each.gated or each.reads)
+
+    @cached_property
+    def connectors(self) -> tuple[str, ...]:
+        """Every connector that is used."""
+        return tuple(
+            sorted({step.rpartition(".")[0] for each in self.files for step in each.steps})
+        )
+
+    @cached_property
+    def cannot_run(self) -> tuple[NotAcceptedView, ...]:
+        """Those of which no call can run, whatever is taken in."""
+        return tuple(each for each in self.files if each.cannot_run)
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        """Every host that may be reached."""
+        return tuple(sorted({host for each in self.files for host in each.hosts}))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over what `sha256sum` prints of the files in order: hex."""
+        listed = "".join(f"{each.digest}  {each.file}\n" for each in self.files)
+        return hashlib.sha256(listed.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def apart(
+    held: Iterable[NotAcceptedView],
+) -> tuple[tuple[NotAcceptedView, ...], tuple[SuiteFiles, ...], tuple[NotAcceptedView, ...]]:
+    """Return the connectors of *held*, the suites in order of arrival, and the actions that stand alone."""
+    connectors: list[NotAcceptedView] = []
+    alone: list[NotAcceptedView] = []
+    together: dict[str, list[NotAcceptedView]] = {}
+    for each in held:
+        if each.kind == "connector":
+            connectors.append(each)
+        elif each.suite is None:
+            alone.append(each)
+        else:
+            together.setdefault(each.suite.suite_id, []).append(each)
+    suites = [
+        SuiteFiles(suite=suite, files=tuple(sorted(files, key=lambda file: file.file)))
+        for _, files in sorted(together.items())
+        if (suite := files[0].suite) is not None
+    ]
+    return tuple(connectors), tuple(suites), tuple(alone)

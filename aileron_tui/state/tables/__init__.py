@@ -1,0 +1,1 @@
+"""The pages of rows: activity, audit, library, sessions."""

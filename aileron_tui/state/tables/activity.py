@@ -1,0 +1,335 @@
+"""View 2: what agents did, one row for each call, newest first; what else happened stands between.
+
+A row keeps its place from its first record on: nothing is sorted anew while one reads.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import ClassVar
+
+from aileron_core.console_port.port import ApprovalView, RecordView
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles, joined
+from aileron_tui.draw.document import now_blocks
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Line, Piece, Role, cut, line
+from aileron_tui.draw.times import age, clock_seconds
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.state.filter import FilterFields
+from aileron_tui.state.tables.table import KeyedTable
+from aileron_tui.words import views
+
+__all__ = ["ActivityEntry", "ActivityTable"]
+
+KEPT = 1_000
+"""Rows kept; the audit has the rest."""
+HOUR = 3600.0
+
+_STATES: Mapping[str, str] = {
+    "run.requested": "pending",
+    "run.asked_again": "pending",
+    "run.halted": "pending",
+    "run.recovered": "pending",
+    "recheck.undone": "pending",
+    "recheck.differed": "changed",
+    "recheck.conflict": "failed",
+    "approval.approved": "approved",
+    "run.started": "executing",
+    "run.completed": "completed",
+    "run.failed": "failed",
+    "run.unknown": "unknown",
+    "approval.denied": "denied",
+    "approval.expired": "expired",
+    "approval.withdrawn": "withdrawn",
+    "call.refused": "refused",
+}
+"""How far a run came, by the record that says so; other records change nothing about it."""
+
+_ROLES: Mapping[str, Role] = {
+    "pending": "fact",
+    "changed": "attn",
+    "approved": "ok",
+    "executing": "ok",
+    "completed": "ok",
+    "failed": "danger",
+    "unknown": "attn",
+    "denied": "danger",
+    "refused": "danger",
+}
+_DECIDED = frozenset({"approved", "executing", "completed", "denied"})
+_COLUMNS = (
+    Column(name="time", size=10),
+    Column(name="state", size=12),
+    Column(name="agent", size=11, wide_from=100),
+    Column(name="action", size=22),
+    Column(name="what", size=34, wide_from=100),
+)
+
+
+@dataclass(slots=True)
+class ActivityEntry:
+    """One call, or one other thing that happened. `key` stays the same for its life."""
+
+    key: str
+    first: RecordView
+    records: list[RecordView] = field(default_factory=list[RecordView])
+    state: str = ""
+    """A state of `words.GLYPHS`; empty for what is no call."""
+    telling: RecordView | None = None
+    """The record that says the state."""
+    gated: bool = False
+
+    def add(self, record: RecordView) -> None:
+        """Take one more record of the same call."""
+        self.records.append(record)
+        self.gated = self.gated or record.event in ("run.requested", "approval.approved")
+        if record.event in _STATES:
+            self.state, self.telling = _STATES[record.event], record
+
+
+class ActivityTable(KeyedTable[ActivityEntry]):
+    """The rows of view 2. It follows the newest until the cursor moves."""
+
+    fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state")
+
+    def __init__(self, records: Iterable[RecordView], now: float) -> None:
+        super().__init__()
+        self._entries: dict[str, ActivityEntry] = {}
+        self._approvals: dict[str, ApprovalView] = {}
+        self._follows = True
+        self._seen = 0
+        """The number of the newest record when the person stopped following."""
+        for record in records:
+            self._take(record)
+        self._reorder(now)
+
+    # What comes in
+
+    def add(self, record: RecordView, now: float) -> None:
+        """Take a record that was committed just now."""
+        self._take(record)
+        self._reorder(now)
+
+    def know(self, view: ApprovalView) -> None:
+        """Learn what a call was about: its gist is Aileron's own reading."""
+        self._approvals[view.run_id] = view
+        if len(self._approvals) > KEPT:
+            del self._approvals[next(iter(self._approvals))]
+
+    @property
+    def call(self) -> ApprovalView | None:
+        """What is known of the selected row's call."""
+        current = self.current
+        return self._approvals.get(current.key) if current is not None else None
+
+    def _take(self, record: RecordView) -> None:
+        key = record.run_id or f"record {record.seq}"
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = ActivityEntry(key=key, first=record)
+            if len(self._entries) > KEPT:
+                del self._entries[next(iter(self._entries))]
+        entry.add(record)
+
+    def _reorder(self, now: float) -> None:
+        if self._follows:
+            self._selected = None
+        self.set(tuple(reversed(self._entries.values())), now)
+
+    # The cursor
+
+    @property
+    def following(self) -> bool | None:
+        """Whether the cursor stays on the newest row."""
+        return self._follows
+
+    def follow(self) -> None:
+        """Stay on the newest row."""
+        self._follows, self._selected = True, None
+
+    def go(self, row: int) -> None:
+        """Select *row*, and stop following unless it is the newest."""
+        if row > 0:
+            self.stay()
+        if not self._follows:
+            super().go(row)
+
+    def stay(self) -> None:
+        """Keep the cursor where it is: the person reads this row."""
+        if self._follows:
+            self._follows = False
+            self._seen = max((e.first.seq for e in self._entries.values()), default=0)
+            super().go(0)
+
+    # Drawing
+
+    def key_of(self, item: ActivityEntry) -> str:
+        """Return the key of a row."""
+        return item.key
+
+    def facts_of(self, item: ActivityEntry) -> FilterFields:
+        """Return what a row offers to a filter."""
+        record = item.first
+        state = f"{item.state} {_state_word(item)}"
+        told = " ".join(each.summary for each in item.records)
+        what = self._gist(item)
+        text = f"{record.agent} {record.action or ''} {record.event} {state} {told} {what}"
+        named = {"agent": record.agent, "action": record.action or "", "state": state}
+        return FilterFields(text=text, fields=named, at=record.at)
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs."""
+        current = self.current
+        call = self.call
+        known = call.version if call is not None and call.state == "unknown" else 0
+        return (current.key, len(current.records), known) if current is not None else ()
+
+    def _gist(self, item: ActivityEntry) -> str:
+        known = self._approvals.get(item.key)
+        return known.preview.gist if known is not None else ""
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return what the last hour was like, and the names of the columns."""
+        recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR]
+        decided = [self._waited(e) for e in recent if e.state != "expired"]
+        waits = [seconds for seconds in decided if seconds is not None]
+        parts = views.last_hour(
+            calls=len(recent),
+            free=sum(not each.gated and each.state != "refused" for each in recent),
+            approved=sum(each.gated and _was_approved(each) for each in recent),
+            denied=sum(each.state == "denied" for each in recent),
+            median=age(median(waits)) if waits else "",
+        )
+        told = joined(parts, width - 2)
+        return (line(" ", Piece(told, "muted")), column_titles(_COLUMNS, "why", width))
+
+    def _waited(self, entry: ActivityEntry) -> float | None:
+        """Return how long the person took, where a person answered."""
+        if entry.first.event != "run.requested":
+            return None
+        for each in entry.records:
+            if each.event in ("approval.approved", "approval.denied"):
+                return each.at - entry.first.at
+        return None
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return one call on one line."""
+        item = self.item(number)
+        if item is None:
+            return ()
+        record = item.first
+        values: dict[str, Line] = {
+            "time": (Piece(clock_seconds(record.at), "muted"),),
+            "state": _state(item),
+            "agent": foreign_text(record.agent, "muted"),
+            "action": _action(item, selected=selected),
+            "what": foreign_text(self._gist(item), "text"),
+        }
+        return column_row(_COLUMNS, values, self._why(item), width, selected=selected)
+
+    def _why(self, item: ActivityEntry) -> Line:
+        telling = item.telling or item.records[-1]
+        if item.state == "completed" and not item.gated:
+            took = telling.at - item.first.at
+            return (Piece(views.not_gated(took), "muted"),)
+        waited, known = self._waited(item), self._approvals.get(item.key)
+        if item.state == "denied" and known is not None and known.reason:
+            return line(Piece(views.YOU_SAID, "muted"), '"', *foreign_text(known.reason), '"')
+        if item.state in _DECIDED and waited is not None:
+            return (Piece(views.you(age(waited)), "muted"),)
+        if item.state == "pending":
+            return (Piece(views.ITS_FILE_ASKS, "muted"),)
+        return foreign_text(telling.summary, "muted")
+
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the last record of the selected call, whole as far as three lines go."""
+        item = self.current
+        if item is None:
+            return ()
+        last = item.telling or item.records[-1]
+        agent = line(Piece("  · agent ", "muted"), *foreign_text(last.agent, "muted"))
+        action = line(Piece("  · action ", "muted"), *foreign_text(last.action or "", "muted"))
+        told = line(
+            *foreign_text(last.summary),
+            *(agent if last.agent else ()),
+            *(action if last.action else ()),
+        )
+        return about_lines(told, width)
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened row."""
+        item = self.current
+        if item is None:
+            return ()
+        title = foreign_text(item.first.action or item.first.event, "strong")
+        first = line(" ", *_state(item), "  ", *title)
+        by = line(
+            " ", Piece("by ", "muted"), *foreign_text(item.first.agent or "aileron", "strong")
+        )
+        since = Piece(f", {age(now - item.first.at)} ago", "muted")
+        return (cut(first, width - 1), cut(line(*by, since), width - 1))
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return all that is on record of the opened row, oldest first."""
+        item = self.current
+        if item is None:
+            return ()
+        made = [heading(views.SO_FAR, (Piece(views.SO_FAR_REMARK, "muted"),))]
+        for each in item.records:
+            made.append(value(clock_seconds(each.at), foreign_text(each.summary), "record"))
+            by = words.ACTORS.get(each.actor, words.NAME)
+            told = line(Piece(f"{by} · ", "muted"), *foreign_text(each.event, "muted"))
+            made.append(value("", line(*told, Piece(f" · no. {each.seq}", "muted")), "record"))
+        made += [blank(), heading(words.RECORD, role="muted")]
+        record = item.first
+        for label, text in (
+            ("Run", record.run_id),
+            ("Session", record.session_id),
+            ("Action", record.action),
+        ):
+            if text:
+                made.append(value(label, foreign_text(text), "record"))
+        known = self._approvals.get(item.key)
+        if known is not None:
+            made.append(value("Approval", foreign_text(known.approval_id), "record"))
+            if known.words is not None:
+                made.append(value("Words", line(" · ".join(known.words)), "record"))
+            made += now_blocks(known, unfold=unfold)
+        return tuple(made)
+
+    def voice(self, registry: CommandRegistry) -> Line:
+        """Return the order, or what came in above while the person reads."""
+        if not self._entries:
+            return (Piece(words.NO_RECORDS, "muted"),)
+        if self._follows:
+            return (Piece(words.ACTIVITY_REMARK, "muted"),)
+        above = sum(entry.first.seq > self._seen for entry in self._entries.values())
+        told = views.new_above(above, registry.face("follow")) if above else words.ACTIVITY_REMARK
+        return (Piece(told, "muted"),)
+
+
+def _was_approved(entry: ActivityEntry) -> bool:
+    return any(each.event == "approval.approved" for each in entry.records)
+
+
+def _action(item: ActivityEntry, *, selected: bool) -> Line:
+    if item.first.action is None:
+        return foreign_text(item.first.event, "muted")
+    return foreign_text(item.first.action, "gist" if selected else "text")
+
+
+def _state(item: ActivityEntry) -> Line:
+    if not item.state:
+        return (Piece(views.OTHER, "muted"),)
+    role = _ROLES.get(item.state, "muted")
+    glyph = views.GLYPHS.get(item.state) or words.GLYPHS[item.state]
+    return (Piece(glyph, role), Piece(f" {_state_word(item)}", role))
+
+
+def _state_word(item: ActivityEntry) -> str:
+    if not item.state:
+        return ""
+    return views.STATES.get(item.state) or words.OUTCOMES[item.state]

@@ -1,0 +1,364 @@
+"""View 3: every record, to the first. Only what stands in view is read, and what is near it.
+
+Records are numbered without gaps, so a row is a number: the list has its whole length from the
+start. With a filter the rows are what was found so far, and older records are read as the cursor
+nears the end of them.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import ClassVar
+
+from aileron_core.console_port.port import (
+    AuditVerified,
+    ReadRecord,
+    ReadRecords,
+    RecordRead,
+    RecordsRead,
+    RecordView,
+)
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.draw.foreign_text import block, foreign_text, rendered
+from aileron_tui.draw.text import Line, Piece, Role, cut, line
+from aileron_tui.draw.times import clock_seconds, day
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
+from aileron_tui.state.filter import ParsedFilter
+from aileron_tui.state.tables.record_pages import RecordPages
+from aileron_tui.state.tables.table import Table
+from aileron_tui.words import filters, views
+
+__all__ = ["AuditTable"]
+
+PROBLEMS_SHOWN = 4
+
+_ROLES: dict[str, Role] = {
+    "completed": "ok",
+    "approved": "ok",
+    "denied": "danger",
+    "failed": "danger",
+    "unknown": "attn",
+    "differed": "attn",
+    "unavailable": "attn",
+    "conflict": "danger",
+    "refused": "danger",
+    "cut": "danger",
+    "unreadable": "danger",
+    "expired": "muted",
+    "withdrawn": "muted",
+}
+_DECISIONS = frozenset({"approval.approved", "approval.denied"})
+_COLUMNS = (
+    Column(name="no.", size=9),
+    Column(name="time", size=10),
+    Column(name="event", size=21),
+    Column(name="by", size=9),
+    Column(name="agent", size=12, wide_from=100),
+    Column(name="action", size=22, wide_from=100),
+)
+
+
+class AuditTable(Table):
+    """The rows of view 3. It follows the newest until the cursor moves."""
+
+    fields: ClassVar[tuple[str, ...]] = ("agent", "action", "state", "by")
+
+    def __init__(self, records: Sequence[RecordView], screens: DecisionScreens) -> None:
+        super().__init__()
+        self._book = RecordPages(records)
+        self._screens = screens
+        self._replaying: str | None = None
+        """The record that is shown as the screen in which its call was decided."""
+        self._selected: int | None = None
+        self._whole: RecordRead | None = None
+        self._asked: int | None = None
+        """The record whose whole body was asked for last."""
+        self._in_view = (0, 1)
+        self.verifying = False
+        self.verified: AuditVerified | None = None
+
+    # What comes in
+
+    def add(self, record: RecordView, now: float) -> None:
+        """Take a record that was committed just now."""
+        self._book.add(record, now)
+
+    def take(self, fact: RecordsRead, now: float) -> None:
+        """Take what was read."""
+        self._book.take(fact, now)
+
+    def read_whole(self, fact: RecordRead) -> None:
+        """Take the whole body of a record."""
+        self._whole = fact
+
+    def wanted(self) -> ReadRecords | ReadRecord | None:
+        """Return the reading that is needed now, if any."""
+        key = self.key
+        if self.opened and key is not None and self._asked != int(key):
+            self._asked = int(key)
+            return ReadRecord(seq=int(key))
+        return self._book.wanted(*self._in_view, self.index)
+
+    def refused(self) -> None:
+        """What was asked for could not be done; it may be asked for again."""
+        self._book.refused()
+        self.verifying, self._asked = False, None
+
+    def verify_ended(self, fact: AuditVerified) -> None:
+        """Take the result."""
+        self.verifying, self.verified = False, fact
+
+    # The cursor
+
+    @property
+    def following(self) -> bool | None:
+        """Whether the cursor stays on the newest record."""
+        return self._selected is None
+
+    def follow(self) -> None:
+        """Stay on the newest record."""
+        self._selected = None
+
+    def stay(self) -> None:
+        """Keep the cursor where it is: the person reads this record."""
+        if self._selected is None and self._book.newest:
+            self._selected = self._book.newest
+
+    def __len__(self) -> int:
+        return len(self._numbers) if self.filtered else self._book.newest
+
+    @property
+    def _numbers(self) -> Sequence[int]:
+        """What the filter found, and the selected record at its place whatever it is."""
+        found = self._book.found
+        if self._selected is None:
+            return found
+        at = bisect_left(found, -self._selected, key=lambda number: -number)
+        if at < len(found) and found[at] == self._selected:
+            return found
+        return (*found[:at], self._selected, *found[at:])
+
+    @property
+    def total(self) -> int:
+        """How many records there are."""
+        return self._book.newest
+
+    @property
+    def matching(self) -> int:
+        """How many records the filter has found so far."""
+        return len(self._book.found) if self.filtered else self._book.newest
+
+    @property
+    def index(self) -> int:
+        """The row of the selected record."""
+        if self._selected is None:
+            return 0
+        if self.filtered:
+            return bisect_left(self._numbers, -self._selected, key=lambda number: -number)
+        return self._book.newest - self._selected
+
+    @property
+    def key(self) -> str | None:
+        """The number of the selected record."""
+        number = self._at(self.index)
+        return str(number) if number is not None else None
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs: records never change."""
+        whole = self._whole is not None and str(self._whole.seq) == self.key
+        return (self.key, whole, self.replayed is not None)
+
+    def _at(self, row_number: int) -> int | None:
+        if not 0 <= row_number < len(self):
+            return None
+        return self._numbers[row_number] if self.filtered else self._book.newest - row_number
+
+    def go(self, row: int) -> None:
+        """Select the record at *row*; going down stops following the newest."""
+        if len(self) and (row > 0 or self._selected is not None):
+            self._selected = self._at(min(max(row, 0), len(self) - 1))
+
+    def looked_at(self, top: int, height: int) -> None:
+        """Note which rows stand in view: *height* from *top* on."""
+        self._in_view = (top, max(1, height))
+
+    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+        """Show the records that *parsed* lets through, beginning with those at hand."""
+        if parsed.query:
+            self.stay()
+        self.parsed = parsed
+        self._book.search(parsed.query, now)
+
+    @property
+    def current(self) -> RecordView | None:
+        """The selected record, if it was read."""
+        number = self._at(self.index)
+        return self._book.get(number) if number is not None else None
+
+    # The screen as seen
+
+    @property
+    def seen(self) -> DecisionScreen | None:
+        """What stood on screen when the call of the selected record was decided, if that is kept."""
+        record = self.current
+        return self._screens.find(record.run_id, record.at) if record is not None else None
+
+    @property
+    def replayed(self) -> DecisionScreen | None:
+        """The screen that is shown in place of the opened record."""
+        return self.seen if self.opened and self._replaying == self.key else None
+
+    def replay(self) -> None:
+        """Show the screen as seen; where it is shown already, the record."""
+        shown = self.replayed is not None
+        self.stay()
+        self.opened = True
+        self._replaying = None if shown else self.key
+
+    # Drawing
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return how many records there are and what the last verifying said, and the columns."""
+        told = line(" ", Piece(views.records(self._book.newest), "strong"), *self._verdict())
+        return (cut(told, width - 1), column_titles(_COLUMNS, "what", width))
+
+    def _verdict(self) -> Line:
+        if self.verifying:
+            return (Piece(f" · {views.VERIFYING}", "muted"),)
+        fact = self.verified
+        if fact is None:
+            return (Piece(f" · {views.NOT_VERIFIED}", "muted"),)
+        when = f"{clock_seconds(fact.at)}, {fact.seconds:.1f} s"
+        if fact.problems:
+            return (Piece(f" · ✗ {views.problems(len(fact.problems))} ({when})", "danger"),)
+        return (Piece(f" · ✓ {views.sound(fact.records)} ({when})", "ok"),)
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return one record on one line."""
+        seq = self._at(number)
+        if seq is None:
+            return ()
+        record = self._book.get(seq)
+        if record is None:
+            named: dict[str, Line] = {"no.": (Piece(str(seq), "muted"),)}
+            return column_row(_COLUMNS, named, self._absent(seq), width, selected=selected)
+        kind = record.event.rpartition(".")[2]
+        values: dict[str, Line] = {
+            "no.": (Piece(str(record.seq), "muted"),),
+            "time": (Piece(clock_seconds(record.at), "muted"),),
+            "event": foreign_text(record.event, _ROLES.get(kind, "text")),
+            "by": (Piece(words.ACTORS.get(record.actor, words.NAME), "text"),),
+            "agent": foreign_text(record.agent, "muted"),
+            "action": foreign_text(record.action or "", "text"),
+        }
+        told = foreign_text(record.summary, "gist" if selected else "text")
+        return column_row(_COLUMNS, values, told, width, selected=selected)
+
+    def _absent(self, number: int) -> Line:
+        """Return what stands in place of a record that is not known: read later, or not there."""
+        if self._book.is_missing(number):
+            return (Piece(views.NO_RECORD, "danger"),)
+        return (Piece(views.READING, "faint"),)
+
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return what verifying found, else the summary of the selected record."""
+        fact = self.verified
+        if fact is not None and fact.problems:
+            shown = [foreign_text(text, "danger") for text in fact.problems[:PROBLEMS_SHOWN]]
+            if len(fact.problems) > PROBLEMS_SHOWN:
+                more = len(fact.problems) - PROBLEMS_SHOWN + 1
+                shown[-1] = (Piece(views.more_problems(more), "danger"),)
+            return tuple(cut(line("  ", *each), width - 1) for each in shown)
+        record = self.current
+        if record is None:
+            return ()
+        told = line(
+            *foreign_text(record.summary),
+            *_part("agent", record.agent),
+            *_part("action", record.action or ""),
+            *_part("run", record.run_id or ""),
+        )
+        return about_lines(told, width)
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened record."""
+        record = self.current
+        if record is None:
+            return ()
+        kind = record.event.rpartition(".")[2]
+        number = Piece(views.record(record.seq), "strong")
+        first = line(" ", number, "  ", *foreign_text(record.event, _ROLES.get(kind, "text")))
+        at = Piece(f"{day(record.at)} {clock_seconds(record.at)}", "muted")
+        by = Piece(f"  by {words.ACTORS.get(record.actor, words.NAME)}", "muted")
+        return (cut(first, width - 1), line(" ", at, by))
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return the opened record: what it says, its place in the chain, its text as stored."""
+        record = self.current
+        if record is None:
+            return ()
+        made = [heading(views.WHAT, (Piece(views.WHAT_REMARK, "muted"),))]
+        whole = self._whole if self._whole is not None and self._whole.seq == record.seq else None
+        if whole is None:
+            told = value("Summary", foreign_text(record.summary), "record")
+            return (*made, told, value("", (Piece(views.READING, "muted"),), "record"))
+        for name, text in _entries(whole.body) or [("summary", record.summary)]:
+            made.append(value(foreign_text(name, "muted"), foreign_text(text), "record"))
+        if record.event in _DECISIONS:
+            told = views.SCREEN_KEPT if self.seen is not None else views.SCREEN_NOT_KEPT
+            made += [blank(), heading(views.SCREEN, (Piece(told, "muted"),), "muted")]
+        made += [
+            blank(),
+            heading(views.CHAIN, (Piece(views.CHAIN_REMARK, "muted"),), "muted"),
+            value("Hash", foreign_text(whole.hash), "record"),
+            value("Before", foreign_text(whole.prev), "record"),
+            blank(),
+            heading(views.AS_STORED, (Piece(views.AS_STORED_REMARK, "muted"),), "muted"),
+        ]
+        for pieces in block(rendered(whole.body, unfold=unfold)):
+            made.append(value("", pieces, "record"))
+        return tuple(made)
+
+    def voice(self, registry: CommandRegistry) -> Line:
+        """Return the order, or how far the filter has looked."""
+        if not self._book.newest:
+            return (Piece(words.NO_RECORDS, "muted"),)
+        if self.filtered and self._book.down_to > 1:
+            looked = self._book.newest - self._book.down_to + 1
+            return (Piece(views.looked_through(looked, self._book.newest), "muted"),)
+        return (Piece(words.ACTIVITY_REMARK, "muted"),)
+
+    def filter_voice(self) -> Line:
+        """Return what the filter found, and how far it has looked."""
+        if self.filtered and self._book.down_to > 1:
+            looked = views.looked_through(
+                self._book.newest - self._book.down_to + 1, self._book.newest
+            )
+            found = Piece(f"{filters.found(len(self._book.found))} ", "muted")
+            return line(
+                found, *foreign_text(self.parsed.text, "strong"), Piece(f" {looked}", "muted")
+            )
+        return super().filter_voice()
+
+
+def _part(name: str, text: str) -> Line:
+    return (Piece(f"  · {name} ", "muted"), *foreign_text(text, "muted")) if text else ()
+
+
+def _entries(body: str) -> list[tuple[str, str]]:
+    """Return the parts of a record's body; none where it is no JSON object: it is shown as stored."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(content, dict):
+        return []
+    parts: list[tuple[str, str]] = []
+    for name, part in content.items():  # pyright: ignore[reportUnknownVariableType]
+        text = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+        parts.append((str(name), text))  # pyright: ignore[reportUnknownArgumentType]
+    return parts

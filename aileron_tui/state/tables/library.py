@@ -1,0 +1,248 @@
+"""View 4: every action and connector that lies in the home: what is ready, held back, in error."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from aileron_core.console_port.port import LibraryItemView
+from aileron_core.errors import Problem
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles
+from aileron_tui.draw.document import then_line
+from aileron_tui.draw.foreign_text import block, foreign_text, host_names, rendered
+from aileron_tui.draw.rows import EFFECTS
+from aileron_tui.draw.steps import numbered
+from aileron_tui.draw.text import Line, Piece, Role, cut, line, wrap
+from aileron_tui.draw.times import clock_seconds, day
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.state.filter import FilterFields
+from aileron_tui.state.tables.table import KeyedTable
+from aileron_tui.words import views
+
+__all__ = ["LibraryTable", "library_key"]
+
+_ROLES: Mapping[str, Role] = {
+    "ready": "ok",
+    "cannot_run": "danger",
+    "held_back": "attn",
+    "error": "danger",
+}
+_COLUMNS = (
+    Column(name="state", size=13),
+    Column(name="kind", size=11),
+    Column(name="name", size=26),
+    Column(name="effect", size=9, wide_from=100),
+    Column(name="asks", size=13),
+    Column(name="connector", size=22, wide_from=100),
+)
+
+
+def library_key(kind: str, name: str) -> str:
+    """Return the key of a row."""
+    return f"{kind}:{name}"
+
+
+class LibraryTable(KeyedTable[LibraryItemView]):
+    """The rows of view 4, in the order in which the core tells them."""
+
+    fields: ClassVar[tuple[str, ...]] = ("action", "state", "host", "kind", "effect")
+    decides: ClassVar[bool] = True
+
+    def __init__(
+        self, items: Sequence[LibraryItemView], problems: Iterable[Problem], now: float
+    ) -> None:
+        super().__init__()
+        self._problems: tuple[Problem, ...] = tuple(problems)
+        self.set(items, now)
+
+    def renew(
+        self, items: Sequence[LibraryItemView], problems: Iterable[Problem], now: float
+    ) -> None:
+        """Take what lies there now."""
+        self._problems = tuple(problems)
+        self.set(items, now)
+
+    def key_of(self, item: LibraryItemView) -> str:
+        """Return the key of a row."""
+        return library_key(item.kind, item.name)
+
+    def facts_of(self, item: LibraryItemView) -> FilterFields:
+        """Return what a row offers to a filter."""
+        state = f"{item.state} {views.LIBRARY_STATES[item.state]}"
+        hosts = " ".join(item.hosts)
+        named = {
+            "action": item.name,
+            "state": state,
+            "host": hosts,
+            "kind": item.kind,
+            "effect": item.effect,
+        }
+        text = f"{item.name} {item.file} {item.why} {item.connector} {' '.join(item.steps)} {hosts} {state}"
+        return FilterFields(text=text, fields=named, at=item.taken_in_at)
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs: the file's digest, and how it stands."""
+        item = self.current
+        return (self.key, item.digest, item.state, item.why) if item is not None else ()
+
+    # Drawing
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return how many are ready, held back and in error, and the names of the columns."""
+        parts: list[Piece] = []
+        for state, role in _ROLES.items():
+            count = sum(item.state == state for item in self._items)
+            if count or state == "ready":
+                parts.append(Piece(" · " if parts else " ", "muted"))
+                told = f"{views.LIBRARY_GLYPHS[state]} {count} {views.LIBRARY_STATES[state]}"
+                parts.append(Piece(told, role if count else "muted"))
+        last = "on" if width >= 100 else "connector"
+        return (tuple(parts), column_titles(_COLUMNS, last, width))
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return one action or connector on one line."""
+        item = self.item(number)
+        if item is None:
+            return ()
+        values: dict[str, Line] = {
+            "state": _state(item),
+            "kind": (Piece(item.kind, "muted"),),
+            "name": foreign_text(item.name, "gist" if selected else "text"),
+            "effect": (Piece(_effect(item), "text"),),
+            "asks": _asks(item),
+            "connector": foreign_text(item.connector, "muted"),
+        }
+        on = _hosts(item) if width >= 100 else foreign_text(item.connector, "muted")
+        return column_row(_COLUMNS, values, on, width, selected=selected)
+
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return why the selected one is not ready, or since when it counts."""
+        item = self.current
+        if item is None:
+            return ()
+        told = line(Piece(views.TAKEN_IN, "muted"), *_since(item))
+        if item.why or item.taken_in_at is None:
+            told = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
+        return about_lines(
+            line(*told, Piece(" · ", "muted"), *foreign_text(item.file, "muted")), width
+        )
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened item: what it is, its file, what to beware of."""
+        item = self.current
+        if item is None:
+            return ()
+        chip = Piece(f" {words.FILE_EFFECT} ", "chip")
+        first = line(" ", chip, "  ", *foreign_text(item.name, "strong"), "  ", *_state(item))
+        second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
+        rows = [cut(first, width - 1), cut(second, width - 1)]
+        if item.why:
+            told = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.why, "attn")), width - 3)
+            rows += [(Piece(" "), *each.pieces) for each in told]
+        if item.kind == "action" and item.gated is False:
+            rows.append((Piece(f" ▲ {words.WARN_FREE}", "attn"),))
+        return tuple(rows)
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return the facts of the opened item's file."""
+        item = self.current
+        if item is None:
+            return ()
+        made = [
+            heading(words.FILE_SECTION, (Piece(views.FILE_REMARK, "muted"),)),
+            value("Name", foreign_text(item.name, "strong")),
+            value("Version", foreign_text(item.version) if item.version else _none()),
+            value("File", foreign_text(item.file)),
+        ]
+        if item.kind == "action":
+            made += _action_blocks(item)
+        made += _list("Hosts", item.hosts)
+        made.append(value("Digest", foreign_text(item.digest)))
+        if item.why:
+            for number, pieces in enumerate(block(rendered(item.why, unfold=unfold), "attn")):
+                made.append(value("Why" if number == 0 else "", pieces))
+        if item.taken_in_at is not None:
+            made.append(value("Taken in", _since(item)))
+        made.append(value("Then", _then(item)))
+        return (*made, *self._problem_blocks(item, unfold=unfold))
+
+    def _problem_blocks(self, item: LibraryItemView, *, unfold: bool) -> Iterable[Block]:
+        found = [each for each in self._problems if each.file == item.file]
+        if found:
+            yield blank()
+            yield heading(views.PROBLEMS, (Piece(views.problems(len(found)), "muted"),), "attn")
+        for each in found:
+            place = f"line {each.line}" if each.line else ""
+            for number, pieces in enumerate(block(rendered(each.message, unfold=unfold), "attn")):
+                yield value(place if number == 0 else "", pieces)
+            if each.key:
+                yield value("", line(Piece("at ", "muted"), *foreign_text(each.key)))
+
+    def voice(self, registry: CommandRegistry) -> Line:
+        """Return what the list is about."""
+        return (Piece(views.LIBRARY_VOICE if self._items else views.NO_LIBRARY, "muted"),)
+
+
+def _state(item: LibraryItemView) -> Line:
+    glyph, word = views.LIBRARY_GLYPHS[item.state], views.LIBRARY_STATES[item.state]
+    return (Piece(f"{glyph} {word}", _ROLES[item.state]),)
+
+
+def _effect(item: LibraryItemView) -> str:
+    return item.effect if item.effect in EFFECTS else ""
+
+
+def _asks(item: LibraryItemView) -> Line:
+    if item.gated is None:
+        return ()
+    if item.gated:
+        return (Piece(views.ASKS, "muted"),)
+    return (Piece(views.RUNS_FREE, "attn"),)
+
+
+def _hosts(item: LibraryItemView) -> Line:
+    if not item.hosts:
+        return (Piece(views.NO_HOST, "muted"),)
+    if len(item.hosts) > 1:
+        return (Piece(words.one_of(len(item.hosts)), "muted"),)
+    return host_names(item.hosts, "text")
+
+
+def _since(item: LibraryItemView) -> Line:
+    if item.taken_in_at is None:
+        return (Piece(views.NOT_TAKEN_IN, "muted"),)
+    at = f"{day(item.taken_in_at)} {clock_seconds(item.taken_in_at)}"
+    by = words.ACTORS.get(item.taken_in_by, item.taken_in_by)
+    return line(Piece(at), Piece(" by ", "muted"), *foreign_text(by))
+
+
+def _then(item: LibraryItemView) -> Line:
+    if item.kind == "action" and item.gated is None:
+        return (Piece(views.NOT_KNOWN, "muted"),)
+    if item.state == "cannot_run":
+        return foreign_text(item.why, "attn")
+    return then_line(item.kind, item.name, item.gated)
+
+
+def _none() -> Line:
+    return (Piece(words.NONE, "muted"),)
+
+
+def _action_blocks(item: LibraryItemView) -> list[Block]:
+    gated = views.NOT_KNOWN if item.gated is None else (views.YES if item.gated else views.NO)
+    return [
+        value("Gated", (Piece(gated, "text" if item.gated is not False else "attn"),)),
+        value("Effect", (Piece(_effect(item) or words.NONE, "strong"),)),
+        *(numbered(item.steps, "strong") if item.steps else [value("Runs", _none())]),
+        value("Preview", foreign_text(item.preview) if item.preview else _none()),
+    ]
+
+
+def _list(label: str, rows: Sequence[str]) -> list[Block]:
+    if not rows:
+        return [value(label, _none())]
+    return [
+        value(label if number == 0 else "", foreign_text(text, "strong"))
+        for number, text in enumerate(rows)
+    ]

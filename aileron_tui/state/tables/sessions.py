@@ -1,0 +1,272 @@
+"""View 5: who is at work: what the kernel saw of each session, and beside it what the agent claims."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
+from aileron_core.console_port.port import ProcessView, SessionView, TrafficView
+from aileron_tui import words
+from aileron_tui.draw.blocks import Block, blank, heading, value
+from aileron_tui.draw.columns import (
+    Column,
+    about_lines,
+    column_row,
+    column_titles,
+    shown_columns,
+)
+from aileron_tui.draw.context import process_chain
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Line, Piece, Role, cut, cut_start, line
+from aileron_tui.draw.times import age, clock_seconds, day
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.state.filter import FilterFields
+from aileron_tui.state.tables.table import KeyedTable
+from aileron_tui.words import context, views
+
+__all__ = ["SessionsTable"]
+
+_COLUMNS = (
+    Column(name="agent", size=16),
+    Column(name="link", size=17),
+    Column(name="contained", size=12),
+    Column(name="waiting", size=9),
+    Column(name="running", size=9, wide_from=100),
+    Column(name="model", size=14, wide_from=120),
+    Column(name="since", size=9),
+    Column(name="session", size=18, wide_from=100),
+)
+
+
+class SessionsTable(KeyedTable[SessionView]):
+    """The rows of view 5, in the order in which they were opened."""
+
+    fields: ClassVar[tuple[str, ...]] = ("agent", "state", "folder")
+    decides: ClassVar[bool] = True
+
+    def __init__(self, sessions: Sequence[SessionView], now: float) -> None:
+        super().__init__()
+        self.renew(sessions, now)
+
+    def renew(self, sessions: Sequence[SessionView], now: float) -> None:
+        """Take the open sessions."""
+        self.set(sorted(sessions, key=lambda each: each.opened_at), now)
+
+    def key_of(self, item: SessionView) -> str:
+        """Return the key of a row."""
+        return item.session_id
+
+    def facts_of(self, item: SessionView) -> FilterFields:
+        """Return what a row offers to a filter."""
+        link = views.CONNECTED if item.connected else views.NOT_CONNECTED
+        held = words.CONTAINMENT[item.containment]
+        named = {"agent": item.agent, "state": f"{link} {held}", "folder": _folder(item)}
+        text = f"{item.agent} {item.label} {item.session_id} {_folder(item)} {link} {held}"
+        return FilterFields(text=text, fields=named, at=item.opened_at)
+
+    @property
+    def version(self) -> tuple[object, ...]:
+        """What a person must look at anew when it differs: whose session it is, not what it does."""
+        item = self.current
+        return (item.session_id, item.containment) if item is not None else ()
+
+    # Drawing
+
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return how many are connected and how many nothing contains, and the columns."""
+        connected = sum(each.connected for each in self._items)
+        ways = Counter(each.containment for each in self._items)
+        told = [Piece(f" {views.sessions(len(self._items), connected)}", "muted")]
+        if loose := ways["none"]:
+            told += [Piece(" · ", "muted"), Piece(f"▲ {views.uncontained(loose)}", "attn")]
+        if said := ways["said"]:
+            told.append(Piece(f" · {views.only_said(said)}", "muted"))
+        return (tuple(told), column_titles(_COLUMNS, "folder", width))
+
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return one session on one line."""
+        item = self.item(number)
+        if item is None:
+            return ()
+        values: dict[str, Line] = {
+            "agent": _agent(item, "gist" if selected else "text"),
+            "link": _link(item),
+            "contained": _contained(item, short=True),
+            "waiting": _count(item.waiting),
+            "running": _count(item.running),
+            "model": _requests(item.traffic),
+            "since": (Piece(age(now - item.opened_at), "muted"),),
+            "session": foreign_text(item.label, "muted"),
+        }
+        # The end of a path tells more than its beginning, which is the same for most.
+        room = width - 3 - sum(each.size for each in shown_columns(_COLUMNS, width))
+        folder = cut_start(foreign_text(_folder(item), "muted"), room)
+        return column_row(_COLUMNS, values, folder, width, selected=selected)
+
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return who the selected session is, in a line or two."""
+        item = self.current
+        if item is None:
+            return ()
+        who = process_chain(item.process) if item.process is not None else ()
+        told = who or (Piece(views.own_word(item.self_opened), "muted"),)
+        return about_lines(
+            line(*told, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
+        )
+
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened session."""
+        item = self.current
+        if item is None:
+            return ()
+        # A word of ours first: a name must not begin a line of the head, where headings stand.
+        name = line(Piece("agent ", "muted"), *_agent(item, "strong"))
+        first = line(" ", *name, "  ", *_link(item), "  ", *_contained(item))
+        since = Piece(f"{age(now - item.opened_at)} ago", "muted")
+        label = line(Piece(" · session ", "muted"), *foreign_text(item.label, "muted"))
+        second = line(" ", Piece("opened ", "muted"), since, *(label if item.label else ()))
+        rows = [cut(first, width - 1), cut(second, width - 1)]
+        rows += _consequence(item)
+        if item.self_opened:
+            rows.append((Piece(f" ▲ {words.WARN_SELF_OPENED}", "attn"),))
+        return tuple(rows)
+
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return what the kernel saw, what the agent says of itself, what passed, and our record."""
+        item = self.current
+        if item is None:
+            return ()
+        passed = _model(item.traffic)
+        return (*_seen(item), blank(), *_said(item), blank(), *passed, blank(), *_record(item))
+
+    def voice(self, registry: CommandRegistry) -> Line:
+        """Return what the list is about."""
+        return (Piece(views.SESSIONS_VOICE if self._items else views.NO_SESSIONS, "muted"),)
+
+
+def _folder(item: SessionView) -> str:
+    return item.process.cwd if item.process is not None and item.process.cwd else item.cwd
+
+
+def _agent(item: SessionView, role: Role) -> Line:
+    """Return its name, as its own word where nobody else gave it."""
+    if item.self_opened:
+        return line(Piece("┊ ", "claimbar"), *foreign_text(item.agent, "claim"))
+    return foreign_text(item.agent, role)
+
+
+def _link(item: SessionView) -> Line:
+    if item.connected:
+        return (Piece(f"● {views.CONNECTED}", "ok"),)
+    return (Piece(f"○ {views.NOT_CONNECTED}", "muted"),)
+
+
+def _contained(item: SessionView, *, short: bool = False) -> Line:
+    role: Role = "attn" if item.containment == "none" else "text"
+    if short:
+        return (Piece(views.CONTAINMENT_SHORT[item.containment], role),)
+    mark = "▲ " if item.containment == "none" else ""
+    return (Piece(f"{mark}{words.CONTAINMENT[item.containment]}", role),)
+
+
+def _consequence(item: SessionView) -> list[Line]:
+    """Return what follows where it was not seen to be contained."""
+    if item.containment == "none":
+        return [(Piece(f" ▲ {views.LOOSE}", "attn"),)]
+    told = {"said": views.ONLY_SAID, "other_user": views.OTHER_USER}.get(item.containment)
+    return [(Piece(f" {told}", "muted"),)] if told else []
+
+
+def _held(item: SessionView) -> Line:
+    """Return whether something contains it, in the words of its consequence."""
+    if item.containment == "none":
+        return (Piece(f"▲ {context.CONTAINMENT['none']}", "attn"),)
+    return (Piece(context.CONTAINMENT[item.containment], "strong"),)
+
+
+def _count(number: int) -> Line:
+    return (Piece(str(number), "strong" if number else "muted"),)
+
+
+def _seen(item: SessionView) -> list[Block]:
+    process = item.process
+    if process is None:
+        told = heading(views.SEEN, (Piece(views.SEEN_NOTHING, "muted"),))
+        return [told, value("Contained", _held(item))]
+    made = [heading(views.SEEN, (Piece(views.SEEN_REMARK, "muted"),))]
+    made.append(value("Process", process_chain(process)))
+    made += _process_blocks(process)
+    made.append(value("Contained", _held(item)))
+    return made
+
+
+def _process_blocks(process: ProcessView) -> list[Block]:
+    made: list[Block] = []
+    if process.executable:
+        made.append(value("Program", foreign_text(process.executable, "strong")))
+    if process.cwd:
+        made.append(value("Folder", foreign_text(process.cwd, "strong")))
+    if process.started_at is not None:
+        at = f"{day(process.started_at)} {clock_seconds(process.started_at)}"
+        made.append(value("Started", line(at)))
+    for number, (pid, name) in enumerate(process.parents):
+        parent = line(Piece(str(pid), "muted"), " ", *foreign_text(name))
+        made.append(value("Parents" if number == 0 else "", parent))
+    return made
+
+
+def _said(item: SessionView) -> list[Block]:
+    remark = views.CLAIMS_REMARK if item.claims or item.self_opened else views.NO_CLAIMS
+    made = [heading(views.CLAIMS, (Piece(remark, "muted"),), "claimhead")]
+    own = (("agent", item.agent), ("session", item.label), ("folder", item.cwd))
+    shown = own if item.self_opened else own[1:]
+    for label, text in shown:
+        if text:
+            made.append(value((Piece(label, "muted"),), foreign_text(text, "claim"), "claim"))
+    for field in item.claims:
+        label = foreign_text(field.label, "muted")
+        made.append(value(label, foreign_text(field.value, "claim"), "claim", label_outside=True))
+    return made
+
+
+def _status(status: int | None) -> Piece:
+    if status is None:
+        return Piece(views.NO_ANSWER, "muted")
+    return Piece(str(status), "attn" if status >= 400 else "text")
+
+
+def _requests(traffic: TrafficView | None) -> Line:
+    """Return how many requests passed, and how the last one ended or that one is under way."""
+    if traffic is None:
+        return (Piece("0", "muted"),)
+    count = Piece(f"{traffic.requests:,}", "strong")
+    if traffic.in_flight:
+        return (Piece("● ", "ok"), count)
+    if traffic.last_status is None:
+        return (count,)
+    return (count, Piece(" · ", "muted"), _status(traffic.last_status))
+
+
+def _model(traffic: TrafficView | None) -> list[Block]:
+    if traffic is None:
+        return [heading(views.MODEL, (Piece(views.NO_MODEL, "muted"),))]
+    made = [heading(views.MODEL, (Piece(views.MODEL_REMARK, "muted"),))]
+    made.append(value("Requests", line(views.passed(traffic.requests, traffic.in_flight))))
+    made.append(value("Sent", line(views.size(traffic.bytes_up))))
+    made.append(value("Received", line(views.size(traffic.bytes_down))))
+    if traffic.last_route:
+        route = foreign_text(traffic.last_route, "text")
+        made.append(value("Last", line(_status(traffic.last_status), Piece(" ", "muted"), *route)))
+    if traffic.faults:
+        made.append(value("Refused", (Piece(views.faults(traffic.faults), "attn"),)))
+    return made
+
+
+def _record(item: SessionView) -> list[Block]:
+    opened = f"{day(item.opened_at)} {clock_seconds(item.opened_at)}"
+    return [
+        heading(words.RECORD, role="muted"),
+        value("Opened", line(opened), "record"),
+        value("Waiting", line(str(item.waiting)), "record"),
+        value("Running", line(str(item.running)), "record"),
+        value("Session", foreign_text(item.session_id), "record"),
+    ]

@@ -1,0 +1,224 @@
+"""A page of rows as a state: a cursor that belongs to a row's key, a filter, an opened row."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from aileron_tui.draw.blocks import Block
+from aileron_tui.draw.filter_status import filter_doubt, filter_status
+from aileron_tui.draw.text import Line
+from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.state.filter import FilterFields, ParsedFilter
+
+__all__ = ["KeyedTable", "Table"]
+
+T = TypeVar("T")
+
+
+class Table(ABC):
+    """What a page of rows is asked. Nothing but `go` and `follow` moves the cursor.
+
+    Times are epoch seconds, widths are cells.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    """What its filter knows, besides words and `age:`."""
+    decides: ClassVar[bool] = False
+    """Keys decide about its rows."""
+
+    def __init__(self) -> None:
+        self.parsed = ParsedFilter(text="")
+        self.opened = False
+        """The selected row is shown whole, in place of the list."""
+
+    @property
+    def filtered(self) -> bool:
+        """Rows are left out by a filter."""
+        return bool(self.parsed.query)
+
+    @property
+    def following(self) -> bool | None:
+        """Whether the cursor stays on the newest row; None where rows do not come in at the top."""
+        return None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many rows there are to move among."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """How many rows there are without a filter."""
+
+    @property
+    @abstractmethod
+    def index(self) -> int:
+        """The selected row; 0 where there is none."""
+
+    @property
+    @abstractmethod
+    def key(self) -> str | None:
+        """What the selected row is about."""
+
+    @property
+    @abstractmethod
+    def version(self) -> tuple[Hashable, ...]:
+        """What a person must look at anew when it differs; begins with the key."""
+
+    @abstractmethod
+    def go(self, row: int) -> None:
+        """Select *row*, or the nearest there is."""
+
+    @abstractmethod
+    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+        """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
+
+    @abstractmethod
+    def header(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the two lines above the rows: what they are, and the names of the columns."""
+
+    @abstractmethod
+    def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
+        """Return row *number*."""
+
+    @abstractmethod
+    def about(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return what stands below the rows: the selected one, what its row has no room for."""
+
+    @abstractmethod
+    def head(self, width: int, now: float) -> tuple[Line, ...]:
+        """Return the head of the opened row."""
+
+    @abstractmethod
+    def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
+        """Return the document of the opened row."""
+
+    @abstractmethod
+    def voice(self, registry: CommandRegistry) -> Line:
+        """Return what the voice says of the list."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the rows are about, in their order; nothing where a row is a record's number."""
+        return ()
+
+    def tick(self, now: float) -> None:  # noqa: B027 - most have nothing to do
+        """Let time pass: rows grow older."""
+
+    def follow(self) -> None:  # noqa: B027 - most have nothing to do
+        """Stay on the newest row."""
+
+    def stay(self) -> None:  # noqa: B027 - most have nothing to do
+        """Keep the cursor where it is: the person reads this row."""
+
+    def filter_voice(self) -> Line:
+        """Return what the voice says of the filter; nothing without one."""
+        given = (self.parsed, self.matching, self.total)
+        return filter_doubt(*given) or filter_status(*given)
+
+    @property
+    def matching(self) -> int:
+        """How many rows the filter lets through."""
+        return len(self)
+
+
+class KeyedTable(Table, Generic[T]):
+    """A table of rows that are all in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: Sequence[T] = ()
+        self._shown: list[T] = []
+        self._rows: dict[str, int] = {}
+        self._matching = 0
+        self._selected: str | None = None
+
+    @abstractmethod
+    def key_of(self, item: T) -> str:
+        """Return the key of a row."""
+
+    @abstractmethod
+    def facts_of(self, item: T) -> FilterFields:
+        """Return what a row offers to a filter."""
+
+    def set(self, items: Sequence[T], now: float) -> None:
+        """Take the rows, whole. Where the selected one is gone, its neighbour is selected."""
+        row = self.index
+        self._items = items
+        self._narrow(now)
+        if self._selected is not None and self._selected not in self._rows:
+            self.opened = False
+            self._selected = self._key_at(row)
+        if self._selected is None and self.following is None:
+            # From the start on: a row that comes in above must not take the cursor.
+            self._selected = self._key_at(0)
+
+    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+        """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
+        if self._selected is None:
+            self._selected = self._key_at(0)
+        self.parsed = parsed
+        self._narrow(now)
+
+    def tick(self, now: float) -> None:
+        """Let rows grow older: an age may let them through no more."""
+        if self.parsed.query.ages:
+            self._narrow(now)
+
+    def _narrow(self, now: float) -> None:
+        query = self.parsed.query
+        found = [(each, self.key_of(each)) for each in self._items]
+        if query:
+            kept = [(e, k) for e, k in found if query.matches(self.facts_of(e), now)]
+            keys = {key for _, key in kept}
+            self._matching = len(kept)
+            found = [(e, k) for e, k in found if k in keys or k == self._selected]
+        else:
+            self._matching = len(found)
+        self._shown = [each for each, _ in found]
+        self._rows = {key: row for row, (_, key) in enumerate(found)}
+
+    def _key_at(self, row: int) -> str | None:
+        return self.key_of(self._shown[min(row, len(self._shown) - 1)]) if self._shown else None
+
+    def __len__(self) -> int:
+        return len(self._shown)
+
+    @property
+    def total(self) -> int:
+        """How many rows there are without a filter."""
+        return len(self._items)
+
+    @property
+    def matching(self) -> int:
+        """How many rows the filter lets through."""
+        return self._matching
+
+    @property
+    def index(self) -> int:
+        """The selected row; 0 where there is none."""
+        return self._rows.get(self._selected, 0) if self._selected is not None else 0
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the rows are about, in their order."""
+        return tuple(self._rows)
+
+    @property
+    def current(self) -> T | None:
+        """What is selected."""
+        return self._shown[self.index] if self._shown else None
+
+    @property
+    def key(self) -> str | None:
+        """What the selected row is about."""
+        current = self.current
+        return None if current is None else self.key_of(current)
+
+    def go(self, row: int) -> None:
+        """Select *row*, or the nearest there is."""
+        self._selected = self._key_at(max(row, 0))
+
+    def item(self, row: int) -> T | None:
+        """Return what stands at *row*."""
+        return self._shown[row] if 0 <= row < len(self._shown) else None

@@ -1,0 +1,1 @@
+"""The terminal itself: what comes from it, what goes to it, and other programs in it."""

@@ -1,0 +1,218 @@
+"""Telling a person who looks elsewhere that something waits: bell, the terminal's notification, a command.
+
+What is told is a count and the name of an accepted action, never a word from outside: such texts
+end on lock screens and in logs (THREATS 2.2). Nothing decides from there.
+"""
+
+import re
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aileron_core.clock import Clock
+from aileron_core.settings import NotifySettings
+from aileron_tui.terminal.multiplexer import through
+from aileron_tui.words import notices
+
+__all__ = [
+    "COMMAND_SECONDS",
+    "QUIET_SECONDS",
+    "Attention",
+    "Notification",
+    "NotificationPolicy",
+    "Notifier",
+    "filled_in",
+    "osc9",
+    "terminal_notifies",
+]
+
+QUIET_SECONDS = 3.0
+"""At most one notification in this time; what arrives meanwhile is told at its end, together."""
+COMMAND_SECONDS = 10.0
+"""A command that has not ended by then is ended."""
+
+_TERMINALS = frozenset({"iTerm.app", "WezTerm", "ghostty", "WarpTerminal", "rio"})
+_TERMS = ("xterm-kitty", "xterm-ghostty", "foot", "wezterm")
+_INSIDE = ("ITERM_SESSION_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR", "KITTY_WINDOW_ID")
+"""Variables of terminals that take OSC 9; they are still there inside tmux, where TERM is its own."""
+
+_ACTION_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+def terminal_notifies(environment: Mapping[str, str]) -> bool:
+    """Return whether the terminal of *environment* is known to show `OSC 9` as a notification."""
+    return (
+        environment.get("TERM_PROGRAM") in _TERMINALS
+        or environment.get("TERM", "").startswith(_TERMS)
+        or any(environment.get(name) for name in _INSIDE)
+    )
+
+
+def osc9(text: str, environment: Mapping[str, str]) -> str:
+    """Return the sequence that shows *text* as a notification, wrapped for tmux and screen."""
+    kept = "".join(char for char in text if char.isprintable())
+    return through(f"\x1b]9;{kept}\x07", environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """What may be told."""
+
+    waiting: int
+    action: str
+    """The name of an accepted action; empty where several came, or it is no plain name."""
+
+    @property
+    def text(self) -> str:
+        """The notification."""
+        return notices.waiting(self.waiting, self.action)
+
+
+class NotificationPolicy:
+    """When a person is told. Times are monotonic seconds; it rings nothing itself."""
+
+    def __init__(self) -> None:
+        self._told_at = float("-inf")
+        self._untold: set[str] = set()
+
+    def arrived(self, action: str) -> None:
+        """A call of *action* came to wait."""
+        self._untold.add(action)
+
+    def due_in(self, at: float) -> float | None:
+        """Return the seconds until the next notification is due; None where there is none to give."""
+        return max(0.0, self._told_at + QUIET_SECONDS - at) if self._untold else None
+
+    def take(self, waiting: int, at: float) -> Notification | None:
+        """Return what is to be told now, once; nothing while it is quiet or *waiting* is 0."""
+        if self.due_in(at) != 0.0:
+            return None
+        names, self._untold = self._untold, set()
+        if not waiting:
+            return None  # all of them were answered or withdrawn meanwhile
+        self._told_at = at
+        name = names.pop() if len(names) == 1 else ""
+        return Notification(waiting, name if _ACTION_NAME.fullmatch(name) else "")
+
+
+class Notifier:
+    """Rings and runs what the person set. Whatever goes wrong here harms nothing."""
+
+    def __init__(
+        self,
+        settings: NotifySettings,
+        environment: Mapping[str, str],
+        *,
+        bell: bool,
+        ring: Callable[[], object],
+        write: Callable[[str], object],
+        failed: Callable[[str], object],
+        command_seconds: float = COMMAND_SECONDS,
+    ) -> None:
+        """Take what does the work.
+
+        Args:
+            settings: `[notify]`.
+            environment: of the terminal.
+            bell: whether to ring.
+            ring: rings the terminal's bell.
+            write: writes a sequence to the terminal.
+            failed: told once, on another thread, why the command failed.
+            command_seconds: after which a command is ended.
+        """
+        self._command = settings.command
+        auto = settings.osc9 == "auto" and terminal_notifies(environment)
+        self._shows = auto or settings.osc9 == "always"
+        self._environment = environment
+        self._bell = bell
+        self._ring = ring
+        self._write = write
+        self._failed = failed
+        self._seconds = command_seconds
+        self._told_of_failure = False
+        self._running = threading.Lock()
+
+    def tell(self, notice: Notification) -> None:
+        """Tell it, in every way that is set, and return at once."""
+        if self._bell:
+            self._ring()
+        if self._shows:
+            self._write(osc9(notice.text, self._environment))
+        # One at a time: a command that hangs must not become many.
+        if self._command and self._running.acquire(blocking=False):
+            words = filled_in(self._command, notice)
+            threading.Thread(
+                target=self._run, args=(words,), name="aileron-notify", daemon=True
+            ).start()
+
+    def _run(self, words: Sequence[str]) -> None:
+        try:
+            why = _outcome(words, self._seconds)
+        finally:
+            self._running.release()
+        if why and not self._told_of_failure:
+            self._told_of_failure = True
+            self._failed(notices.command_failed(words[0], why))
+
+
+def filled_in(command: Sequence[str], notice: Notification) -> list[str]:
+    """Return *command* with `{count}` and `{action}` filled in, word for word; no word is split."""
+    return [
+        word.replace("{count}", str(notice.waiting)).replace("{action}", notice.action)
+        for word in command
+    ]
+
+
+def _outcome(words: Sequence[str], seconds: float) -> str:
+    """Run *words* to their end without a shell; return why it failed, empty where it did not."""
+    try:
+        ended = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return notices.took_too_long(seconds)
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or type(error).__name__
+    return notices.ended_with(ended.returncode) if ended.returncode else ""
+
+
+class Attention:
+    """Has each arrival told once: at once where it was quiet, else when the quiet time is over."""
+
+    def __init__(
+        self,
+        tell: Callable[[Notification], object],
+        *,
+        waiting: Callable[[], int],
+        clock: Clock,
+        later: Callable[[float, Callable[[], None]], object],
+    ) -> None:
+        """Take what does the work; *later* calls a function after so many seconds."""
+        self._tell = tell
+        self._waiting = waiting
+        self._clock = clock
+        self._later = later
+        self._notices = NotificationPolicy()
+        self._comes = False
+
+    def arrived(self, action: str) -> None:
+        """A call of *action* came to wait."""
+        self._notices.arrived(action)
+        if not self._comes:
+            self._look()
+
+    def _look(self) -> None:
+        self._comes = False
+        at = self._clock.monotonic()
+        if notice := self._notices.take(self._waiting(), at):
+            self._tell(notice)
+        elif seconds := self._notices.due_in(at):
+            self._comes = True
+            self._later(seconds, self._look)

@@ -1,0 +1,57 @@
+"""The words around a call: who asks, what its session did before, how equal calls were answered."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from aileron_core.console_port.port import Containment
+
+WHO_ASKS: Final = "WHO ASKS"
+BY_KERNEL: Final = "seen by the kernel"
+BY_LAUNCHER: Final = "as its launcher says"
+OWN_WORD: Final = "its own word"
+BEFORE_THIS: Final = "BEFORE THIS"
+NEWEST_FIRST: Final = "its session, newest first"
+NOTHING_BEFORE: Final = "nothing on record of its session"
+EQUAL_CALLS: Final = "EQUAL CALLS"
+NO_EQUAL_CALLS: Final = "none among the last 200 decisions"
+LAST_DECISIONS: Final = "of this action, last 200 decisions"
+CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
+    {
+        "seen": "yes",
+        "other_user": "as another user",
+        "said": "said to be contained",
+        "none": "no: it can do what your account can",
+    }
+)
+GONE: Final = "the requester is gone"
+
+
+def times_asked(count: int) -> str:
+    """Return how often the same call was asked for."""
+    return f"{count} times"
+
+
+def stopped_waiting(at: str) -> str:
+    """Return since when no call of the agent waits for the answer."""
+    return f"stopped waiting at {at}"
+
+
+def approved(count: int, median: str) -> str:
+    """Return how many equal calls a person approved, and how long that took."""
+    return f"{count} approved, median {median}"
+
+
+def denied(count: int) -> str:
+    """Return how many equal calls were denied."""
+    return f"{count} denied"
+
+
+def ended(count: int, outcome: str) -> str:
+    """Return how many equal calls ended without a person."""
+    return f"{count} {outcome}"
+
+
+def more_lines(count: int) -> str:
+    """Return how many lines the pane has no room for."""
+    return f"▾ {count} more {'line' if count == 1 else 'lines'}"

@@ -1,0 +1,90 @@
+"""What a person sees and nobody else: the preview, the nonce, when it is being decided."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core_harness import DRAFT, Core, Mailbox, furnish, run
+
+from aileron_core.server.responses import pending_body, result_body
+
+CANARIES = ("CANARYBODY", "canary-to@nordlicht.example", "CANARYSUBJECT")
+
+
+def _plant(mailbox: Mailbox, draft: str = DRAFT) -> None:
+    body, to, subject = CANARIES
+    mailbox.control(change={"id": draft, "to": to, "subject": subject, "body": body})
+
+
+def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """DESIGN 3, 6, T6: through every end, every body, the log, the audit and the row of the run."""
+    furnish(home)
+    caplog.set_level(logging.DEBUG)
+    told: list[dict[str, Any]] = []
+    secrets: list[str] = []
+    cores: list[Core] = []
+    statuses: set[str] = set()
+
+    def look(_step: str) -> None:
+        """What the agent would be told at each step of each run."""
+        for core in cores:
+            for held in core.app._runs:
+                body = result_body(held.row)
+                told.append(body)
+                statuses.add(f"{held.row.state}:{body['status']}")
+
+    async def story(mailbox: Mailbox) -> None:
+        async with Core.open(home, mailbox, failpoint=look) as core:
+            cores.append(core)
+            _plant(mailbox)
+            view = await core.ask()
+            assert CANARIES[1] in {field.value for field in view.preview.fields}
+            told.append(pending_body((await core.call()).row, "http://127.0.0.1:1", attached=True))
+            mailbox.control(change={"id": DRAFT, "cc": CANARIES[1]})
+            await core.approve(view)  # drifts
+            await core.back(view)
+            mailbox.control(fail={"op": "get", "status": 500, "times": 1})
+            await core.app.approvals.refresh(view.approval_id)  # becomes unavailable
+            await core.app.approvals.refresh(view.approval_id)
+            secrets.extend(held.nonce for held in core.app._runs)
+            await core.app.approvals.deny(view.approval_id, "no")
+            for draft, trouble in (
+                ("r-8842190312", {"op": "send", "status": 500, "times": 1}),
+                ("r-8842189950", None),
+            ):
+                _plant(mailbox, draft)
+                if trouble:
+                    mailbox.control(fail=trouble)
+                view = await core.ask(draft)
+                secrets.extend(held.nonce for held in core.app._runs)
+                await core.approve(view)
+                await core.ended(view)
+            audit = str(await core.records())
+            rows = await core.app.database.read(
+                lambda c: c.execute("SELECT * FROM runs").fetchall()
+            )
+        logs = caplog.text + "".join(
+            path.read_text(encoding="utf-8") for path in (home / "log").rglob("*") if path.is_file()
+        )
+        for canary in CANARIES:
+            assert canary not in str(told)
+            assert canary not in audit
+            assert canary not in logs
+            assert canary not in str(rows)
+        for nonce in secrets:
+            assert nonce not in str(told) + audit + logs + str(rows)
+        words = {word for body in told for word in body.get("digest_words", ())}
+        assert words, "the completed run tells its words"
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
+    # Until it is final the agent reads `pending_approval`, whatever it really is.
+    assert {s for s in statuses if s.split(":")[0] in ("checking", "approved", "executing")} == {
+        "checking:pending_approval",
+        "approved:pending_approval",
+        "executing:pending_approval",
+    }
+    assert {"denied:denied", "failed:failed", "completed:completed"} <= statuses
