@@ -160,7 +160,7 @@ def test_an_argument_that_fits_no_declaration_is_told_the_nearest(
 
 
 def test_an_op_outside_the_capabilities_loads_and_says_what_its_run_will_be(read: Read) -> None:
-    """The executor refuses it (tests/unit/execution); the file says so before."""
+    """The executor refuses it (tests/unit/runs); the file says so before."""
     reading = read(old='["send", "read"]', new='["read"]')
     loaded(reading)
     problem = only(reading)

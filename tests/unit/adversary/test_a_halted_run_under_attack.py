@@ -17,7 +17,7 @@ from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
 from aileron_core.storage.open import open_reader
 from aileron_core.testing import FrozenClock
-from tests.unit.gate.test_halting import FINDS_THEN_SENDS, asked, chain, sent_to, statuses
+from tests.unit.runs.test_halting import FINDS_THEN_SENDS, asked, chain, sent_to, statuses
 
 CHANGES_THEN_SENDS = (
     ("change", "update_draft", "false", 'id = "${args.draft_id}"\nto = "new@nordlicht.example"'),

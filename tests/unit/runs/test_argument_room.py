@@ -10,7 +10,7 @@ from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, run
 from aileron_core.errors import RateLimited, StorageUnavailable
 from aileron_core.runs.interfaces import GateSettings
 from aileron_core.runs.model import RunRecord
-from tests.unit.gate.test_recovery import problems
+from tests.unit.runs.test_recovery import problems
 
 GATED = UPDATE_DRAFT.replace("update-draft", "change-draft").replace(
     "+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#"
