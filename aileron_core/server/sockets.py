@@ -6,15 +6,21 @@ import socket
 import struct
 import sys
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.errors import ServerStartError
-from aileron_core.server.auth import Peer
-
-__all__ = ["bind_tcp", "bind_unix", "peer_of"]
 
 _LONGEST = 100
 _BACKLOG = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """The other end of a Unix socket, from the kernel."""
+
+    pid: int
+    uid: int
 
 
 def bind_tcp(host: str, port: int) -> socket.socket:
@@ -42,7 +48,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _short(path: Path) -> Generator[str, None, None]:
-    """Yield a name for *path* that fits into a socket address (WIRE.md, Addresses)."""
+    """Yield a name for *path* that fits into a socket address."""
     if len(os.fsencode(path)) <= _LONGEST:
         yield str(path)
         return

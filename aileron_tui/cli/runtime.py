@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from aileron_core import tasks
 from aileron_core.app import App, AppOptions
@@ -21,12 +21,13 @@ from aileron_core.launch.launch_dir import private_parents, sweep
 from aileron_core.launch.repositories import left_by_killed_launches, tell_later
 from aileron_core.launch.unfinished import finish_sessions
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.session_sockets import SessionSockets
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
-from aileron_mcp.lazy_mount import LazyMcpApp, Receive, Send, asgi_call
+from aileron_mcp.lazy_mount import LazyMcpApp
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
@@ -82,25 +83,20 @@ async def _served(
     unix = bind_unix(app.home.socket)
     port: int = tcp.getsockname()[1]
     app.url = f"http://127.0.0.1:{port}"
-    state: dict[str, object] = {"app": app}
-
-    async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        await asgi_app(scope, receive, send)
-
+    agents = AgentApi(app)
     mcp = LazyMcpApp(
-        asgi_call(whole, state=state),
+        agents,
         hold_seconds=settings.hold_seconds,
         version=app.version,
         is_tool=settings.is_tool,
         # What it brings stays: a walk over it, each other second, would stop agents for 0.1 s.
         imported=gc.freeze,
     )
-    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app})
-    state["draining"] = asgi_app.state.draining
+    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
     forget = app.events.subscribe(_ToolsWatcher(app, mcp))
     unkeep = app.events.subscribe(_keep_calls)
     unsweep = app.events.subscribe(_LaunchSweep(app.home.path))
-    server = EmbeddedServer(asgi_app, [tcp, unix], before_drain=mcp.close_streams)
+    server = EmbeddedServer(asgi_app, [tcp, unix])
     own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
     try:
         async with mcp.run(), server, own.listening():
