@@ -77,8 +77,7 @@ class LazyMcpApp:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._wanted.set)
 
-    def tools_changed(self) -> None:
-        """Tell every client that the tool list changed; on the core's loop."""
+    def _tools_changed(self) -> None:
         if self._mount is not None:
             self._mount.tools_changed()
 
@@ -90,9 +89,11 @@ class LazyMcpApp:
             self._wanted.set()
         stop = asyncio.Event()
         serving = spawn(self._serve(stop), name="mcp mount")
+        unwatch = self._agents.watch_actions(self._tools_changed)
         try:
             yield
         finally:
+            unwatch()
             stop.set()
             self._wanted.set()
             self._settled.set()

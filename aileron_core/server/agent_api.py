@@ -4,10 +4,12 @@ The HTTP routes and the MCP server both call `AgentApi`; each only reads request
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import TypeAlias
 
 from aileron_core.app import App
 from aileron_core.canonical import Json
+from aileron_core.console_port.port import CoreEvent, LibraryUpdated
 from aileron_core.errors import Failure, NotFound, Unauthorized
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.runs.gate import Call
@@ -90,6 +92,21 @@ class AgentApi:
         raise NotFound(
             f"There is no accepted action {name[:80]!r}. `aileron action list` shows what lies there."
         )
+
+    def watch_actions(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have *changed* called whenever the accepted set is another; return what ends that."""
+        known = self._accepted()
+
+        def hear(event: CoreEvent) -> None:
+            nonlocal known
+            if isinstance(event, LibraryUpdated) and (now := self._accepted()) != known:
+                known = now
+                changed()
+
+        return self._app.events.subscribe(hear)
+
+    def _accepted(self) -> tuple[tuple[str, str], ...]:
+        return tuple((action.name, action.sha256) for action in self._app.library.ready())
 
     async def run(
         self,

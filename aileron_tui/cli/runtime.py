@@ -15,7 +15,7 @@ from typing import Final
 from aileron_core import tasks
 from aileron_core.app import App, AppOptions
 from aileron_core.console.core_thread import CoreThread
-from aileron_core.console_port.port import ApprovalsRead, CoreEvent, LibraryUpdated, SessionsUpdated
+from aileron_core.console_port.port import ApprovalsRead, CoreEvent, SessionsUpdated
 from aileron_core.home.layout import Home
 from aileron_core.launch.launch_dir import private_parents, sweep
 from aileron_core.launch.repositories import left_by_killed_launches, tell_later
@@ -93,7 +93,6 @@ async def _served(
         imported=gc.freeze,
     )
     asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
-    forget = app.events.subscribe(_ToolsWatcher(app, mcp))
     unkeep = app.events.subscribe(_keep_calls)
     unsweep = app.events.subscribe(_LaunchSweep(app.home.path))
     server = EmbeddedServer(asgi_app, [tcp, unix])
@@ -104,7 +103,6 @@ async def _served(
             _start_after(first_frame, mcp)
             yield
     finally:
-        forget()
         unkeep()
         unsweep()
         with contextlib.suppress(OSError):
@@ -156,23 +154,6 @@ class _LaunchSweep:
             if self._open - now:
                 self._sweep()
             self._open = now
-
-
-class _ToolsWatcher:
-    """Tells MCP clients when the accepted set changed, and only then."""
-
-    def __init__(self, app: App, mcp: LazyMcpApp) -> None:
-        self._app = app
-        self._mcp = mcp
-        self._known = self._present()
-
-    def _present(self) -> tuple[tuple[str, str], ...]:
-        return tuple((action.name, action.sha256) for action in self._app.library.ready())
-
-    def __call__(self, fact: CoreEvent) -> None:
-        if isinstance(fact, LibraryUpdated) and (present := self._present()) != self._known:
-            self._known = present
-            self._mcp.tools_changed()
 
 
 def _prepare(context: CommandContext) -> Home:
