@@ -36,6 +36,11 @@ _NOT_PLAIN = re.compile(
 """What two parsers may take for different things: ends of lines and of texts, block strings."""
 
 
+def acceptance_name(ref: str, read: str) -> str:
+    """Return the name of the record by which the connector *ref* (`fqn@version`) may read *read*."""
+    return f"{ref} {read}"
+
+
 class _NoRead(ValueError):
     """It could be checked, and says itself that it is none."""
 
