@@ -14,6 +14,7 @@ from aileron_core.actions.suites import Suite, forget_suite, read_suites
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.connectors.availability import offer_problems
+from aileron_core.connectors.posted_reads import acceptance_name
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
@@ -31,7 +32,7 @@ from aileron_core.library import acceptance as pins
 from aileron_core.library import preview_reads, removal
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.file_stamps import FileStamps, read_stamps
-from aileron_core.library.preview_reads import acceptance_name, accepted_reads, reads_of
+from aileron_core.library.preview_reads import accepted_reads, reads_of
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.runs import ResolvedAction
 from aileron_core.runs.rows import calls_by_action

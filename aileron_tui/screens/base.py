@@ -135,7 +135,7 @@ class ConsoleScreen(Screen[None]):
         self.model.say(press_it(face, clicked.label), self.clock.monotonic())
         self.redraw()
 
-    def on_relaid(self, message: SizeChanged) -> None:
+    def on_size_changed(self, message: SizeChanged) -> None:
         """Draw for the size that a widget has now."""
         message.stop()
         self.redraw()

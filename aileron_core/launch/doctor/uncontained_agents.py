@@ -1,4 +1,4 @@
-"""Agents of this user that run outside any sandbox: what they are to the console stands in DESIGN 3."""
+"""Agents of this user that run outside any sandbox: they can do whatever the user can."""
 
 import os
 import sqlite3
@@ -13,8 +13,6 @@ from aileron_core.home.layout import Home, locked_by
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.sessions import rows
 from aileron_core.storage.open import open_reader
-
-__all__ = ["running_agents", "uncontained_sessions"]
 
 _CMDLINE = 4096
 _WORDS = 3

@@ -12,10 +12,9 @@ from aileron_core.actions.model import Action
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.hosts import short_host, short_hosts
-from aileron_core.connectors.posted_reads import OFFER
+from aileron_core.connectors.posted_reads import OFFER, acceptance_name
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import AileronError, StorageUnavailable
-from aileron_core.library.preview_reads import acceptance_name
 from aileron_core.runs.digest import preview_digest
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import GateSettings, Library
