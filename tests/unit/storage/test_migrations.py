@@ -271,8 +271,9 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
     child = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from aileron_core.storage.migrations import migrate\n"
-        "migrate(Path(sys.argv[1]), lambda *_: os.kill(os.getpid(), signal.SIGKILL))\n"
+        "from aileron_core.storage import migrations\n"
+        "migrations.seal = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "migrations.migrate(Path(sys.argv[1]))\n"
     )
     before = content(old)
     done = subprocess.run([sys.executable, "-c", child, str(old)], check=False)
