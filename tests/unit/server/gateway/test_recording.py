@@ -279,12 +279,12 @@ def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next_life(
     mine = new_token()
 
     async def test() -> None:
-        async with App(home, AppOptions()) as app:
+        async with App.open(home, AppOptions()) as app:
             opened = await open_session(app)
         if planted:
             with contextlib.closing(sqlite3.connect(home.database)) as other, other:
                 other.execute("UPDATE sessions SET gateway_hash = ?", (token_hash(mine),))
-        async with App(home, AppOptions()) as app:
+        async with App.open(home, AppOptions()) as app:
             assert app.sessions.authenticate_gateway(mine) is None
             found = app.sessions.authenticate_gateway(opened.gateway_token)
             assert (found is None) is planted
