@@ -12,8 +12,6 @@ from aileron_core.connectors.http.hosts import short_host
 from aileron_core.connectors.http.target import Target
 from aileron_core.errors import CapabilityDenied
 
-__all__ = ["AWS", "GRAPHQL", "OFFER", "acceptance_name", "is_override", "read_of"]
-
 GRAPHQL = "GraphQL queries at "
 """Before the host and path to which a person accepts that single GraphQL queries are sent."""
 AWS = "AWS "

@@ -43,8 +43,6 @@ from aileron_core.launch.unfinished import UnfinishedSession, finish_sessions, r
 from aileron_core.settings import LaunchSettings
 from aileron_core.text import escape
 
-__all__ = ["LaunchRequest", "PreparedLaunch", "Prompter", "launch", "prepare", "through_gateway"]
-
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 

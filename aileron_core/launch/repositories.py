@@ -9,8 +9,6 @@ from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session import GitFolders, begin, recover
 from aileron_core.containment.support import find_bwrap
 
-__all__ = ["Repositories", "left_by_killed_launches", "tell_later", "told_before"]
-
 _LOOK = 0.25
 """Seconds between two looks at the agent's refs."""
 _REST = 10

@@ -103,7 +103,7 @@ class HelpScreen(ModalScreen[None]):
         """Cover the page where there is no room beside it."""
         self.set_class(event.size.width < BESIDE_FROM, "-alone")
 
-    def on_relaid(self, message: SizeChanged) -> None:
+    def on_size_changed(self, message: SizeChanged) -> None:
         """Fill in the lines for the width that there is now."""
         message.stop()
         self._fill()

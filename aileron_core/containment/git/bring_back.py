@@ -20,8 +20,6 @@ from aileron_core.containment.git.session_git_dir import STATE
 from aileron_core.containment.git.sides import IndexEntry, Sides, peeled, read_small
 from aileron_core.text import escape
 
-__all__ = ["bring_back"]
-
 _LINKS = "its commits put another repository into the tree"
 _TOUCHED = "you changed the index meanwhile"
 _STASH, _INDEX = "refs/stash", "index"

@@ -13,8 +13,6 @@ from aileron_core.containment.beneath import restore_rights
 from aileron_core.containment.git.repository import is_repository_shaped, scan
 from aileron_core.text import escape
 
-__all__ = ["disarm", "identity"]
-
 _ENDING = "disarmed"
 
 

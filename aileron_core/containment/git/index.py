@@ -9,8 +9,6 @@ from pathlib import Path
 
 from aileron_core.containment.git.sides import IndexEntry, Sides
 
-__all__ = ["IndexLock", "rebuild", "without_new_links"]
-
 _WAIT = 0.05
 
 

@@ -12,8 +12,6 @@ from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session_git_dir import bare
 from aileron_core.containment.git.sides import Sides, read_small
 
-__all__ = ["new_links", "new_shallow", "publish", "take", "tree_links"]
-
 _MOST = 4 * 1024 * 1024 * 1024
 """A pack may be this large."""
 _RAW_LINK = re.compile(rb":+(?:[0-7]{6} )+160000 (?:[0-9a-f]+ )+[A-Z]+\0([^\0]+)\0")

@@ -9,16 +9,6 @@ from typing import Any
 
 from aileron_core.errors import AileronError
 
-__all__ = [
-    "INSIDE_GIT",
-    "INSIDE_OBJECTS",
-    "OID",
-    "RepositoryRecord",
-    "SessionRecord",
-    "read_record",
-    "write_record",
-]
-
 INSIDE_GIT = "/run/aileron/git"
 """Where the git folder of a work tree with a `.git` file is seen in the sandbox."""
 INSIDE_OBJECTS = "/run/aileron/objects"

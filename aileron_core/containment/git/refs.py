@@ -7,8 +7,6 @@ from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.sides import Sides
 from aileron_core.text import escape
 
-__all__ = ["ASIDE", "RefChanges", "checked_out_elsewhere", "delete", "move", "set_aside", "shown"]
-
 ASIDE = "refs/aileron"
 _CARRIED = ("refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/")
 

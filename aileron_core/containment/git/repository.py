@@ -10,15 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "Repository",
-    "RepositoryScan",
-    "is_repository_shaped",
-    "object_folders",
-    "repository_of",
-    "scan",
-]
-
 _MOST = 64 * 1024
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 _ALTERNATES = 5

@@ -20,8 +20,6 @@ from aileron_core.containment.support import this_filter
 from aileron_core.errors import AileronError
 from aileron_core.text import escape
 
-__all__ = ["GitFailed", "SandboxedGit", "find_git"]
-
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
     "HOME": "/nonexistent",

@@ -39,8 +39,6 @@ from aileron_core.containment.git.sides import Sides, parse_entries
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.text import escape
 
-__all__ = ["GitFolders", "begin", "check_place", "recover"]
-
 _STAND_INS = 32
 """So many repositories of a project get a stand-in; the others are read-only."""
 _MOUNTS = 1000

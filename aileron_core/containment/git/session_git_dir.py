@@ -9,8 +9,6 @@ from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.settings import allowed, effective, unfit, written
 from aileron_core.containment.git.sides import Sides, read_small
 
-__all__ = ["STATE", "bare", "make"]
-
 STATE = ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD")
 """A merge, or a pick, that is under way; the session goes on with it."""
 

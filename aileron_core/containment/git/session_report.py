@@ -11,8 +11,6 @@ from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.sides import Sides, read_small
 from aileron_core.text import escape
 
-__all__ = ["EVERYTHING", "put_aside", "report", "settings_of_the_agent"]
-
 _NAMED = 8
 EVERYTHING = ""
 """Stands for no ref, but for all that was not brought back yet."""

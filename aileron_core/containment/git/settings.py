@@ -9,8 +9,6 @@ from pathlib import Path
 from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.text import escape
 
-__all__ = ["allowed", "effective", "included", "unfit", "written"]
-
 _PLAIN = frozenset(
     ("core.filemode", "core.ignorecase", "core.precomposeunicode", "core.symlinks", "core.autocrlf",
      "core.eol", "core.safecrlf", "core.sparsecheckout", "core.sparsecheckoutcone",

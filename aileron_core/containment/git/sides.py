@@ -11,8 +11,6 @@ from aileron_core.containment import beneath
 from aileron_core.containment.git.record import INSIDE_OBJECTS, OID, RepositoryRecord
 from aileron_core.containment.git.sandboxed_git import GitFailed, SandboxedGit
 
-__all__ = ["IndexEntry", "Sides", "parse_entries", "peeled", "read_small"]
-
 _SMALL = 1024 * 1024
 _BRANCH = re.compile(
     r"ref: refs/heads/(?!.*(?:\.\.|//|/\.|@\{|\.lock))[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])"

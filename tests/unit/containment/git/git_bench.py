@@ -11,18 +11,6 @@ from pathlib import Path
 from aileron_core.containment.git.session import GitFolders, begin
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 
-__all__ = [
-    "BWRAP",
-    "HOOKS",
-    "Agent",
-    "Bench",
-    "armed",
-    "everything",
-    "git",
-    "names_of_git",
-    "needs_bwrap",
-]
-
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
 
 
