@@ -10,7 +10,6 @@ from importlib import metadata
 from typing import Self
 
 from aileron_core import tasks
-from aileron_core.audit.chain import seal
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
 from aileron_core.clock import Clock, SystemClock
@@ -222,7 +221,7 @@ class App:
             closing.callback(lock.release)
             closing.callback(home.daemon.unlink, missing_ok=True)
             heads = closing.enter_context(ExitStack())
-            database = Database(home.database, seal)
+            database = Database(home.database)
             closing.push_async_callback(asyncio.to_thread, database.close)
             # Before the first record of this life overwrites what the last one left.
             contradiction = await database.read(lambda c: head_contradiction(c, home.path))

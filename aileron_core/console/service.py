@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
 from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
@@ -189,14 +190,14 @@ class ConsoleService:
         if on == (self.pause.since is not None):
             return
         if not on:
-            await self.records.by_person("console.resumed", "A person let calls go on")
+            await self.records.by_person(AuditEvent.CONSOLE_RESUMED, "A person let calls go on")
             self.pause.end()
             self.events.publish(PauseChanged(paused_at=None))
             return
         self.pause.begin(self.clock.now())
         self.events.publish(PauseChanged(paused_at=self.pause.since))
         try:
-            await self.records.by_person("console.paused", "A person holds all calls")
+            await self.records.by_person(AuditEvent.CONSOLE_PAUSED, "A person holds all calls")
         except StorageUnavailable as error:
             raise StorageUnavailable(
                 f"All calls are held, but that could not be put on record: {error.message}"
