@@ -44,7 +44,7 @@ from aileron_core.console_port.port import (
     VerifyAudit,
     WithdrawAcceptance,
 )
-from aileron_tui.screens.fixtures import snapshot
+from tests.support.screens.calls import snapshot
 
 __all__ = ["FixtureCore", "FixturePort"]
 
@@ -216,7 +216,7 @@ class FixtureCore:
         running = sum(session.running for session in self._sessions)
         ended, self._sessions = len(self._sessions), ()
         stopped = EverythingStopped(denied=len(waiting), sessions_ended=ended, runs_stopped=running)
-        told = self._record("console.stopped_everything", "A person stopped everything")
+        told = self._record("console.everything_stopped", "A person stopped everything")
         return [*facts, SessionsUpdated(sessions=()), stopped, told]
 
 
