@@ -12,10 +12,10 @@ from importlib import metadata
 from typing import Any, Self
 
 from aileron_core import tasks
-from aileron_core.audit.chain import seal
+from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
-from aileron_core.audit.verify import CUT_FOUND
+from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
@@ -54,7 +54,6 @@ from aileron_core.sessions.service import SessionService, nobody
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Settings
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["App", "AppOptions"]
 
@@ -110,7 +109,7 @@ class App:
 
     async def _open(self) -> None:
         settings = GateSettings(expires_seconds=self.options.settings.expires_seconds)
-        self.database = Database(self.home.database, seal)
+        self.database = Database(self.home.database)
         self.traffic = TrafficMeter(self.sessions, self.database, self.clock, self._traffic_moved)
         self.publisher = EventPublisher(
             self.events,
@@ -229,8 +228,8 @@ class App:
 
         def unit(tx: Tx) -> None:
             if contradiction:
-                tx.record(self._record(CUT_FOUND, "aileron", contradiction, {}))
-            tx.record(self._record("console.started", "aileron", "The console started", extra))
+                tx.record(self._record(AuditEvent.AUDIT_CUT, contradiction, {}))
+            tx.record(self._record(AuditEvent.CONSOLE_STARTED, "The console started", extra))
 
         await self.database.write(unit)
 
@@ -263,7 +262,7 @@ class App:
             await self.traffic.sweep(all_of_it=True)
             await self.database.write(
                 lambda tx: tx.record(
-                    self._record("console.stopped", "aileron", "The console stopped", {})
+                    self._record(AuditEvent.CONSOLE_STOPPED, "The console stopped", {})
                 )
             )
         await asyncio.to_thread(self._engine.close)
@@ -307,17 +306,17 @@ class App:
         held = self._runs.approval(approval_id)
         return held is not None and not held.is_final
 
-    async def note(self, event: str, summary: str) -> None:
+    async def note(self, event: AuditEvent, summary: str) -> None:
         """Put on record what a person did with the console itself.
 
         Raises:
             StorageUnavailable: it could not be written.
         """
-        await self.database.write(lambda tx: tx.record(self._record(event, "person", summary, {})))
+        await self.database.write(lambda tx: tx.record(self._record(event, summary, {})))
 
     async def _probe(self) -> None:
         """See whether the database can be written again, by recording that it could not."""
-        record = self._record("storage.mended", "aileron", "The audit can be written again", {})
+        record = self._record(AuditEvent.STORAGE_MENDED, "The audit can be written again", {})
         await self.database.write(lambda tx: tx.record(record))
         self.publisher.mended()
 
@@ -366,7 +365,7 @@ class App:
 
             def unit(tx: Tx) -> None:
                 tx.execute("INSERT INTO meta VALUES('port', ?)", (str(port),))
-                tx.record(self._record("console.port", "aileron", f"Listens on port {port}", {}))
+                tx.record(self._record(AuditEvent.CONSOLE_PORT, f"Listens on port {port}", {}))
 
             await self.database.write(unit)
         write_daemon_file(self.home, self.url, self.clock.now())
@@ -415,7 +414,5 @@ class App:
             paused_at=self.pause.since,
         )
 
-    def _record(self, event: str, actor: str, summary: str, extra: dict[str, Any]) -> AuditRecord:
-        return AuditRecord(
-            at=rfc3339(self.clock.now()), event=event, actor=actor, summary=summary, extra=extra
-        )
+    def _record(self, event: AuditEvent, summary: str, extra: dict[str, Any]) -> AuditRecord:
+        return AuditRecord(at=rfc3339(self.clock.now()), event=event, summary=summary, extra=extra)

@@ -1,6 +1,7 @@
 """What each intent of a person does. Answers are facts; what did nothing raises its reason."""
 
 from aileron_core.app import App
+from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.port import (
     Accept,
     AcceptSuite,
@@ -92,14 +93,14 @@ async def _pause(app: App, *, on: bool) -> None:
     if on == (app.pause.since is not None):
         return
     if not on:
-        await app.note("console.resumed", "A person let calls go on")
+        await app.note(AuditEvent.CONSOLE_RESUMED, "A person let calls go on")
         app.pause.end()
         app.events.publish(PauseChanged(paused_at=None))
         return
     app.pause.begin(app.clock.now())
     app.events.publish(PauseChanged(paused_at=app.pause.since))
     try:
-        await app.note("console.paused", "A person holds all calls")
+        await app.note(AuditEvent.CONSOLE_PAUSED, "A person holds all calls")
     except StorageUnavailable as error:
         raise StorageUnavailable(
             f"All calls are held, but that could not be put on record: {error.message}"

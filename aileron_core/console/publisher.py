@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from aileron_core.audit.record import ChainHead, CommittedRecord
 from aileron_core.clock import Clock
 from aileron_core.console.view_mapping import approval_view, record_view, session_view
 from aileron_core.console_port.port import (
@@ -27,8 +28,6 @@ from aileron_core.runs.live_run import RunRegistry
 from aileron_core.runs.run_counts import RunCounts
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.storage.open import ChainHead
-from aileron_core.storage.record import CommittedRecord
 
 __all__ = ["EventPublisher"]
 

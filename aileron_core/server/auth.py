@@ -21,6 +21,7 @@ from aileron_core.errors import (
     PayloadTooLarge,
     RateLimited,
 )
+from aileron_core.home.owner import Peer
 from aileron_core.server.error_responses import error_response
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
@@ -29,7 +30,6 @@ __all__ = [
     "ADMIT",
     "OWN_SOCKET",
     "Guard",
-    "Peer",
     "Principal",
     "admit",
     "bearer_of",
@@ -46,14 +46,6 @@ ADMIT = "aileron.admit"
 """Scope extension: tells the connection which session's valid token its request showed."""
 _MOST_REQUESTS = 128
 """Of one session at once, over sockets. The relay needs two standing ones and one for each call."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    """The other end of a Unix socket, from the kernel."""
-
-    pid: int
-    uid: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import Any, cast
 from starlette.requests import Request
 
 from aileron_core.errors import Forbidden, InvalidRequest, Unauthorized
-from aileron_core.server.auth import Peer, principal_of
+from aileron_core.home.owner import Peer
+from aileron_core.server.auth import principal_of
 from aileron_core.sessions.model import Session
 
 __all__ = [

@@ -18,7 +18,7 @@ from aileron_core.console.core_thread import CoreThread
 from aileron_core.console_port.port import ApprovalsRead, CoreEvent, LibraryUpdated, SessionsUpdated
 from aileron_core.home.layout import Home
 from aileron_core.launch.launch_dir import private_parents, sweep
-from aileron_core.launch.repositories import left_by_killed_launches, tell_later
+from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
 from aileron_core.launch.unfinished import finish_sessions
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.asgi import create_app
@@ -151,7 +151,9 @@ class _LaunchSweep:
 
     def _clear(self) -> None:
         sweep(private_parents(self._home, os.environ))
-        tell_later(self._home, [*left_by_killed_launches(self._home), *finish_sessions(self._home)])
+        keep_notices(
+            self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
+        )
 
     def __call__(self, fact: CoreEvent) -> None:
         """Hear of a fact."""

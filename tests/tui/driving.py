@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from aileron_core.console_port.port import ApprovalView, NotAcceptedView, Snapshot
 from aileron_tui.app import AileronApp
-from aileron_tui.state.current_situation import situation_of
+from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
 from tests.support.screens.calls import approval, snapshot
 

@@ -7,8 +7,8 @@ from functools import partial
 
 from aileron_core.clock import SystemClock
 from aileron_tui.app import AileronApp
+from aileron_tui.input.situation import View
 from aileron_tui.messages import CommandRequested
-from aileron_tui.state.situation import View
 from tests.support.screens.calls import snapshot
 from tests.support.screens.home import problems
 from tests.support.screens.port import FixturePort
