@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from aileron_core.console_port.port import (
+    FINAL_STATES,
     ApprovalsRead,
     ApprovalView,
     Approve,

@@ -12,6 +12,7 @@ from aileron_core.console_port.view_models import FINAL_STATES, ShownState
 from aileron_core.errors import IllegalTransition
 from aileron_core.runs.transitions import FINAL, OPEN, TRANSITIONS, RunEvent, RunState, advance
 
+# The states and what leads from one to the next, written down once more.
 DRAWN = """
 new -> executing pending awaiting_vault denied failed
 awaiting_vault -> pending executing denied expired withdrawn failed awaiting_vault
@@ -49,7 +50,7 @@ def test_final_states_are_the_six_ends() -> None:
 def test_every_pair_of_state_and_event_either_moves_or_raises(
     state: RunState, event: RunEvent
 ) -> None:
-    """DESIGN 5: `advance` is total and pure: the same answer each time, or `IllegalTransition`."""
+    """`advance` is total and pure: the same answer each time, or `IllegalTransition`."""
     expected = TRANSITIONS.get((state, event))
     for _ in range(2):
         if expected is None:
@@ -60,7 +61,7 @@ def test_every_pair_of_state_and_event_either_moves_or_raises(
 
 
 def test_the_table_cannot_be_changed_while_it_runs() -> None:
-    """DESIGN 5: one table; nothing adds an edge to it."""
+    """One table; nothing adds an edge to it."""
     with pytest.raises(TypeError):
         TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
 
@@ -122,7 +123,7 @@ TestLife = Life.TestCase
 def test_a_planted_edge_is_caught_by_the_machine(
     edge: tuple[RunState, RunEvent], target: RunState
 ) -> None:
-    """A6: an illegal edge in the table makes the state machine fail."""
+    """An illegal edge in the table makes the state machine fail."""
 
     class Planted(Life):
         table: ClassVar[Mapping[tuple[RunState, RunEvent], RunState]] = {
