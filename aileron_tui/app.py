@@ -25,6 +25,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import DEFAULT, CommandRegistry
 from aileron_tui.input.key_timing import KeyTimingApp
+from aileron_tui.input.situation import View
 from aileron_tui.messages import (
     CommandRequested,
     CoreEventArrived,
@@ -43,10 +44,9 @@ from aileron_tui.screens.prompting import PromptingScreen
 from aileron_tui.screens.sessions import SessionsScreen
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.state.apply_event import apply_event
-from aileron_tui.state.current_situation import situation_of
 from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import View
+from aileron_tui.state.situation import situation_of
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
 from aileron_tui.terminal.driver import ConsoleDriver

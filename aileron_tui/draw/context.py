@@ -15,16 +15,6 @@ from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, w
 from aileron_tui.draw.times import age, clock_minutes, clock_seconds
 from aileron_tui.words import context as context_words
 
-__all__ = [
-    "Detail",
-    "Section",
-    "before_this",
-    "equal_calls",
-    "process_chain",
-    "rail_lines",
-    "who_asks",
-]
-
 LABEL = 10
 """Cells of a label's column in the rail, the blank before the value counted; a lone sign has 2."""
 RUNS = 5

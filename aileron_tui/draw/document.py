@@ -19,20 +19,6 @@ from aileron_tui.draw.times import age, clock_seconds
 from aileron_tui.draw.values import field_text, value_lines
 from aileron_tui.words import views
 
-__all__ = [
-    "agent_name",
-    "approval_blocks",
-    "around_blocks",
-    "first_heading",
-    "held_blocks",
-    "host_rows",
-    "now_blocks",
-    "problem_blocks",
-    "session_name",
-    "then_line",
-    "undrawable_blocks",
-]
-
 IDENTITY = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
 )

@@ -10,12 +10,12 @@ from aileron_core.console_port.port import (
     Refresh,
     StopEverything,
 )
-from aileron_tui.draw.plain_lines import own
+from aileron_tui.input.situation import Availability, Panel
 from aileron_tui.plain.context import PlainContext
+from aileron_tui.plain.lines import own
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.intents import intent_of
 from aileron_tui.state.pending_intents import file_key
-from aileron_tui.state.situation import Availability, Panel
 from aileron_tui.words import panels
 from aileron_tui.words import plain as plain_words
 

@@ -11,9 +11,9 @@ from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.situation import View
 from aileron_tui.screens.listing import ListScreen
 from aileron_tui.state.document_cache import LayoutOptions
-from aileron_tui.state.situation import View
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from aileron_core.clock import SystemClock
 from aileron_tui.app import AileronApp
+from aileron_tui.input.situation import View
 from aileron_tui.messages import CommandRequested
 from aileron_tui.screens.fixture_home import problems
 from aileron_tui.screens.fixture_port import FixturePort
 from aileron_tui.screens.fixtures import snapshot
-from aileron_tui.state.situation import View
 
 __all__ = ["show"]
 

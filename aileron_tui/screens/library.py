@@ -6,8 +6,8 @@
 from typing import ClassVar
 
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.situation import View
 from aileron_tui.screens.listing import ListScreen
-from aileron_tui.state.situation import View
 
 __all__ = ["LibraryScreen"]
 

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread
 from aileron_tui.input.commands import Command, CommandRegistry, KeyContext
-from aileron_tui.state.situation import Situation, availability
+from aileron_tui.input.situation import Situation, availability
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList

@@ -15,9 +15,11 @@ from aileron_core.console_port.port import (
     SessionView,
     Snapshot,
 )
+from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
 from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.input.situation import Panel, View
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
@@ -25,14 +27,11 @@ from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.pending_intents import PendingIntents
 from aileron_tui.state.queue import Ended, Queue
 from aileron_tui.state.reading import ReadingProgress
-from aileron_tui.state.situation import Panel, View
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
-
-__all__ = ["Model", "StatusMessage", "Subject", "Token"]
 
 SAID_SECONDS = 4.0
 """How long the voice repeats what just happened; the next key ends it sooner."""
@@ -47,15 +46,6 @@ class Subject:
 
     key: str
     version: Token
-
-
-@dataclass(frozen=True, slots=True)
-class StatusMessage:
-    """What the voice reports, until *until* (monotonic seconds); no key ends it before *held*."""
-
-    pieces: Line
-    until: float
-    held: float = 0.0
 
 
 class Model:

@@ -7,14 +7,11 @@ from typing import overload
 
 from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
+from aileron_tui.items import Item, apart
 from aileron_tui.state.filter import Filter, ParsedFilter
 from aileron_tui.state.filter_fields import item_facts
-from aileron_tui.state.item import Item
 from aileron_tui.state.ordered_keys import OrderedKeys
 from aileron_tui.state.pending_intents import file_key, suite_key
-from aileron_tui.state.suite import apart
-
-__all__ = ["ELSEWHERE_SECONDS", "MINE_SECONDS", "Item", "Queue", "Rows"]
 
 ELSEWHERE_SECONDS = 5.0
 """How long an item that ended by itself keeps its place, so that nothing vanishes unread."""

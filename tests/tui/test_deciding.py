@@ -19,7 +19,7 @@ from aileron_core.console_port.port import (
     StorageHealth,
 )
 from aileron_tui.draw.bars import footer_line
-from aileron_tui.state.situation import Situation
+from aileron_tui.input.situation import Situation
 from aileron_tui.widgets.reason import Reason
 
 HELD = NotAcceptedView(

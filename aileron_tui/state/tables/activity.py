@@ -21,8 +21,6 @@ from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
 from aileron_tui.words import views
 
-__all__ = ["ActivityEntry", "ActivityTable"]
-
 KEPT = 1_000
 """Rows kept; the audit has the rest."""
 HOUR = 3600.0

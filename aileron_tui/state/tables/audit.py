@@ -31,8 +31,6 @@ from aileron_tui.state.tables.record_pages import RecordPages
 from aileron_tui.state.tables.table import Table
 from aileron_tui.words import filters, views
 
-__all__ = ["AuditTable"]
-
 PROBLEMS_SHOWN = 4
 
 _ROLES: dict[str, Role] = {
