@@ -24,7 +24,7 @@ def _modules() -> Iterator[tuple[str, str]]:
     inside = sorted(
         each.name.removesuffix(".py") for each in files(_RELAY).iterdir() if each.name[-3:] == ".py"
     )
-    names = (*_BESIDE, *(f"{_RELAY}.{name}" for name in inside if name != "__init__"), _RELAY)
+    names = (*_BESIDE, *(f"{_RELAY}.{name}" for name in inside if name[:2] != "__"), _RELAY)
     for name in names:
         spec = importlib.util.find_spec(name)
         assert spec is not None

@@ -22,11 +22,6 @@ def _usage(arguments: list[str]) -> NoReturn:
 
 
 def main() -> int:
-    """Run the relay, isolated from what the environment could add to Python; return its exit code."""
-    if not sys.flags.isolated:
-        # The very command that was given: a module, or a copy in a file or a folder.
-        again = [sys.executable, "-I", *sys.orig_argv[1:]]
-        os.execv(sys.executable, again)  # noqa: S606 - itself again
     if sys.argv[1:]:
         _usage(sys.argv[1:])
     try:
