@@ -37,7 +37,7 @@ from aileron_core.launch.project_settings import (
     own_settings,
     read_project_settings,
 )
-from aileron_core.launch.repositories import Repositories, left_by_killed_launches, told_before
+from aileron_core.launch.repositories import Repositories, import_from_killed_launches, take_notices
 from aileron_core.launch.sessions import LaunchedSession, SessionHold, SessionPort
 from aileron_core.launch.unfinished import UnfinishedSession, finish_sessions, refuse_unfinished
 from aileron_core.settings import LaunchSettings
@@ -203,8 +203,8 @@ def launch(request: LaunchRequest, console: SessionPort, person: Prompter) -> in
     console.find()  # before anything is made: without one there may be no home either
     parent = private_parents(request.aileron_home, request.env)[0]
     for sentence in (
-        *told_before(request.aileron_home),
-        *left_by_killed_launches(request.aileron_home),
+        *take_notices(request.aileron_home),
+        *import_from_killed_launches(request.aileron_home),
         *finish_sessions(request.aileron_home),
     ):
         person.say(sentence)

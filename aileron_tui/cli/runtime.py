@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from aileron_core import tasks
 from aileron_core.app import App, AppOptions
-from aileron_core.console.core_thread import CoreThread
 from aileron_core.console_port.port import ApprovalsRead, CoreEvent, LibraryUpdated, SessionsUpdated
+from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
 from aileron_core.launch.launch_dir import private_parents, sweep
-from aileron_core.launch.repositories import left_by_killed_launches, tell_later
+from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
 from aileron_core.launch.unfinished import finish_sessions
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.asgi import create_app
@@ -67,21 +67,23 @@ def core_thread(
     )
 
     @contextlib.asynccontextmanager
-    async def serving(app: App) -> AsyncGenerator[None, None]:
-        async with _served(app, settings, first_frame):
-            yield
+    async def opened() -> AsyncGenerator[App]:
+        async with App.open(home, options) as app, _served(app, settings, first_frame):
+            yield app
 
-    return CoreThread(lambda: App(home, options), serving)
+    return CoreThread(opened)
 
 
 @contextlib.asynccontextmanager
 async def _served(
     app: App, settings: Settings, first_frame: threading.Event | None
 ) -> AsyncGenerator[None, None]:
-    tcp = bind_tcp(settings.listen_host, settings.listen_port or await app.remembered_port())
+    tcp = bind_tcp(
+        settings.listen_host, settings.listen_port or await app.address.remembered_port()
+    )
     unix = bind_unix(app.home.socket)
     port: int = tcp.getsockname()[1]
-    app.url = f"http://127.0.0.1:{port}"
+    app.address.listen_on(port)
     state: dict[str, object] = {"app": app}
 
     async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -104,7 +106,7 @@ async def _served(
     own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
     try:
         async with mcp.run(), server, own.listening():
-            await app.announce(port)
+            await app.address.announce(port)
             _start_after(first_frame, mcp)
             yield
     finally:
@@ -151,7 +153,9 @@ class _LaunchSweep:
 
     def _clear(self) -> None:
         sweep(private_parents(self._home, os.environ))
-        tell_later(self._home, [*left_by_killed_launches(self._home), *finish_sessions(self._home)])
+        keep_notices(
+            self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
+        )
 
     def __call__(self, fact: CoreEvent) -> None:
         """Hear of a fact."""
@@ -187,7 +191,7 @@ def _prepare(context: CommandContext) -> Home:
 
 
 def _log_start(app: App, how: str) -> None:
-    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.url)
+    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.address.url)
 
 
 def _log_end(core: CoreThread, how: str) -> None:
@@ -242,12 +246,14 @@ def run_serve(context: CommandContext, routes: Sequence[str], *, accept_installe
 
 def _say_start(context: CommandContext, app: App) -> None:
     if context.json:
-        context.show({"url": app.url, "socket": str(app.home.socket), "home": str(app.home.path)})
+        context.show(
+            {"url": app.address.url, "socket": str(app.home.socket), "home": str(app.home.path)}
+        )
         return
     context.say(
-        f"Aileron serves {app.home.path} at {app.url}. Nobody can approve without a console."
+        f"Aileron serves {app.home.path} at {app.address.url}. Nobody can approve without a console."
     )
-    for route in app.routes:
+    for route in app.options.routes_shown():
         context.say(f"Routed: {route}, without credential.")
     if app.options.accept_installed:
         context.say("Everything that lay in the home was taken in (--accept-installed).")

@@ -101,7 +101,7 @@ def main() -> None:
         failpoint=fail,
     )
     app = core.start()
-    say({"url": app.url})
+    say({"url": app.address.url})
     snapshot = core.subscribe(told)
     for view in snapshot.approvals:
         show(view)

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Final
 
 from aileron_core.actions.model import Action
+from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.hosts import short_host, short_hosts
@@ -21,7 +22,7 @@ from aileron_core.runs.interfaces import GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
 from aileron_core.runs.preview.plan import PreviewPlan, plan_preview
 from aileron_core.runs.preview.resolve import resolve
-from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunState
 
 __all__ = ["MAX_SHOWN", "MAX_SHOWN_LINES", "PreviewFetcher"]
@@ -100,7 +101,11 @@ class PreviewFetcher:
         """Make *look* what the next yes covers: new digest, new words, on record. Needs `held.turn`."""
         digest, words = held.consent(look)
         previous, held.preview = held.preview, look
-        named = AuditEvent.NO_PREVIEW if look.status == "unavailable" else AuditEvent.PREVIEW
+        named = (
+            AuditEvent.PREVIEW_UNAVAILABLE
+            if look.status == "unavailable"
+            else AuditEvent.PREVIEW_FETCHED
+        )
         summary = (
             f"No preview of {held.row.action} could be fetched"
             if look.status == "unavailable"

@@ -62,10 +62,10 @@ def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     git(tree, "submodule", "update", "-q", "--init")
     found = repository_of(main / "a" / "part")
     assert found is not None
-    assert found.git == found.common == main / ".git" / "modules" / "a" / "part"
+    assert found.git_dir == found.common_dir == main / ".git" / "modules" / "a" / "part"
     found = repository_of(tree / "a" / "part")
     assert found is not None
-    assert found.git == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
+    assert found.git_dir == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
 
 def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
@@ -75,7 +75,7 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
     real = (worktree / ".git").read_text()
     found = repository_of(worktree)
     assert found is not None
-    assert found.common == worktree.parent / "main" / ".git"
+    assert found.common_dir == worktree.parent / "main" / ".git"
     (project / ".git").write_text(real)
     assert repository_of(project) is None
     (project / ".git").write_text(f"gitdir: {worktree.parent / 'main' / '.git'}\n")
