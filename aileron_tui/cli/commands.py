@@ -174,9 +174,9 @@ def launch(
 )
 @command_options
 def mcp_relay(context: CommandContext, file: str) -> int:
-    """Write `aileron-mcp` as one file, for a container where Aileron is not installed.
+    """Write `aileron-mcp` as one file, for a container.
 
-    It needs the standard library alone. An agent there starts it with python3 -I FILE.
+    It needs Python's standard library alone. An agent there starts it with python3 -I FILE.
     """
     from aileron_mcp.relay_copies import write_zipapp
 
