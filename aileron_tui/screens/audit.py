@@ -1,7 +1,4 @@
-"""View 3: every record, to the first.
-
-`python -m aileron_tui.screens.audit` shows it on fixtures.
-"""
+"""View 3: every record, to the first."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -63,9 +60,3 @@ class AuditScreen(ListScreen):
     def action_export(self) -> None:
         """Write every record into a new file in the home."""
         self.submit(ExportAudit())
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("audit"))

@@ -36,7 +36,7 @@ SAY: list[dict[str, Any]] = [
     shutil.which("bwrap") is None or not PYTHON.exists(), reason="needs bwrap and a system Python"
 )
 def test_a_sessions_socket_is_all_that_a_container_needs(home: Path) -> None:
-    """D6: one file, any Python, `AILERON_URL=unix:...`; no token, no home, no network."""
+    """One file, any Python, `AILERON_URL=unix:...`; no token, no home, no network."""
     console = Console(home)
     opened = console.session(launched=True, contained=True)
     folder = Path(opened["socket"]).parent

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from aileron_core.errors import IllegalTransition
 from aileron_core.runs.transitions import FINAL, OPEN, TRANSITIONS, RunEvent, RunState, advance
 
-# DESIGN 5, as it is drawn there.
+# The states and what leads from one to the next, written down once more.
 DRAWN = """
 new -> executing pending awaiting_vault denied failed
 awaiting_vault -> pending executing denied expired withdrawn failed awaiting_vault
@@ -31,12 +31,12 @@ def _drawn() -> set[tuple[RunState, RunState]]:
 
 
 def test_the_table_has_exactly_the_edges_that_design_5_draws() -> None:
-    """DESIGN 5: no state is reached in another way than the drawing says, and none is missing."""
+    """No state is reached in another way than the drawing says, and none is missing."""
     assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _drawn()
 
 
 def test_final_states_are_the_six_ends() -> None:
-    """WIRE: `status` to an agent is one of these six once it is final."""
+    """`status` to an agent is one of these six once it is final."""
     assert {str(state) for state in FINAL} == {
         "completed", "failed", "unknown", "denied", "expired", "withdrawn",
     }  # fmt: skip
@@ -47,7 +47,7 @@ def test_final_states_are_the_six_ends() -> None:
 def test_every_pair_of_state_and_event_either_moves_or_raises(
     state: RunState, event: RunEvent
 ) -> None:
-    """DESIGN 5: `advance` is total and pure: the same answer each time, or `IllegalTransition`."""
+    """`advance` is total and pure: the same answer each time, or `IllegalTransition`."""
     expected = TRANSITIONS.get((state, event))
     for _ in range(2):
         if expected is None:
@@ -58,7 +58,7 @@ def test_every_pair_of_state_and_event_either_moves_or_raises(
 
 
 def test_the_table_cannot_be_changed_while_it_runs() -> None:
-    """DESIGN 5: one table; nothing adds an edge to it."""
+    """One table; nothing adds an edge to it."""
     with pytest.raises(TypeError):
         TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
 
@@ -120,7 +120,7 @@ TestLife = Life.TestCase
 def test_a_planted_edge_is_caught_by_the_machine(
     edge: tuple[RunState, RunEvent], target: RunState
 ) -> None:
-    """A6: an illegal edge in the table makes the state machine fail."""
+    """An illegal edge in the table makes the state machine fail."""
 
     class Planted(Life):
         table: ClassVar[Mapping[tuple[RunState, RunEvent], RunState]] = {

@@ -45,7 +45,7 @@ from aileron_core.console_port.port import (
     VerifyAudit,
     WithdrawAcceptance,
 )
-from aileron_tui.screens.fixtures import snapshot
+from tests.support.screens.calls import snapshot
 
 __all__ = ["FixtureCore", "FixturePort"]
 
