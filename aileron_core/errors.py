@@ -29,6 +29,7 @@ each stands in one table, `aileron_core.server.error_responses`.
         HashMismatch              hash_mismatch
         SignatureFailure          signature_failure
         OutcomeUnknown            outcome_unknown
+      ConsoleRefused              (what the console answered its command line)
       InternalError               internal_error
         IllegalTransition
         UnrecordedChange
@@ -49,6 +50,7 @@ __all__ = [
     "Conflict",
     "ConnectorRuntimeError",
     "ConsoleAbsent",
+    "ConsoleRefused",
     "ExternalApiError",
     "Failure",
     "FileProblems",
@@ -214,6 +216,14 @@ class OwnerLost(Unavailable):
 
 class ConsoleAbsent(Unavailable):
     """No console holds the home."""
+
+
+class ConsoleRefused(AileronError):
+    """The console answered with an error; `failure` is what it said."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message, details=failure.details)
+        self.failure = failure
 
 
 class Paused(Unavailable):

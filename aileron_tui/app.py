@@ -25,6 +25,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import DEFAULT, CommandRegistry
 from aileron_tui.input.key_timing import KeyTimingApp
+from aileron_tui.input.situation import View
 from aileron_tui.messages import (
     CommandRequested,
     CoreEventArrived,
@@ -43,10 +44,9 @@ from aileron_tui.screens.prompting import PromptingScreen
 from aileron_tui.screens.sessions import SessionsScreen
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.state.apply_event import apply_event
-from aileron_tui.state.current_situation import situation_of
 from aileron_tui.state.event_queue import EventQueue
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import View
+from aileron_tui.state.situation import situation_of
 from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
 from aileron_tui.terminal.driver import ConsoleDriver
@@ -213,17 +213,17 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
 
     # Facts and time
 
-    def on_facts_came(self) -> None:
+    def on_core_events_ready(self) -> None:
         """Take some of what has come; keys and drawing get their turn before the rest.
 
         Textual lays out and draws once no message is left; the rest is not one until then.
         """
         for fact in self._inbox.take():
-            self.on_core_fact(CoreEventArrived(fact))
+            self.on_core_event_arrived(CoreEventArrived(fact))
         if self._inbox.waits:
-            self.set_timer(FACTS_PAUSE_SECONDS, self.on_facts_came)
+            self.set_timer(FACTS_PAUSE_SECONDS, self.on_core_events_ready)
 
-    def on_core_fact(self, message: CoreEventArrived) -> None:
+    def on_core_event_arrived(self, message: CoreEventArrived) -> None:
         """Take the fact into the model and draw."""
         model = self._model
         if model is None:
@@ -292,7 +292,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         self._model.show(view)
         self.switch_screen(self._pages[view])  # pyright: ignore[reportUnknownMemberType]
 
-    async def on_wanted(self, message: CommandRequested) -> None:
+    async def on_command_requested(self, message: CommandRequested) -> None:
         """Do what a page's key asked the application for."""
         if (view := _VIEWS.get(message.action)) is not None:
             self._show_page(view)

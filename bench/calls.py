@@ -17,7 +17,7 @@ from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_tui.cli.client import Console
+from aileron_core.home.client import HomeClient
 from bench.relay_start import _HELLO
 from bench.support import RELAY, home, milliseconds, serving
 
@@ -57,7 +57,7 @@ def _through_relay(path: Path) -> list[float]:
 
 
 def _over_http(path: Path, url: str) -> list[float]:
-    opened = Console(path).request("POST", "/v1/sessions", {"agent": "bench", "cwd": "/"})[1]
+    opened = HomeClient(path).request("POST", "/v1/sessions", {"agent": "bench", "cwd": "/"})[1]
     headers = {
         "Authorization": f"Bearer {opened['token']}",
         "Content-Type": "application/json",

@@ -32,10 +32,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from aileron_core.app import App, AppOptions
+from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call
 from aileron_core.settings import Settings
-from aileron_tui.cli.client import Console
 from bench.support import AILERON, fill, milliseconds, serving
 
 WAITING = (0, 1_000, 10_000)
@@ -162,7 +162,7 @@ def _console(home: Path) -> Screen:
 
 async def _wait_for(home: Home, count: int) -> None:
     settings = Settings(expires_seconds=0)
-    async with App(home, AppOptions(accept_installed=True, settings=settings)) as app:
+    async with App.open(home, AppOptions(accept_installed=True, settings=settings)) as app:
         for first in range(0, count, PER_SESSION):
             opened = await app.session_service.open(
                 agent="bench", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=3600
@@ -261,7 +261,7 @@ def _busy(screen: Screen) -> Iterator[None]:
 
 
 def _requests(home: Path, url: str) -> list[float]:
-    opened = Console(home).request("POST", "/v1/sessions", {"agent": "bench", "cwd": "/"})[1]
+    opened = HomeClient(home).request("POST", "/v1/sessions", {"agent": "bench", "cwd": "/"})[1]
     headers = {"Authorization": f"Bearer {opened['token']}", "Content-Type": "application/json"}
     connection = http.client.HTTPConnection(url.removeprefix("http://"))
     took: list[float] = []

@@ -19,8 +19,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+from aileron_core.home.client import HomeClient
 from aileron_core.home.layout import Home
-from aileron_tui.cli.client import Console
 from bench.console import SETTLED, Screen
 from bench.gateway_wire import PATH
 from bench.support import AILERON
@@ -275,7 +275,9 @@ def _home(folder: Path, upstream: int) -> Home:
 
 
 def _session(name: str, home: Home, process: int) -> Target:
-    _, opened = Console(home.path).request("POST", "/v1/sessions", {"agent": "bench", "cwd": "/"})
+    _, opened = HomeClient(home.path).request(
+        "POST", "/v1/sessions", {"agent": "bench", "cwd": "/"}
+    )
     return Target(
         name=name,
         port=int(opened["url"].rpartition(":")[2]),

@@ -11,7 +11,7 @@ from pathlib import Path
 import wasmtime
 
 from aileron_core.connectors.store import ConnectorStore
-from aileron_tui.cli.client import Console
+from aileron_core.home.client import HomeClient
 from bench.support import MANIFEST, home, milliseconds, serving
 
 SECONDS = 8.0
@@ -93,7 +93,7 @@ class _Session:
     """A session of its own, over HTTP."""
 
     def __init__(self, path: Path, url: str) -> None:
-        opened = Console(path).request("POST", "/v1/sessions", {"agent": "bench", "cwd": "/"})[1]
+        opened = HomeClient(path).request("POST", "/v1/sessions", {"agent": "bench", "cwd": "/"})[1]
         self._headers = {
             "Authorization": f"Bearer {opened['token']}",
             "Content-Type": "application/json",

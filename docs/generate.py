@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from agent_pages import agent_pages
-from commands import with_commands
+from architecture_page import with_layers
+from commands import BEGIN, END, with_commands
 from keys_page import keys_page
 
 from aileron_core.runs.transitions import FINAL, TRANSITIONS, RunState
@@ -42,18 +43,11 @@ PICTURES = {
 """The pictures of the pages, by the module and the name of the snapshot that each is a copy of."""
 
 
-def states() -> str:
-    """Return docs/states.md, drawn from the table of transitions."""
-    lines = [
-        "# The life of a run",
-        "",
-        "Made from the one table in `aileron_core/runs/transitions.py` by `docs/generate.py`.",
-        "An edge that is not here does not exist: such an event is refused and changes nothing.",
-        "Each one is on disk, with its audit record, before the effect that it permits.",
-        "",
-        "```mermaid",
-        "stateDiagram-v2",
-    ]
+def with_states(page: str) -> str:
+    """Return *page* with the table of transitions between its two marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    lines = ["```mermaid", "stateDiagram-v2"]
     lines += [f"    {state} --> {after} : {event}" for (state, event), after in TRANSITIONS.items()]
     lines += [f"    {state} --> [*]" for state in RunState if state in FINAL]
     lines += [
@@ -62,15 +56,19 @@ def states() -> str:
         "| from | event | to |",
         "|---|---|---|",
         *(f"| {state} | {event} | {after} |" for (state, event), after in TRANSITIONS.items()),
-        "",
     ]
-    return "\n".join(lines)
+    body = "\n".join(lines)
+    return f"{before}{BEGIN}\n\n{body}\n\n{END}{after}"
 
 
 def parts() -> dict[Path, str]:
     """Return every generated file with what it should hold."""
-    page = DOCS / "command-line.md"
-    made = {DOCS / "states.md": states(), page: with_commands(page.read_text(encoding="utf-8"))}
+    filled = {
+        DOCS / "states.md": with_states,
+        DOCS / "command-line.md": with_commands,
+        DOCS / "architecture.md": with_layers,
+    }
+    made = {page: fill(page.read_text(encoding="utf-8")) for page, fill in filled.items()}
     made[DOCS / "keys.md"] = keys_page()
     made |= {DOCS / "agents" / name: page for name, page in agent_pages().items()}
     for name, (module, snapshot) in PICTURES.items():

@@ -25,9 +25,16 @@ Made from the registry in `aileron_tui/input/commands.py` by `docs/generate.py`;
 
 ## When a key counts
 
-A key that decides counts only when the item stood on the screen whole for 400 ms, your hand rested for 400 ms before and 20 ms after it, the pane has the focus, and every line was seen.
-Lines that were not seen are named, and the key has to come twice. So it has where no preview could be fetched.
-What is pasted, typed ahead, held down or sent in a burst decides nothing, nor does a key that a console which stood still reads 0.2 s late. After a decision the next item starts unarmed. `esc` leaves everything waiting.
+A key that decides counts only if
+
+* the item was drawn whole and unchanged, with nothing over it, for `arm_ms` (400 ms; 250 at least). Another selection, a new preview, another size or theme, a closed panel begin that anew;
+* no other key came in that time before it, and none in the 20 ms after it: this drops keys that are held, pasted, typed ahead or sent in a burst;
+* the pane has the focus, where the terminal tells, and had it that long;
+* the console did not stand still meanwhile: a key that it reads 0.2 s late counts for nothing;
+* the database can be written, no decision on the item is under way, and its deadline is more than a second away.
+
+A line counts as seen once it stood on the screen for 100 ms, however fast one scrolls. While lines are unseen the first press names how many, and a second one decides; so it is where no preview could be fetched. The number goes to the audit.
+After a decision the next item starts unarmed. `esc` leaves everything waiting. The mouse, and `enter` in a list, decide nothing.
 
 ## Other keys
 

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from aileron_core.audit.link import StoredHead
-from aileron_core.storage.open import ChainHead
-from aileron_core.storage.record import CommittedRecord
+from aileron_core.audit.record import ChainHead, CommittedRecord, StoredHead
 
 __all__ = ["JOURNAL", "HeadFile", "SystemJournal", "parse_head", "read_head"]
 

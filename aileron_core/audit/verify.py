@@ -9,15 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from aileron_core.audit.link import StoredHead, chain_hash
+from aileron_core.audit.chain import GENESIS, chain_hash
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import StoredHead
 from aileron_core.canonical import canonical
 
-__all__ = ["CUT_FOUND", "ChainProblem", "ChainReport", "ChainRow", "LastRecord", "verify"]
+__all__ = ["ChainProblem", "ChainReport", "ChainRow", "LastRecord", "verify"]
 
-CUT_FOUND = "audit.cut"
-"""The event by which a console records what `audit.head` knew and the table did not have."""
 ChainProblemKind = Literal["edited", "missing", "reordered", "cut", "orphan"]
-_GENESIS = bytes(32)
 _NAMED_BY = {"run": "run", "session": "session"}
 """Which member of a record names the row of each kind; a pin's is its name."""
 
@@ -88,7 +87,7 @@ def verify(
     hashes: dict[int, bytes] = {}
     bodies: dict[int, dict[str, Any]] = {}
     broken: list[ChainRow] = []
-    prev, expected = _GENESIS, 1
+    prev, expected = GENESIS, 1
     for row in rows:
         if row.seq != expected:
             problems.append(_gap(row.seq, expected))
@@ -120,7 +119,7 @@ def _gap(seq: int, expected: int) -> ChainProblem:
 
 def _told(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
     """Return what a console found of earlier records when it started, before it wrote a new head."""
-    if body.get("event") != CUT_FOUND:
+    if body.get("event") != AuditEvent.AUDIT_CUT:
         return []
     message = f"a console found at its start: {body.get('summary')}"
     return [ChainProblem(seq=seq, kind="cut", message=message)]
@@ -129,7 +128,7 @@ def _told(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
 def _broken(row: ChainRow, known: set[bytes]) -> ChainProblem:
     """Say why a record does not name the hash of the one before it."""
     if chain_hash(row.prev, _bytes(row)) == row.hash:
-        if row.prev in known or row.prev == _GENESIS:
+        if row.prev in known or row.prev == GENESIS:
             message = f"record {row.seq} does not follow record {row.seq - 1}: it was moved here"
             return ChainProblem(seq=row.seq, kind="reordered", message=message)
         message = f"record {row.seq - 1} is not the one that record {row.seq} was written after"

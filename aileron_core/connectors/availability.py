@@ -6,8 +6,6 @@ from aileron_core.actions.model import Action, ConnectorRequirement
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.errors import Problem
 
-__all__ = ["offer_problems"]
-
 
 def offer_problems(
     action: Action, installed: Mapping[str, ConnectorIdentity], taken_in: Mapping[str, str]

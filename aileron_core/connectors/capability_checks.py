@@ -11,8 +11,6 @@ from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.posted_reads import OFFER, is_override, read_of
 from aileron_core.errors import BindingRequired, CapabilityDenied
 
-__all__ = ["READING", "check_credential", "check_method", "check_target"]
-
 READING = frozenset({"GET", "HEAD"})
 """The methods with which a connector only reads (RFC 9110, 9.2.1)."""
 
@@ -21,7 +19,7 @@ def check_target(manifest: Manifest, target: Target, hosts: Collection[str]) -> 
     """Check that the place is among the *hosts* of this call: all of the manifest's, or one region's.
 
     Raises:
-        CapabilityDenied: it is not (boundary `sandbox`, FACTS C.3).
+        CapabilityDenied: it is not (boundary `sandbox`).
     """
     if target.host_port in hosts:
         return
@@ -96,8 +94,8 @@ def check_credential(
 ) -> None:
     """Check that a request asks for no credential, or for one that can be given to it.
 
-    A routed host gets none and needs none: that request goes out without (DESIGN 3). What the
-    manifest does not declare is not asked for there either, so that a trial tells.
+    A routed host gets none and needs none: that request goes out without. What the
+    manifest does not declare is refused there too, so that a trial run shows the mistake.
 
     Raises:
         CapabilityDenied: the manifest declares another kind, or none.

@@ -23,8 +23,6 @@ from aileron_core.connectors.store import (
 from aileron_core.connectors.wasm.compile_check import compile_problem
 from aileron_core.errors import FileProblems, NotFound, Problem
 
-__all__ = ["ConnectorCheck", "check_connector", "install_checked"]
-
 _RUNTIME = "capabilities.runtime.imports"
 
 
@@ -37,7 +35,7 @@ class ConnectorCheck:
     imports: tuple[str, ...] = ()
     """The functions of `aileron_host` that the module imports, sorted."""
     hash: str = ""
-    """Its identity (FACTS B.4); empty without a module and a manifest."""
+    """Its identity hash; empty without a module and a manifest."""
 
     @property
     def ok(self) -> bool:

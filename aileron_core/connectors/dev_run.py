@@ -15,8 +15,6 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 
-__all__ = ["try_op"]
-
 
 async def try_op(
     path: Path,

@@ -5,8 +5,6 @@ from typing import Final
 
 from aileron_core.canonical import Json
 
-__all__ = ["MAX_DEPTH", "deeper_than", "is_small"]
-
 MAX_DEPTH: Final = 200
 """Levels of an op's output: a row, the digest and an agent's reader have to bear it too."""
 

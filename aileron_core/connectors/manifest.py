@@ -1,4 +1,4 @@
-"""Reading a connector's `manifest.toml` (FACTS B.1): a closed schema, every problem reported."""
+"""Reading a connector's `manifest.toml`: a closed schema, every problem reported."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -25,8 +25,6 @@ from aileron_core.connectors.manifest_rules import (
     version,
 )
 from aileron_core.errors import FileProblems, Problem
-
-__all__ = ["CredentialKind", "CredentialNeed", "Manifest", "OAuth2Need", "parse_manifest"]
 
 CredentialKind: TypeAlias = Literal["api_key", "oauth2", "aws_sigv4"]
 Rule: TypeAlias = Callable[[Any], str | None]

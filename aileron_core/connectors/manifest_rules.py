@@ -1,4 +1,4 @@
-"""The rules for single values of a connector's manifest: what is wrong with one, or None (FACTS B.1)."""
+"""The rules for single values of a connector's manifest: what is wrong with one, or None."""
 
 import re
 from typing import Any, cast
@@ -6,24 +6,6 @@ from urllib.parse import urlsplit
 
 from aileron_core.connectors.http.hosts import normal_host_port
 from aileron_core.connectors.names import Fqn, is_semver
-
-__all__ = [
-    "any_text",
-    "credential_kind",
-    "fqn",
-    "host_list",
-    "idempotency",
-    "operations",
-    "positive_output_limit",
-    "prose",
-    "provenance_hash",
-    "single_line",
-    "spawn_programs",
-    "string_list",
-    "token",
-    "url",
-    "version",
-]
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
 _OPERATION = re.compile(r"[a-z][a-z0-9_-]*")

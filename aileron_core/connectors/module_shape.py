@@ -8,15 +8,6 @@ from dataclasses import dataclass
 
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = [
-    "HOST_FUNCTIONS",
-    "HOST_MODULE",
-    "WASI_MODULE",
-    "ModuleShape",
-    "check_shape",
-    "read_shape",
-]
-
 HOST_MODULE = "aileron_host"
 HOST_FUNCTIONS = frozenset(
     {"log", "http_request", "http_response_size", "http_response_status", "http_response_read"}

@@ -12,8 +12,6 @@ from aileron_core.connectors.http.hosts import short_host
 from aileron_core.connectors.http.target import Target
 from aileron_core.errors import CapabilityDenied
 
-__all__ = ["AWS", "GRAPHQL", "OFFER", "is_override", "read_of"]
-
 GRAPHQL = "GraphQL queries at "
 """Before the host and path to which a person accepts that single GraphQL queries are sent."""
 AWS = "AWS "
@@ -36,6 +34,11 @@ _NOT_PLAIN = re.compile(
     r'|"""'
 )
 """What two parsers may take for different things: ends of lines and of texts, block strings."""
+
+
+def acceptance_name(ref: str, read: str) -> str:
+    """Return the name of the record by which the connector *ref* (`fqn@version`) may read *read*."""
+    return f"{ref} {read}"
 
 
 class _NoRead(ValueError):

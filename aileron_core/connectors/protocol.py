@@ -7,8 +7,6 @@ from typing import Protocol
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import Failure
 
-__all__ = ["Connector", "ConnectorIdentity", "Limits", "OpResult", "Route"]
-
 MIB = 1024 * 1024
 
 
@@ -17,10 +15,10 @@ class ConnectorIdentity:
     """What the digest says of a connector: whose it is, which version, which bytes."""
 
     fqn: str
-    """`<scheme>://<owner>/<path>`, without `@version` (FACTS B.3)."""
+    """`<scheme>://<owner>/<path>`, without `@version`."""
     version: str
     hash: str
-    """`sha256:` and the hex SHA-256 of binary and manifest bytes, joined (FACTS B.4)."""
+    """`sha256:` and the hex SHA-256 of binary and manifest bytes, joined."""
 
     @property
     def ref(self) -> str:
@@ -30,7 +28,7 @@ class ConnectorIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one call (WIRE.md, Defaults). Times in seconds, sizes in bytes or MiB as named."""
+    """Bounds of one call. Times in seconds, sizes in bytes or MiB as named."""
 
     wall_seconds: float = 30.0
     memory_mib: int = 64

@@ -8,8 +8,6 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import HashMismatch, NotFound, Problem
 
-__all__ = ["ConnectorRegistry"]
-
 
 class ConnectorRegistry:
     """Hands out connectors by name, version and hash.

@@ -1,4 +1,4 @@
-"""The connectors on this machine, by the hash of their bytes (FACTS B.4, B.6).
+"""The connectors on this machine, by the hash of their bytes.
 
     <home>/store/connectors/sha256/<hex>/{connector.wasm, manifest.toml}     0600 in 0700
     <home>/store/connectors/tmp/install-*/                                   staging
@@ -24,8 +24,6 @@ from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.module_shape import check_shape, read_shape
 from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
-
-__all__ = ["MANIFEST", "MODULE", "ConnectorStore", "InstalledConnector", "identity_hash"]
 
 MODULE: Final = "connector.wasm"
 MANIFEST: Final = "manifest.toml"

@@ -17,16 +17,6 @@ from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.linux import openat2
 
-__all__ = [
-    "folder_at",
-    "folder_beneath",
-    "open_beneath",
-    "read_small",
-    "remove_tree",
-    "restore_rights",
-    "restore_rights_at",
-]
-
 _RESOLVE = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH of linux/openat2.h."""
 _ABSENT = (errno.ENOSYS, errno.EPERM)

@@ -19,16 +19,6 @@ from aileron_core.containment.programs import own_code, own_interpreter
 from aileron_core.errors import Forbidden
 from aileron_core.text import escape
 
-__all__ = [
-    "LinkedOutside",
-    "copy_out",
-    "how_to_mend",
-    "keep_apart",
-    "linked_outside",
-    "own_folders",
-    "shared_files",
-]
-
 _INSTALLED = frozenset(("site-packages", "dist-packages"))
 _MOST = 400_000
 """Entries of a project that are looked at; a second or two."""

@@ -1,7 +1,7 @@
 """The calls of the Linux kernel that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
 
-Raw system calls through ctypes (THREATS E4; numbers are the same on all architectures of Linux that
-have them since 5.13, but for `keyctl`).
+Raw system calls through ctypes: their numbers are the same on all architectures of Linux that have
+them since 5.13, but for `keyctl`.
 """
 
 import ctypes
@@ -9,17 +9,6 @@ import os
 import platform
 import struct
 import sys
-
-__all__ = [
-    "LandlockTooOld",
-    "die_with_parent",
-    "forget_keyring",
-    "landlock_abi",
-    "load_filter",
-    "no_new_privileges",
-    "openat2",
-    "scope_sockets_and_signals",
-]
 
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 22, 38
 _SECCOMP_MODE_FILTER = 2

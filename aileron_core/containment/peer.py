@@ -13,8 +13,6 @@ from typing import Literal, TypeAlias
 
 from aileron_core.containment.linux import openat2
 
-__all__ = ["Containment", "containment_of", "exists_in_root", "worse"]
-
 Containment: TypeAlias = Literal["seen", "other_user", "said", "none"]
 """How a session's agent is contained.
 

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from aileron_core.errors import Forbidden, NotFound
 
-__all__ = ["find_program", "own_code", "own_interpreter", "roots_of"]
-
 _SYSTEM = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"), Path("/sbin"), Path("/etc"))
 _SHEBANG = 256
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 
 
 def find_program(name: str, path: str, project: Path) -> Path:
-    """Return the program *name* of the search path *path*, never one inside *project* (THREATS H31).
+    """Return the program *name* of the search path *path*, never one inside *project*.
 
     Raises:
         NotFound: there is none outside the project.
@@ -42,7 +40,7 @@ def own_interpreter() -> Path:
 
 
 def own_code() -> tuple[Path, ...]:
-    """Return where the code that runs this lies: no agent may write there (THREATS H4)."""
+    """Return where the code that runs this lies: no agent may write there."""
     specs = [importlib.util.find_spec(name) for name in _PACKAGES]
     found = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
     folders = [Path(sys.prefix), Path(sys.base_prefix), *found]

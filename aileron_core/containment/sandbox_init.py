@@ -6,7 +6,7 @@ base URL works inside as outside. It leads to that socket and nowhere else, and 
 with the sandbox.
 
 The terminal is given to the agent alone: bubblewrap is in the foreground too, and a Ctrl-C meant for
-the agent would end the whole sandbox (THREATS E6). Runs as a script, from a copy; standard library
+the agent would end the whole sandbox. Runs as a script, from a copy; standard library
 only, nothing of Aileron's.
 """
 
@@ -17,8 +17,6 @@ import socket
 import struct
 import sys
 import threading
-
-__all__ = ["forward", "main"]
 
 SOCKET = "/run/aileron/session/s.sock"
 _CHUNK = 65536

@@ -14,8 +14,6 @@ import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["REFUSED", "filter_for"]
-
 _GENERIC = MappingProxyType(
     {
         "kexec_load": 104,

@@ -1,7 +1,7 @@
 """The command line of bubblewrap: what an agent sees of this machine. Pure, but for looking at paths.
 
-An allow-list: what is not named here is not there. Hiding is by not mounting, never by covering
-(THREATS E2 tells what covering left open, E3 and section 5 what this recipe closes).
+An allow-list: what is not named here is not there. A path is hidden by not mounting it, never by
+mounting something over it: what is covered can be uncovered, or reached by another path.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,18 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.programs import own_code
-
-__all__ = [
-    "INSIDE",
-    "INSIDE_PRIVATE",
-    "INSIDE_SOCKET",
-    "PROTECTED",
-    "SandboxSpec",
-    "bwrap_argv",
-    "environment",
-    "kernel_covers",
-    "system_programs",
-]
 
 INSIDE = "/run/aileron"
 INSIDE_SOCKET = f"{INSIDE}/session/s.sock"
@@ -37,7 +25,7 @@ PROTECTED = (
     ".Rprofile", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".mise",
     ".tool-versions", ".hg", ".jj",
 )  # fmt: skip
-"""Names in the project through which an agent reaches the person's own tools (THREATS H4)."""
+"""Names in the project through which an agent reaches the person's own tools."""
 
 _PASSED = frozenset(
     ("TERM", "COLORTERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME", "NO_COLOR",

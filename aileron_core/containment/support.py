@@ -21,16 +21,6 @@ from aileron_core.containment.seccomp import REFUSED, filter_for
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.text import escape
 
-__all__ = [
-    "SandboxSupport",
-    "abstract_listeners",
-    "find_bwrap",
-    "find_support",
-    "is_root_outside",
-    "refuse_root",
-    "this_filter",
-]
-
 _ACCEPTS = 0x10000
 """__SO_ACCEPTCON in the flags column of /proc/net/unix: somebody listens there."""
 _TRIED_SECONDS = 10

@@ -1,16 +1,14 @@
 """The home folder: its layout, whose it is, and the lock that says which process owns it."""
 
+import contextlib
 import fcntl
-import json
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from aileron_core.errors import HomeError
-
-__all__ = ["DEFAULT_HOME", "Home", "HomeLock", "daemon_file", "locked_by"]
+from aileron_core.home.owner import Unowned, locked_by, socket_path
 
 DEFAULT_HOME = Path("~/.aileron")
 
@@ -37,7 +35,7 @@ _OURS = {
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Paths under `$AILERON_HOME` (DESIGN 9)."""
+    """Paths under `$AILERON_HOME`."""
 
     path: Path
 
@@ -74,7 +72,7 @@ class Home:
     @property
     def socket(self) -> Path:
         """The socket of the person's own command line."""
-        return self.run / "console.sock"
+        return Path(socket_path(self.path))
 
     @property
     def log(self) -> Path:
@@ -130,7 +128,10 @@ class Home:
 
 
 class HomeLock:
-    """The lock on the home's directory handle: one process owns a home (DESIGN 9, THREATS H23)."""
+    """The lock on the home's directory handle: one process owns a home.
+
+    It is on the folder itself, not on a file in it that somebody could remove.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -147,8 +148,10 @@ class HomeLock:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(handle)
-            pid = locked_by(self._home)
-            owner = f"process {pid}" if pid else "another process"
+            owner = "another process"
+            with contextlib.suppress(Unowned):
+                if pid := locked_by(self._home.path):
+                    owner = f"process {pid}"
             raise HomeError(
                 f"A console already runs on {self._home.path} ({owner}). "
                 "Use that one, or set AILERON_HOME to another folder."
@@ -160,58 +163,3 @@ class HomeLock:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-
-def locked_by(home: Home) -> int | None:
-    """Return the pid of the process that holds the home's lock, None if nobody does.
-
-    Linux: the FLOCK line of `/proc/locks` with the directory's device and inode. Elsewhere: the
-    pid in `daemon.json` if the lock is taken (WIRE.md, Addresses).
-    """
-    try:
-        handle = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        if Path("/proc/locks").exists():
-            return _flock_holder(handle)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return int(daemon_file(home).get("pid") or 0) or None
-    else:
-        return None
-    finally:
-        os.close(handle)
-
-
-def _flock_holder(handle: int) -> int | None:
-    info = os.fstat(handle)
-    device = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}"
-    places = {f"{each}:{info.st_ino}" for each in (device, _mounted_device(handle))}
-    for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
-        words = line.split()
-        # Only the exclusive lock makes an owner; anybody who may read can hold a shared one.
-        if words[1:2] == ["FLOCK"] and words[3:4] == ["WRITE"] and words[5] in places:
-            return int(words[4])
-    return None
-
-
-def _mounted_device(handle: int) -> str:
-    """Return `major:minor` as `/proc/locks` has them: on btrfs `st_dev` is another number."""
-    facts = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii")
-    mount = next((line.split()[1] for line in facts.splitlines() if line[:7] == "mnt_id:"), "")
-    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
-        fields = line.split(" ", 3)
-        if fields[0] == mount:
-            major, _, minor = fields[2].partition(":")
-            return f"{int(major):02x}:{int(minor):02x}"
-    return ""
-
-
-def daemon_file(home: Home) -> dict[str, Any]:
-    """Return what `daemon.json` says, empty if it is missing or unreadable. Never trusted for a token."""
-    try:
-        content = json.loads(home.daemon.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return cast("dict[str, Any]", content) if isinstance(content, dict) else {}

@@ -1,9 +1,8 @@
 """Running the agent in the foreground on a pseudo-terminal and pipes of its own.
 
-The person's terminal is never the agent's: an agent that holds it can type into the shell behind it
-(THREATS H7, E6). Nor is a file that our input or output was directed to: an agent that holds it can
-write where it should read, and read and change what was there before. Bytes, size and signals are
-passed on.
+The person's terminal is never the agent's: an agent that holds it can type into the shell behind it.
+Nor is a file that our input or output was directed to: an agent that holds it can write where it
+should read, and read and change what was there before. Bytes, size and signals are passed on.
 """
 
 import contextlib
@@ -24,8 +23,6 @@ from typing import Any, NoReturn
 
 from aileron_core.containment.linux import die_with_parent
 from aileron_core.launch.terminal import TerminalState, raw_terminal
-
-__all__ = ["run_foreground"]
 
 _CHUNK = 65536
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)

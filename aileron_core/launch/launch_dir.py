@@ -20,8 +20,6 @@ from aileron_core.containment.beneath import (
 from aileron_core.errors import AileronError, Forbidden
 from aileron_core.launch.plan import AgentFolder, InjectedFile
 
-__all__ = ["InjectedFiles", "LaunchDir", "copy_back", "copy_in", "private_parents", "sweep"]
-
 _CREDENTIAL_BYTES = 1024 * 1024
 _CHUNK = 1024 * 1024
 _COPY_BYTES = 64 * 1024 * 1024
@@ -48,13 +46,13 @@ class LaunchDir:
         if not remove_tree(self.path):
             self._say(f"{self.path} could not be removed whole. It is no longer used: remove it.")
 
-    def write(self, name: str, text: str, *, mode: int = 0o600) -> Path:
+    def write(self, name: str, content: str | bytes, *, mode: int = 0o600) -> Path:
         """Write a file of ours into it."""
         path = self.path / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         return path
 
 
@@ -285,7 +283,7 @@ def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: 
     """Carry refreshed credentials back to the person's files; return those that were written.
 
     Only pure credentials that still are what they were: a JSON object with the same keys at most
-    refreshed values (THREATS H5: nothing else of a sandboxed session outlives it). None through a
+    refreshed values (nothing else of a sandboxed session outlives it). None through a
     link, whoever made it, in the person's home or in the copy.
     """
     written: list[Path] = []

@@ -37,13 +37,11 @@ from aileron_core.launch.project_settings import (
     own_settings,
     read_project_settings,
 )
-from aileron_core.launch.repositories import Repositories, left_by_killed_launches, told_before
+from aileron_core.launch.repositories import Repositories, import_from_killed_launches, take_notices
 from aileron_core.launch.sessions import LaunchedSession, SessionHold, SessionPort
 from aileron_core.launch.unfinished import UnfinishedSession, finish_sessions, refuse_unfinished
 from aileron_core.settings import LaunchSettings
 from aileron_core.text import escape
-
-__all__ = ["LaunchRequest", "PreparedLaunch", "Prompter", "launch", "prepare", "through_gateway"]
 
 _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
@@ -59,8 +57,8 @@ class LaunchRequest:
     """The person's."""
     aileron_home: Path
     env: Mapping[str, str]
-    relay: Path
-    """The relay's one file."""
+    relay: Mapping[str, bytes]
+    """The files of a folder that `python -I` runs as the relay, by their paths in it."""
     sandbox: Literal["on", "offline", "off"] = "on"
     allow_abstract: bool = False
     gateway: bool = True
@@ -205,8 +203,8 @@ def launch(request: LaunchRequest, console: SessionPort, person: Prompter) -> in
     console.find()  # before anything is made: without one there may be no home either
     parent = private_parents(request.aileron_home, request.env)[0]
     for sentence in (
-        *told_before(request.aileron_home),
-        *left_by_killed_launches(request.aileron_home),
+        *take_notices(request.aileron_home),
+        *import_from_killed_launches(request.aileron_home),
         *finish_sessions(request.aileron_home),
     ):
         person.say(sentence)
@@ -320,12 +318,11 @@ def _write_wiring(
         seen = PurePosixPath(folder.path)
         token = folder.write("token", session.token)
         settings = [f"AILERON_HOME={request.aileron_home}", f"AILERON_TOKEN_FILE={token}"]
-    folder.write("aileron_mcp.py", request.relay.read_text(encoding="utf-8"))
+    for name, content in request.relay.items():
+        folder.write(f"relay/{name}", content)
     lines = ["#!/bin/sh", "unset AILERON_TOKEN AILERON_TOKEN_FILE AILERON_URL AILERON_AGENT"]
     lines += [f"export {_quoted(setting)}" for setting in settings]
-    lines.append(
-        f'exec {_quoted(str(own_interpreter()))} -I {_quoted(f"{seen}/aileron_mcp.py")} "$@"'
-    )
+    lines.append(f'exec {_quoted(str(own_interpreter()))} -I {_quoted(f"{seen}/relay")} "$@"')
     folder.write("bin/aileron-mcp", "\n".join(lines) + "\n", mode=0o700)
     for name, text in plan.files.items():
         folder.write(name, text)

@@ -11,8 +11,6 @@ from pathlib import Path, PurePosixPath
 
 from aileron_core.launch.plan import Agent, ModelTraffic, PlanContext
 
-__all__ = ["OwnSettings", "model_traffic", "sentences", "traffic_here"]
-
 _MOST_BYTES = 16 * 1024 * 1024
 """Larger than any settings; Claude Code keeps its history in one of these files too."""
 

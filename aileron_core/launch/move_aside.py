@@ -6,8 +6,6 @@ from pathlib import Path, PurePosixPath
 
 from aileron_core.containment.beneath import folder_beneath, restore_rights, restore_rights_at
 
-__all__ = ["move_aside"]
-
 
 def move_aside(project: int, name: str, aside: Path) -> Path:
     """Move *name* out of a project and return where it is now.

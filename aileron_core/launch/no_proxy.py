@@ -6,8 +6,6 @@ gateway token, and could not reach it.
 
 from collections.abc import Mapping
 
-__all__ = ["bypass_proxies"]
-
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 

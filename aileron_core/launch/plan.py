@@ -1,24 +1,13 @@
 """What launching an agent consists of: values that one module per agent makes, and the launcher carries out.
 
 A plan is pure: it names programs, flags, environment and files; it reads and writes nothing. Every
-recipe was tried with the real agent (AGENT-CLIS.md tells how and with which version).
+recipe was tried with the real agent; `Agent.tried` names the versions.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
-
-__all__ = [
-    "SERVER",
-    "Agent",
-    "AgentFolder",
-    "InjectedFile",
-    "ModelTraffic",
-    "Plan",
-    "PlanContext",
-    "Provider",
-]
 
 SERVER = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
@@ -31,7 +20,7 @@ Provider = Literal["anthropic", "openai", "gemini"]
 class AgentFolder:
     """A folder of the agent's own under the person's home: settings, history, credentials.
 
-    In the sandbox the agent gets a private copy that dies with the session (THREATS H5).
+    In the sandbox the agent gets a private copy that dies with the session.
     """
 
     path: PurePosixPath
@@ -108,7 +97,7 @@ class Plan:
     """What will be started.
 
     No secret is in its `argv`, which others see in a process list: at most the gateway token, where
-    the agent takes its base URL no other way (WIRE.md).
+    the agent takes its base URL no other way.
     """
 
     argv: tuple[str, ...]
@@ -170,7 +159,7 @@ class Agent(Protocol):
         """Return which providers a plan may give the gateway's base URL, and why not the others.
 
         Whatever already names a base URL, another provider or another login is left alone: an agent
-        that works goes on working (DESIGN 8).
+        that works goes on working.
         """
         ...
 

@@ -13,15 +13,6 @@ from aileron_core.launch.move_aside import move_aside
 from aileron_core.launch.plan import Agent
 from aileron_core.text import escape
 
-__all__ = [
-    "ProtectedLink",
-    "ProtectedPaths",
-    "RestoredPaths",
-    "check_project",
-    "settings_files",
-    "small_text",
-]
-
 _SETTINGS_BYTES = 1024 * 1024
 _SHARED = tuple(Path("/", name) for name in ("tmp", "var/tmp", "run", "dev/shm"))
 _SYSTEM = tuple(Path("/", name) for name in ("proc", "sys", "run/user"))
@@ -32,7 +23,7 @@ def check_project(project: Path, home: Path, aileron_home: Path) -> None:
 
     Raises:
         Forbidden: it holds the person's home, what others put into folders that all share, or
-            Aileron's own; or it lies where the system keeps sockets and devices (THREATS T2, H4).
+            Aileron's own; or it lies where the system keeps sockets and devices.
     """
     if home.resolve().is_relative_to(project):
         raise Forbidden(
@@ -110,7 +101,7 @@ class ProtectedPaths:
     """The protected names of a project that were missing, or links, when the session began.
 
     A mount over a missing name would leave an empty file there, and none goes over a link, so they
-    are compared instead (THREATS H4): what is new at the end is moved aside and told.
+    are compared instead: what is new at the end is moved aside and told.
     """
 
     project: Path

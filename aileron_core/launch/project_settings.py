@@ -1,6 +1,6 @@
 """What a project asks of a launch: its `aileron.toml`, and settings of the agent that touch the wiring.
 
-Both count in exactly the bytes that a person accepted, at this path (THREATS H31). A project's
+Both count in exactly the bytes that a person accepted, at this path. A project's
 `aileron.toml` may only narrow: few variables, and no argument that takes a wall or the wiring away.
 """
 
@@ -15,15 +15,6 @@ from aileron_core.launch.plan import Agent
 from aileron_core.launch.project import settings_files, small_text
 from aileron_core.settings import LaunchSettings, parse_launch
 from aileron_core.text import escape
-
-__all__ = [
-    "PROJECT_FILE",
-    "PROJECT_VARIABLES",
-    "ProjectSettings",
-    "denied_word",
-    "own_settings",
-    "read_project_settings",
-]
 
 PROJECT_FILE = "aileron.toml"
 PROJECT_VARIABLES = frozenset(

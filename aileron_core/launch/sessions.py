@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["LaunchedSession", "SessionHold", "SessionPort"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedSession:

@@ -16,8 +16,6 @@ import tty
 from collections.abc import Generator, Sequence
 from typing import Any
 
-__all__ = ["TerminalState", "raw_terminal"]
-
 _LINGER = 0.1
 """Seconds in which a terminal that was asked nothing may still send what was typed last."""
 _PATIENCE = 1.5

@@ -20,8 +20,6 @@ from aileron_core.errors import Forbidden
 from aileron_core.launch.project import ProtectedLink, ProtectedPaths
 from aileron_core.text import escape
 
-__all__ = ["UnfinishedSession", "finish_sessions", "refuse_unfinished"]
-
 _BYTES = 1024 * 1024
 
 

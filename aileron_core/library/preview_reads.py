@@ -5,15 +5,10 @@ from typing import Final
 
 from aileron_core.library.acceptance import AcceptanceRecord
 
-__all__ = ["KIND", "acceptance_name", "accepted_reads", "reads_of"]
+__all__ = ["KIND", "accepted_reads", "reads_of"]
 
 KIND: Final = "preview"
 """The kind of these pins."""
-
-
-def acceptance_name(ref: str, read: str) -> str:
-    """Return the name of the pin by which the connector *ref* (`fqn@version`) may read *read*."""
-    return f"{ref} {read}"
 
 
 def reads_of(pins: Iterable[AcceptanceRecord], ref: str) -> list[AcceptanceRecord]:

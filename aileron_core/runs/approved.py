@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.hosts import short_hosts
@@ -21,7 +22,7 @@ from aileron_core.runs.locks import ConnectorLocks
 from aileron_core.runs.model import Progress
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
 
 __all__ = ["ApprovedRunner", "finish"]
@@ -90,7 +91,7 @@ class ApprovedRunner:
             try:
                 await self._journal.update(
                     held,
-                    AuditEvent.LOOKED_AGAIN,
+                    AuditEvent.OUTCOME_LOOKED_AT,
                     f"A person looked again at what {held.row.action} was to do",
                     {"preview": look.status},
                 )
@@ -113,11 +114,11 @@ class ApprovedRunner:
                 await self._differs(held, found.preview)
                 return False
             await self._journal.transition(
-                held, RunEvent.HOLDS, AuditEvent.RECHECKED, "What the person saw still holds"
+                held, RunEvent.HOLDS, AuditEvent.RECHECK_HELD, "What the person saw still holds"
             )
             self._pause.require_starts()
             await self._journal.transition(
-                held, RunEvent.START, AuditEvent.STARTED, f"Started {held.row.action}"
+                held, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {held.row.action}"
             )
             return True
 
@@ -153,7 +154,7 @@ class ApprovedRunner:
         await self._journal.transition(
             held,
             RunEvent.CONFLICT,
-            AuditEvent.CONFLICT,
+            AuditEvent.RECHECK_CONFLICT,
             f"{nothing}: {why}",
             failure=error.to_failure(held.row.run_id),
             progress=None,
@@ -165,7 +166,7 @@ class ApprovedRunner:
         await self._journal.transition(
             held,
             RunEvent.EXPIRE,
-            AuditEvent.EXPIRED,
+            AuditEvent.APPROVAL_EXPIRED,
             f"The deadline of {held.row.action} passed before it began",
             ended_at=self._clock.now(),
         )
@@ -179,7 +180,7 @@ class ApprovedRunner:
             await self._journal.transition(
                 held,
                 RunEvent.DIFFERS,
-                AuditEvent.DRIFTED,
+                AuditEvent.RECHECK_DIFFERED,
                 f"{held.nothing_ran}: what would happen is not what was seen",
                 {"digest_before": held.row.digest},
                 digest=digest,
@@ -255,7 +256,7 @@ class ApprovedRunner:
         await self._journal.insist(
             held,
             RunEvent.ASK_AGAIN,
-            AuditEvent.HALTED if halted else AuditEvent.DRIFTED,
+            AuditEvent.RUN_HALTED if halted else AuditEvent.RECHECK_DIFFERED,
             f"{row.action} halted: its next step waits for a person"
             if halted
             else "Nothing was repeated: what would happen is not what was seen",
@@ -282,7 +283,7 @@ class ApprovedRunner:
                 await self._journal.insist(
                     held,
                     event,
-                    AuditEvent.UNDONE,
+                    AuditEvent.RECHECK_UNDONE,
                     note,
                     note=note,
                     decided_at=None,
@@ -325,7 +326,7 @@ async def finish(journal: RunStore, held: LiveRun, ending: RunOutcome, now: floa
         await journal.insist(
             held,
             RunEvent.COMPLETE,
-            AuditEvent.COMPLETED,
+            AuditEvent.RUN_COMPLETED,
             f"{action} completed{asked}",
             extra,
             output={"output": ending.output, "steps": dict(ending.steps)},
@@ -339,7 +340,7 @@ async def finish(journal: RunStore, held: LiveRun, ending: RunOutcome, now: floa
     await journal.insist(
         held,
         RunEvent.LOSE if unknown else RunEvent.FAIL,
-        AuditEvent.UNKNOWN if unknown else AuditEvent.FAILED,
+        AuditEvent.RUN_UNKNOWN if unknown else AuditEvent.RUN_FAILED,
         f"{action}: outcome unknown{asked}"
         if unknown
         else f"{action} failed{asked}: {ending.failure.class_}",

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import RateLimited
@@ -13,7 +15,6 @@ from aileron_core.runs.live_run import RunRegistry
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.store import RunStore
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["ArgumentQuota"]
 
@@ -101,8 +102,7 @@ class ArgumentQuota:
         tx.record(
             AuditRecord(
                 at=rfc3339(self._clock.now()),
-                event="arguments.forgotten",
-                actor="aileron",
+                event=AuditEvent.ARGUMENTS_FORGOTTEN,
                 summary=(
                     f"Forgot the arguments of {len(runs)} ended calls that nobody decided: their "
                     f"session holds more than {self._most // 2**20} MiB"

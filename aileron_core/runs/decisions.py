@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aileron_core import tasks
+from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
 from aileron_core.errors import AileronError, Conflict, NotFound
 from aileron_core.runs import rows
@@ -15,8 +16,8 @@ from aileron_core.runs.live_run import LiveRun, RunRegistry
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.store import AuditEvent, RunStore
-from aileron_core.runs.transitions import FINAL, RunEvent, RunState
+from aileron_core.runs.store import RunStore
+from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.storage.database import Database
 
 __all__ = ["ApprovalService"]
@@ -70,7 +71,7 @@ class ApprovalService:
                 await self.store.transition(
                     held,
                     RunEvent.APPROVE,
-                    AuditEvent.APPROVED,
+                    AuditEvent.APPROVAL_APPROVED,
                     f"A person approved {held.row.action}",
                     {"unseen_lines": unseen_lines, "preview": held.preview.status},
                     decided_at=self.clock.now(),
@@ -100,7 +101,7 @@ class ApprovalService:
             await self._end(
                 held,
                 RunEvent.DENY,
-                AuditEvent.DENIED,
+                AuditEvent.APPROVAL_DENIED,
                 f"A person denied {held.row.action}",
                 reason=self._reason(reason),
                 decided_at=self.clock.now(),
@@ -130,7 +131,7 @@ class ApprovalService:
             await self._end(
                 held,
                 RunEvent.WITHDRAW,
-                AuditEvent.WITHDRAWN,
+                AuditEvent.APPROVAL_WITHDRAWN,
                 f"The agent withdrew {held.row.action}",
                 reason=self._reason(reason),
                 delivered=True,
@@ -164,6 +165,23 @@ class ApprovalService:
             raise Conflict("There is no preview op to look through. Look at the service itself.")
         await self.runner.fetch_again(held)
 
+    def refresh_refused(self, read: str) -> None:
+        """Fetch anew the previews that were refused *read*, which has just been accepted."""
+        for run in self.registry:
+            if run.is_waiting and read in run.preview.refused_reads:
+                tasks.spawn(self.previews.refresh(run), name="fetch a preview again")
+
+    def requester_gone(self, session_id: str) -> None:
+        """A session has ended: its approvals stay, and what is shown of them differs."""
+        self.previews.forget(session_id)
+        self.requester_changed(session_id)
+
+    def requester_changed(self, session_id: str) -> None:
+        """Something differs that every open approval of a session shows."""
+        for run in self.registry:
+            if run.row.session_id == session_id and run.row.gated and not run.is_final:
+                self.store.notify(run)
+
     async def result(self, session_id: str, approval_id: str, wait: float) -> RunRecord:
         """Return the run of this approval, after its end or after *wait* seconds.
 
@@ -195,7 +213,7 @@ class ApprovalService:
             self.registry.delivered(held)
             try:
                 await self.store.update(
-                    held, AuditEvent.DELIVERED, "The agent was told", delivered=True
+                    held, AuditEvent.RUN_DELIVERED, "The agent was told", delivered=True
                 )
             except AileronError as error:
                 _log.warning("delivery is not on record: %s", type(error).__name__)
@@ -218,14 +236,17 @@ class ApprovalService:
 
     async def _expire(self, held: LiveRun) -> None:
         await self._end(
-            held, RunEvent.EXPIRE, AuditEvent.EXPIRED, f"Nobody answered {held.row.action} in time"
+            held,
+            RunEvent.EXPIRE,
+            AuditEvent.APPROVAL_EXPIRED,
+            f"Nobody answered {held.row.action} in time",
         )
 
     async def _end(
-        self, held: LiveRun, event: RunEvent, named: tuple[str, str], summary: str, **changes: Any
+        self, held: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str, **changes: Any
     ) -> None:
         await self.store.transition(
-            held, event, named, summary, ended_at=self.clock.now(), **changes
+            held, event, audit_event, summary, ended_at=self.clock.now(), **changes
         )
         self.registry.finished(held)
 
@@ -247,7 +268,7 @@ class ApprovalService:
             raise _too_late(held.row)
 
     def _require_open(self, held: LiveRun) -> None:
-        if held.row.state not in (RunState.PENDING, RunState.AWAITING_VAULT, RunState.CHECKING):
+        if held.row.state not in UNDECIDED:
             raise _too_late(held.row)
 
     async def _stored(self, session_id: str, approval_id: str) -> RunRecord:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Limits, OpResult
 from aileron_core.console_port.port import EverythingStopped
@@ -109,7 +110,7 @@ class EmergencyStop:
     registry: RunRegistry
     run_changed: EventBus[LiveRun]
     sessions: SessionService
-    note: Callable[[str, str], Awaitable[None]]
+    note: Callable[[AuditEvent, str], Awaitable[None]]
     """Puts a person's doing on record: event and summary."""
 
     async def carry_out(self) -> EverythingStopped:
@@ -122,7 +123,7 @@ class EmergencyStop:
             running = [held for held in self.registry if held.row.state is RunState.EXECUTING]
             self.stops.stop()
             try:
-                await self.note("console.everything_stopped", _REASON.rstrip("."))
+                await self.note(AuditEvent.CONSOLE_EVERYTHING_STOPPED, _REASON.rstrip("."))
                 denied = await self._deny()
                 ended = await self._end_sessions()
                 await self._settled()

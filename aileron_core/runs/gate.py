@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from aileron_core import tasks
 from aileron_core.actions.validate import check_arguments
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
@@ -21,11 +23,10 @@ from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
 from aileron_core.runs.model import RunRecord, args_hash
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, RunEvent, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["Call", "Gate", "RunAnswer"]
 
@@ -113,8 +114,7 @@ class Gate:
         """Put on record that a call was refused; its arguments stay out, its action's name is a claim."""
         record = AuditRecord(
             at=rfc3339(self.clock.now()),
-            event=AuditEvent.REFUSED[0],
-            actor=AuditEvent.REFUSED[1],
+            event=AuditEvent.CALL_REFUSED,
             summary=f"A call was refused: {error.class_}",
             session=call.session.session_id,
             action=call.action[:128].encode("utf-8", "replace").decode(),
@@ -175,7 +175,7 @@ class Gate:
                 known.claims = call.claims or known.claims
                 await self.store.update(
                     known,
-                    AuditEvent.REPEATED,
+                    AuditEvent.RUN_ASKED_AGAIN,
                     f"The agent asked for {known.row.action} again; it is the same approval",
                     _claimed(call.claims),
                     rearm=False,
@@ -196,7 +196,7 @@ class Gate:
         return held
 
     async def _admit(
-        self, held: LiveRun, event: RunEvent, named: tuple[str, str], summary: str
+        self, held: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str
     ) -> None:
         assert held.resolved is not None
         assert held.admitted is not None
@@ -206,7 +206,7 @@ class Gate:
         try:
             await self.argument_quota.take(held.row)
             try:
-                await self.store.insert(held, event, named, summary, extra)
+                await self.store.insert(held, event, audit_event, summary, extra)
             except AileronError:
                 self.argument_quota.give_back(held.row)
                 raise
@@ -235,7 +235,7 @@ class Gate:
             digest, words = held.consent(look)
             held.row = replace(row, digest=digest, words=words)
         await self._admit(
-            held, RunEvent.ASK, AuditEvent.REQUESTED, f"{row.action} waits for a person"
+            held, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action} waits for a person"
         )
         if has_preview:
             tasks.spawn(self.previews.fetch_first(held), name=f"preview {row.run_id}")
@@ -259,7 +259,9 @@ class Gate:
         assert held.row.args is not None
         action = held.resolved.action
         async with self._turn(held):
-            await self._admit(held, RunEvent.START, AuditEvent.STARTED, f"Started {action.name}")
+            await self._admit(
+                held, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {action.name}"
+            )
             plan = RunPlan(action=action, args=held.row.args, connectors=held.resolved.connectors)
             ending = await self.executor.run(plan)
             try:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from aileron_core import tasks
-from aileron_core.audit.link import chain_hash
+from aileron_core.audit.chain import chain_hash
+from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, OutcomeUnknown
@@ -17,7 +18,7 @@ from aileron_core.runs.interfaces import Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, PreviewResult, RunRegistry
 from aileron_core.runs.model import RunRecord, args_hash
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
@@ -132,7 +133,7 @@ class Recovery:
         await self.store.transition(
             held,
             RunEvent.RECOVER,
-            AuditEvent.UNKNOWN,
+            AuditEvent.RUN_UNKNOWN,
             summary,
             {"was": str(held.row.state)},
             failure=failure,
@@ -157,7 +158,7 @@ class Recovery:
             await self.store.transition(
                 held,
                 RunEvent.RECOVER,
-                AuditEvent.RECOVERED,
+                AuditEvent.RUN_RECOVERED,
                 f"{row.action} waits again after a restart of the console",
                 {"was": str(row.state)},
                 note=_NOTES.get(row.state, row.note),

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, cast
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.runs.live_run import RunRegistry
 from aileron_core.storage.database import Database
 
@@ -27,9 +28,8 @@ def _recorded(
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     for run_id in run_ids:
         rows = connection.execute(
-            "SELECT body FROM audit WHERE run = ? "
-            "AND event IN ('run.requested', 'run.asked_again') ORDER BY seq DESC",
-            (run_id,),
+            "SELECT body FROM audit WHERE run = ? AND event IN (?, ?) ORDER BY seq DESC",
+            (run_id, AuditEvent.RUN_REQUESTED, AuditEvent.RUN_ASKED_AGAIN),
         )
         claims = next((said for (body,) in rows if (said := _claims(body))), ())
         if claims:

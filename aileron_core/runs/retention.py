@@ -1,9 +1,10 @@
 """Removing the arguments of runs that ended long ago (WIRE.md, Defaults)."""
 
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.runs import ApprovalService, rows
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["Retention"]
 
@@ -41,8 +42,7 @@ class Retention:
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),
-                    event="arguments.forgotten",
-                    actor="aileron",
+                    event=AuditEvent.ARGUMENTS_FORGOTTEN,
                     summary=f"Forgot the arguments of {count} old runs",
                 )
             )

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, StorageUnavailable
@@ -16,38 +18,9 @@ from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import RunEvent
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
-
-__all__ = ["AuditEvent", "RunStore"]
 
 _log = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
-
-
-class AuditEvent:
-    """Names of audit events, and who acts in each."""
-
-    REQUESTED = ("run.requested", "agent")
-    STARTED = ("run.started", "aileron")
-    PREVIEW = ("preview.fetched", "aileron")
-    NO_PREVIEW = ("preview.unavailable", "aileron")
-    APPROVED = ("approval.approved", "person")
-    DENIED = ("approval.denied", "person")
-    EXPIRED = ("approval.expired", "aileron")
-    WITHDRAWN = ("approval.withdrawn", "agent")
-    RECHECKED = ("recheck.held", "aileron")
-    DRIFTED = ("recheck.differed", "aileron")
-    HALTED = ("run.halted", "aileron")
-    UNDONE = ("recheck.undone", "aileron")
-    CONFLICT = ("recheck.conflict", "aileron")
-    COMPLETED = ("run.completed", "aileron")
-    FAILED = ("run.failed", "aileron")
-    UNKNOWN = ("run.unknown", "aileron")
-    LOOKED_AGAIN = ("outcome.looked_at", "person")
-    RECOVERED = ("run.recovered", "aileron")
-    DELIVERED = ("run.delivered", "agent")
-    REPEATED = ("run.asked_again", "agent")
-    REFUSED = ("call.refused", "agent")
 
 
 class RunStore:
@@ -64,12 +37,11 @@ class RunStore:
     def record(
         self,
         row: RunRecord,
-        named: tuple[str, str],
+        audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None = None,
     ) -> AuditRecord:
         """Return the record of something that happened to *row*; never its arguments or preview."""
-        event, actor = named
         body: dict[str, Json] = {
             **(extra or {}),
             "state": str(row.state),
@@ -86,8 +58,7 @@ class RunStore:
             body |= {"digest": row.digest, "words": list(row.words or ())}
         return AuditRecord(
             at=rfc3339(self._clock.now()),
-            event=event,
-            actor=actor,
+            event=audit_event,
             summary=summary,
             run=row.run_id,
             session=row.session_id,
@@ -99,18 +70,20 @@ class RunStore:
         self,
         held: LiveRun,
         event: RunEvent,
-        named: tuple[str, str],
+        audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json],
     ) -> None:
         """Write a new run after its first *event*."""
-        await self._write(held, held.row.after(event), named, summary, extra, verb=rows.insert)
+        await self._write(
+            held, held.row.after(event), audit_event, summary, extra, verb=rows.insert
+        )
 
     async def transition(
         self,
         held: LiveRun,
         event: RunEvent,
-        named: tuple[str, str],
+        audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None = None,
         **changes: Any,
@@ -122,12 +95,12 @@ class RunStore:
             StorageUnavailable: it could not be written.
         """
         row = held.row.after(event, **changes)
-        await self._write(held, row, named, summary, extra)
+        await self._write(held, row, audit_event, summary, extra)
 
     async def update(
         self,
         held: LiveRun,
-        named: tuple[str, str],
+        audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None = None,
         *,
@@ -140,13 +113,13 @@ class RunStore:
         and again cannot keep the decide keys from arming.
         """
         row = replace(held.row, **changes)
-        await self._write(held, row, named, summary, extra, rearm=rearm)
+        await self._write(held, row, audit_event, summary, extra, rearm=rearm)
 
     async def insist(
         self,
         held: LiveRun,
         event: RunEvent,
-        named: tuple[str, str],
+        audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None = None,
         **changes: Any,
@@ -157,7 +130,7 @@ class RunStore:
         """
         while True:
             try:
-                await self.transition(held, event, named, summary, extra, **changes)
+                await self.transition(held, event, audit_event, summary, extra, **changes)
             except StorageUnavailable as error:
                 _log.error(
                     "run %s cannot be written yet: %s", held.row.run_id, type(error).__name__
@@ -186,14 +159,14 @@ class RunStore:
         self,
         held: LiveRun,
         row: RunRecord,
-        named: tuple[str, str],
+        audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None,
         verb: Callable[[Tx, RunRecord], None] = rows.update,
         *,
         rearm: bool = True,
     ) -> None:
-        record = self.record(row, named, summary, extra)
+        record = self.record(row, audit_event, summary, extra)
 
         def unit(tx: Tx) -> tuple[RunRecord, tuple[str, ...]]:
             edited = () if verb is rows.insert else rows.tampered(tx, held.row)
@@ -202,7 +175,7 @@ class RunStore:
             tx.record(_alarmed(record, edited))
             return written, edited
 
-        self._failpoint(f"before {named[0]}")
+        self._failpoint(f"before {audit_event}")
         try:
             held.row, edited = await self._database.write(unit)
         except AileronError:
@@ -212,7 +185,7 @@ class RunStore:
                 f"The run {row.run_id} could not be written ({type(error).__name__}). Nothing ran."
             ) from error
         held.tampered |= set(edited)
-        self._failpoint(f"after {named[0]}")
+        self._failpoint(f"after {audit_event}")
         if held.is_final:
             held.ended.set()
         self._tell(held, rearm=rearm)

@@ -139,7 +139,7 @@ class AgentApi:
             await self._app.approvals.deliver(row.approval_id)
             return completed_body(row)
         if row.gated:
-            return pending_body(row, self._app.url, attached=answer.attached)
+            return pending_body(row, self._app.address.url, attached=answer.attached)
         assert row.failure is not None
         return row.failure
 

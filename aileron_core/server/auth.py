@@ -21,9 +21,9 @@ from aileron_core.errors import (
     PayloadTooLarge,
     RateLimited,
 )
+from aileron_core.home.owner import Peer
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.error_responses import error_response
-from aileron_core.server.sockets import Peer
 from aileron_core.sessions.model import Session
 
 MAX_BODY = 1024 * 1024

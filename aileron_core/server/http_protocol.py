@@ -9,11 +9,11 @@ from typing import Any, cast
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from aileron_core.home.owner import Peer, peer_of
 from aileron_core.server.auth import ADMIT, OWN_SOCKET
 from aileron_core.server.connection_limits import NOBODY, PERSON, ConnectionLimits
 from aileron_core.server.gateway.client_request import PREFIX, WIRE, ClientRequest, Listener
 from aileron_core.server.session_sockets import ConnectionMade
-from aileron_core.server.sockets import Peer, peer_of
 
 __all__ = ["ServedConnection"]
 

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from aileron_core.errors import Forbidden, InvalidRequest, Unauthorized
+from aileron_core.home.owner import Peer
 from aileron_core.server.auth import principal_of
-from aileron_core.server.sockets import Peer
 from aileron_core.sessions.model import Session
 
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from aileron_core.app import App
+from aileron_core.clock import rfc3339
 from aileron_core.connectors.json_depth import is_small
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
@@ -97,7 +98,7 @@ async def openapi(request: Request) -> Response:
 async def status(request: Request) -> Response:
     """Say how the console is, to the person's own command line."""
     require_peer(request)
-    return _json(_app(request).status())
+    return _json(_app(request).console.status())
 
 
 async def open_session(request: Request) -> Response:
@@ -125,8 +126,8 @@ async def open_session(request: Request) -> Response:
         "session_id": opened.session.session_id,
         "token": opened.token,
         "gateway_token": opened.gateway_token,
-        "url": _app(request).url,
-        "expires_at": _app(request).time_text(opened.session.expires_at),
+        "url": _app(request).address.url,
+        "expires_at": rfc3339(opened.session.expires_at),
     }
     if contained:
         sockets: SessionSockets = request.app.state.own_sockets
@@ -193,7 +194,7 @@ async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person accepted for a launch."""
     require_peer(request)
     accepted = _app(request).project_trust.all()
-    body: ProjectsBody = {"items": [_project(request, record) for record in accepted]}
+    body: ProjectsBody = {"items": [_project(record) for record in accepted]}
     return _json(body)
 
 
@@ -208,12 +209,12 @@ async def accept_project(request: Request) -> Response:
         raise InvalidRequest("'digest' must be a SHA-256, 64 hexadecimal digits.")
     path = text(body, "path", most=4096, least=1)
     record = await _app(request).project_trust.accept(agent, path, digest)
-    return _json(_project(request, record), 201)
+    return _json(_project(record), 201)
 
 
-def _project(request: Request, record: AcceptanceRecord) -> ProjectBody:
+def _project(record: AcceptanceRecord) -> ProjectBody:
     agent, _, path = record.name.partition(" ")
-    at = _app(request).time_text(record.taken_at)
+    at = rfc3339(record.taken_at)
     return {"agent": agent, "path": path, "digest": record.digest, "taken_at": at}
 
 

@@ -1,26 +1,14 @@
 """The two listeners: loopback TCP for agents, a Unix socket for the person's own command line."""
 
 import contextlib
-import os
+import errno
 import socket
-import struct
-import sys
-from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.errors import ServerStartError
+from aileron_core.home.owner import short_name
 
-_LONGEST = 100
 _BACKLOG = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    """The other end of a Unix socket, from the kernel."""
-
-    pid: int
-    uid: int
 
 
 def bind_tcp(host: str, port: int) -> socket.socket:
@@ -46,23 +34,6 @@ def bind_tcp(host: str, port: int) -> socket.socket:
     raise AssertionError("the second candidate returns or raises")
 
 
-@contextlib.contextmanager
-def _short(path: Path) -> Generator[str, None, None]:
-    """Yield a name for *path* that fits into a socket address."""
-    if len(os.fsencode(path)) <= _LONGEST:
-        yield str(path)
-        return
-    if sys.platform != "linux":
-        raise ServerStartError(
-            f"{path} is too long for a socket here. Set AILERON_HOME to a shorter path."
-        )
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)
-
-
 def bind_unix(path: Path) -> socket.socket:
     """Return a listening socket at *path*, mode 0600; what an earlier owner left there is replaced.
 
@@ -75,29 +46,15 @@ def bind_unix(path: Path) -> socket.socket:
     try:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
-        with _short(path) as name:
+        with short_name(path) as name:
             listener.bind(name)
         path.chmod(0o600)
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
+        if error.errno == errno.ENAMETOOLONG:
+            raise ServerStartError(
+                f"{path} is too long for a socket here. Set AILERON_HOME to a shorter path."
+            ) from error
         raise ServerStartError(f"{path} cannot be listened on: {error}") from error
     return listener
-
-
-def peer_of(connection: socket.socket) -> Peer | None:
-    """Return who is at the other end of a Unix socket; None for TCP or where the kernel does not say."""
-    if connection.family != socket.AF_UNIX:
-        return None
-    if hasattr(socket, "SO_PEERCRED"):
-        size = struct.calcsize("3i")
-        pid, uid, _ = struct.unpack(
-            "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        )
-        return Peer(pid=pid, uid=uid)
-    local_peerpid, sol_local = 0x002, 0
-    with contextlib.suppress(OSError):
-        raw = connection.getsockopt(sol_local, local_peerpid, 4)
-        # The socket is 0600 in a 0700 folder: whoever connects is this user (macOS has no SO_PEERCRED).
-        return Peer(pid=struct.unpack("i", raw)[0], uid=os.getuid())
-    return None

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.database import Tx
 
 __all__ = [
-    "SEEN_OUTSIDE",
     "end",
     "ended",
     "everyone",
@@ -20,8 +20,6 @@ __all__ = [
     "seen_outside",
 ]
 
-SEEN_OUTSIDE = "session.seen_outside"
-"""The event of a session that was said to be contained, and was seen not to be."""
 _COLUMNS = tuple(field.name for field in fields(Session) if field.name != "process")
 _SELECT = (
     f"SELECT {', '.join(f's.{name}' for name in _COLUMNS)}, "  # noqa: S608 - our own names
@@ -66,13 +64,13 @@ def living(connection: sqlite3.Connection, now: float) -> list[Session]:
     A row that somebody else inserted has no `session.opened` record with its token's hash.
     """
     found = connection.execute(
-        _SELECT + "WHERE s.ended_at IS NULL AND s.expires_at > ? AND a.event = 'session.opened' "
+        _SELECT + "WHERE s.ended_at IS NULL AND s.expires_at > ? AND a.event = ? "
         "AND CASE WHEN json_valid(a.body) THEN json_extract(a.body, '$.session') = s.session_id "
         "AND json_extract(a.body, '$.opened_by') = s.opened_by "
         "AND json_extract(a.body, '$.token_hash') = s.token_hash "
         # Records of before the gateway do not say it.
         "AND coalesce(json_extract(a.body, '$.gateway_hash'), s.gateway_hash) = s.gateway_hash END",
-        (now,),
+        (now, AuditEvent.SESSION_OPENED),
     )
     return [_session(values) for values in found]
 
@@ -85,7 +83,7 @@ def seen_outside(connection: sqlite3.Connection, sessions: Iterable[Session]) ->
     found = connection.execute(
         "SELECT CASE WHEN json_valid(body) THEN json_extract(body, '$.session') END FROM audit "
         "WHERE seq > ? AND event = ?",
-        (min(first.values()), SEEN_OUTSIDE),
+        (min(first.values()), AuditEvent.SESSION_SEEN_OUTSIDE),
     )
     return {session_id for (session_id,) in found if session_id in first}
 

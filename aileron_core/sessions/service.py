@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
+from aileron_core.audit.events import Actor, AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.containment.peer import Containment
 from aileron_core.errors import AileronError
@@ -14,7 +16,6 @@ from aileron_core.sessions.model import OpenedSession, Process, Session
 from aileron_core.sessions.processes import is_ancestor, process_of
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["SessionService", "nobody"]
 
@@ -97,7 +98,7 @@ class SessionService:
             extra = {"token_hash": session.token_hash, "gateway_hash": session.gateway_hash}
             extra |= {"pid": pid, "opened_by": session.opened_by}
             extra |= _said_of(process)
-            record = _record(self._clock, "session.opened", "agent", "A session was opened", extra)
+            record = _record(self._clock, AuditEvent.SESSION_OPENED, "A session was opened", extra)
             tx.record(replace(record, session=session.session_id))
             return session
 
@@ -106,7 +107,7 @@ class SessionService:
         self._changed()
         return replace(draft, session=session)
 
-    async def end(self, session_id: str, why: str, *, by: str = "aileron") -> bool:
+    async def end(self, session_id: str, why: str, *, by: Actor = "aileron") -> bool:
         """End a session; the second time nothing happens. Its open approvals stay, marked.
 
         Returns:
@@ -123,8 +124,8 @@ class SessionService:
         def unit(tx: Tx) -> None:
             session_rows.end(tx, session_id, self._clock.now())
             said = _said_of(session.process)
-            record = _record(self._clock, "session.ended", by, f"A session ended: {why}", said)
-            tx.record(replace(record, session=session_id))
+            record = _record(self._clock, AuditEvent.SESSION_ENDED, f"A session ended: {why}", said)
+            tx.record(replace(record, session=session_id, by=by))
 
         await self._database.write(unit)
         if self.book.get(session_id) is None:
@@ -153,7 +154,7 @@ class SessionService:
 
         def unit(tx: Tx) -> None:
             said = "A session that was said to be contained was seen outside any sandbox"
-            record = _record(self._clock, session_rows.SEEN_OUTSIDE, "aileron", said, {})
+            record = _record(self._clock, AuditEvent.SESSION_SEEN_OUTSIDE, said, {})
             tx.record(replace(record, session=session_id))
 
         with suppress(AileronError):  # then it stands on the screen alone
@@ -176,7 +177,7 @@ class SessionService:
     async def _note_hold(self, session_id: str) -> None:
         def unit(tx: Tx) -> None:
             session_rows.mark_held(tx, session_id)
-            record = _record(self._clock, "session.held", "agent", "A session is held open", {})
+            record = _record(self._clock, AuditEvent.SESSION_HELD, "A session is held open", {})
             tx.record(replace(record, session=session_id))
 
         with suppress(AileronError):  # then it ends with its time, not with its agent
@@ -189,12 +190,8 @@ class SessionService:
             self._changed()
 
 
-def _record(
-    clock: Clock, event: str, actor: str, summary: str, extra: dict[str, Any]
-) -> AuditRecord:
-    return AuditRecord(
-        at=rfc3339(clock.now()), event=event, actor=actor, summary=summary, extra=extra
-    )
+def _record(clock: Clock, event: AuditEvent, summary: str, extra: dict[str, Any]) -> AuditRecord:
+    return AuditRecord(at=rfc3339(clock.now()), event=event, summary=summary, extra=extra)
 
 
 def _said_of(process: Process | None) -> dict[str, Any]:

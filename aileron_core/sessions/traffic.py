@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from aileron_core import tasks
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.console_port.view_models import TrafficView
 from aileron_core.errors import AileronError
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["GatewayRequest", "TrafficMeter"]
 
@@ -193,8 +194,7 @@ class TrafficMeter:
         count = len(batch)
         record = AuditRecord(
             at=rfc3339(self._clock.now()),
-            event="gateway.passed",
-            actor="agent",
+            event=AuditEvent.GATEWAY_PASSED,
             summary=f"{count} model request{'' if count == 1 else 's'} passed the gateway",
             session=session_id,
             extra={"requests": [_entry(each) for each in batch]},

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from aileron_core.audit.chain import seal
+from aileron_core.audit.record import AuditRecord, ChainHead, CommittedRecord
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
 from aileron_core.storage.migrations import migrate
-from aileron_core.storage.open import GENESIS, ChainHead, open_reader, open_writer
-from aileron_core.storage.record import AuditRecord, CommittedRecord, Seal
+from aileron_core.storage.open import open_reader, open_writer
 
 __all__ = ["Database", "FailureSink", "HeadSink", "Tx"]
 
@@ -43,9 +44,8 @@ FailureSink: TypeAlias = Callable[[AileronError], None]
 class Tx:
     """One unit of work: the verbs of a room change rows through it, the gate records through it."""
 
-    def __init__(self, connection: sqlite3.Connection, head: ChainHead, seal: Seal) -> None:
+    def __init__(self, connection: sqlite3.Connection, head: ChainHead) -> None:
         self._connection = connection
-        self._seal = seal
         self.head = head
         self.committed: list[CommittedRecord] = []
 
@@ -64,7 +64,7 @@ class Tx:
             StorageUnavailable: another program put a record of its own into that place.
         """
         seq = self.head.seq + 1
-        body, digest = self._seal(seq, self.head.hash, record)
+        body, digest = seal(seq, self.head.hash, record)
         try:
             self._connection.execute(
                 "INSERT INTO audit(seq, at, event, run, prev, hash, body) VALUES(?,?,?,?,?,?,?)",
@@ -92,14 +92,13 @@ class _Job(Generic[_T]):
 class Database:
     """The home's database, owned by this process."""
 
-    def __init__(self, path: Path, seal: Seal) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._seal = seal
         self._sinks: list[HeadSink] = []
         self._failure_sinks: list[FailureSink] = []
         self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
-        migrate(path, seal)
+        migrate(path)
         self._connection, self._epoch, self._head = open_writer(path)
         self._schema = self._schema_cookie()
         self._stopped: AileronError | None = None
@@ -230,7 +229,7 @@ class Database:
     def _run(self, job: _Job[Any], head: ChainHead, committed: list[CommittedRecord]) -> ChainHead:
         connection = self._connection
         connection.execute("SAVEPOINT unit")
-        tx = Tx(connection, head, self._seal)
+        tx = Tx(connection, head)
         before = connection.total_changes
         try:
             job.result = job.unit(tx)
@@ -296,6 +295,3 @@ def _resolve(jobs: list[_Job[Any]]) -> None:
             job.future.set_exception(job.error)
         else:
             job.future.set_result(job.result)
-
-
-assert bytes(32) == GENESIS

@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import importlib.util
 import os
 import shlex
 import sys
@@ -13,7 +12,9 @@ from pathlib import Path, PurePosixPath
 import click
 
 from aileron_core.errors import AileronError, Forbidden, NotFound
-from aileron_core.home.layout import Home, daemon_file
+from aileron_core.home.client import HomeClient, HomeConnection
+from aileron_core.home.layout import Home
+from aileron_core.home.owner import read_daemon_file
 from aileron_core.launch.agents.known import AGENTS
 from aileron_core.launch.launcher import LaunchRequest, launch, prepare, through_gateway
 from aileron_core.launch.model_traffic import sentences
@@ -21,7 +22,7 @@ from aileron_core.launch.project_settings import ProjectSettings
 from aileron_core.launch.sessions import LaunchedSession, SessionHold
 from aileron_core.settings import load_settings
 from aileron_core.text import escape
-from aileron_tui.cli.client import Console, HomeConnection
+from aileron_mcp.relay_copies import compiled_folder
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.tmux import open_console
 
@@ -77,7 +78,7 @@ class HomeSessions:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._console = Console(home)
+        self._console = HomeClient(home)
 
     def find(self) -> None:
         """Return if a console answers; see `aileron_core.launch.sessions.SessionPort`."""
@@ -189,7 +190,7 @@ def launch_agent(
         home=Path.home(),
         aileron_home=context.home,
         env=dict(os.environ),
-        relay=_relay(),
+        relay=compiled_folder(),
         sandbox="off" if sandbox == "off" else "offline" if sandbox == "offline" else "on",
         allow_abstract=allow_abstract,
         gateway=gateway,
@@ -204,16 +205,9 @@ def launch_agent(
     return launch(request, HomeSessions(context.home), person)
 
 
-def _relay() -> Path:
-    spec = importlib.util.find_spec("aileron_mcp.relay")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin)
-
-
 def _address(home: Path) -> str:
     """Return where the console's gateway is, or would be; a URL is no secret."""
-    url: object = daemon_file(Home(home)).get("url")
+    url: object = read_daemon_file(home).get("url")
     return url if isinstance(url, str) and url else "http://127.0.0.1:PORT"
 
 

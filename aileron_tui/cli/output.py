@@ -10,7 +10,7 @@ import click
 from aileron_core.errors import (
     AileronError,
     ConsoleAbsent,
-    Failure,
+    ConsoleRefused,
     FileProblems,
     InternalError,
 )
@@ -20,7 +20,6 @@ __all__ = [
     "EXIT",
     "CliError",
     "CommandContext",
-    "ConsoleRefused",
     "exit_code",
     "safe_json",
     "told",
@@ -42,14 +41,6 @@ class EXIT:
 
 
 _CLASSES = {EXIT.USAGE: "invalid_request", EXIT.OUR_BUG: "internal_error"}
-
-
-class ConsoleRefused(AileronError):
-    """The console answered with an error; `failure` is what it said."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.message, details=failure.details)
-        self.failure = failure
 
 
 class CliError(AileronError):

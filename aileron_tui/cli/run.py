@@ -10,9 +10,9 @@ from typing import Any
 
 from aileron_core.canonical import Json
 from aileron_core.errors import AileronError
+from aileron_core.home.client import HomeClient
 from aileron_core.text import escape
 from aileron_tui.cli.arguments import json_argument
-from aileron_tui.cli.client import Console
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json
 
 __all__ = ["run_action"]
@@ -24,7 +24,7 @@ def run_action(
     context: CommandContext, name: str, pairs: Sequence[str], whole: str | None, wait: float
 ) -> int:
     """Run the action *name* in a session of its own; wait for a person if asked to."""
-    console = Console(context.home)
+    console = HomeClient(context.home)
     opened = console.request(
         "POST",
         "/v1/sessions",
@@ -57,7 +57,7 @@ def _segment(name: str) -> str:
 
 
 def _arguments(
-    console: Console, token: str, name: str, pairs: Sequence[str], whole: str | None
+    console: HomeClient, token: str, name: str, pairs: Sequence[str], whole: str | None
 ) -> Mapping[str, Json]:
     if whole is not None:
         if pairs:
@@ -83,7 +83,7 @@ def _pair(text: str, types: Mapping[str, Any]) -> tuple[str, Json]:
         return key, value
 
 
-def _wait(console: Console, token: str, pending: dict[str, Any], wait: float) -> dict[str, Any]:
+def _wait(console: HomeClient, token: str, pending: dict[str, Any], wait: float) -> dict[str, Any]:
     deadline = time.monotonic() + wait
     body = pending
     while body["status"] == "pending_approval" and (left := deadline - time.monotonic()) > 0:

@@ -9,17 +9,13 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
-from pathlib import Path
 from typing import Final
 
-from aileron_core import tasks
 from aileron_core.app import App, AppOptions
-from aileron_core.console.core_thread import CoreThread
-from aileron_core.console_port.port import ApprovalsRead, CoreEvent, SessionsUpdated
+from aileron_core.console_port.port import ApprovalsRead, CoreEvent
+from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
-from aileron_core.launch.launch_dir import private_parents, sweep
-from aileron_core.launch.repositories import left_by_killed_launches, tell_later
-from aileron_core.launch.unfinished import finish_sessions
+from aileron_core.launch.sweep import LaunchSweep
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
@@ -68,21 +64,23 @@ def core_thread(
     )
 
     @contextlib.asynccontextmanager
-    async def serving(app: App) -> AsyncGenerator[None, None]:
-        async with _served(app, settings, first_frame):
-            yield
+    async def opened() -> AsyncGenerator[App]:
+        async with App.open(home, options) as app, _served(app, settings, first_frame):
+            yield app
 
-    return CoreThread(lambda: App(home, options), serving)
+    return CoreThread(opened)
 
 
 @contextlib.asynccontextmanager
 async def _served(
     app: App, settings: Settings, first_frame: threading.Event | None
 ) -> AsyncGenerator[None, None]:
-    tcp = bind_tcp(settings.listen_host, settings.listen_port or await app.remembered_port())
+    tcp = bind_tcp(
+        settings.listen_host, settings.listen_port or await app.address.remembered_port()
+    )
     unix = bind_unix(app.home.socket)
     port: int = tcp.getsockname()[1]
-    app.url = f"http://127.0.0.1:{port}"
+    app.address.listen_on(port)
     agents = AgentApi(app)
     mcp = LazyMcpApp(
         agents,
@@ -94,12 +92,12 @@ async def _served(
     )
     asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
     unkeep = app.events.subscribe(_keep_calls)
-    unsweep = app.events.subscribe(_LaunchSweep(app.home.path))
+    unsweep = app.events.subscribe(LaunchSweep(app.home.path))
     server = EmbeddedServer(asgi_app, [tcp, unix])
     own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
     try:
         async with mcp.run(), server, own.listening():
-            await app.announce(port)
+            await app.address.announce(port)
             _start_after(first_frame, mcp)
             yield
     finally:
@@ -128,34 +126,6 @@ def _keep_calls(fact: CoreEvent) -> None:
         gc.freeze()
 
 
-class _LaunchSweep:
-    """Removes what killed launches left, tokens among it, when a session has ended, and at first.
-
-    What their agents did in git is brought back, and what they left in their projects is moved aside;
-    what a person has to know of it waits for a launch.
-    """
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._open: frozenset[str] = frozenset()
-        self._sweep()
-
-    def _sweep(self) -> None:
-        tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
-
-    def _clear(self) -> None:
-        sweep(private_parents(self._home, os.environ))
-        tell_later(self._home, [*left_by_killed_launches(self._home), *finish_sessions(self._home)])
-
-    def __call__(self, fact: CoreEvent) -> None:
-        """Hear of a fact."""
-        if isinstance(fact, SessionsUpdated):
-            now = frozenset(each.session_id for each in fact.sessions)
-            if self._open - now:
-                self._sweep()
-            self._open = now
-
-
 def _prepare(context: CommandContext) -> Home:
     home = Home(context.home)
     home.prepare()
@@ -164,7 +134,7 @@ def _prepare(context: CommandContext) -> Home:
 
 
 def _log_start(app: App, how: str) -> None:
-    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.url)
+    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.address.url)
 
 
 def _log_end(core: CoreThread, how: str) -> None:
@@ -219,12 +189,14 @@ def run_serve(context: CommandContext, routes: Sequence[str], *, accept_installe
 
 def _say_start(context: CommandContext, app: App) -> None:
     if context.json:
-        context.show({"url": app.url, "socket": str(app.home.socket), "home": str(app.home.path)})
+        context.show(
+            {"url": app.address.url, "socket": str(app.home.socket), "home": str(app.home.path)}
+        )
         return
     context.say(
-        f"Aileron serves {app.home.path} at {app.url}. Nobody can approve without a console."
+        f"Aileron serves {app.home.path} at {app.address.url}. Nobody can approve without a console."
     )
-    for route in app.routes:
+    for route in app.options.routes_shown():
         context.say(f"Routed: {route}, without credential.")
     if app.options.accept_installed:
         context.say("Everything that lay in the home was taken in (--accept-installed).")

@@ -4,8 +4,8 @@ import webbrowser
 from typing import Any
 
 from aileron_core.errors import ConsoleAbsent, InvalidRequest
+from aileron_core.home.client import HomeClient
 from aileron_core.ids import APPROVAL_ID
-from aileron_tui.cli.client import Console
 from aileron_tui.cli.output import EXIT, CommandContext
 
 __all__ = ["open_review", "show_status"]
@@ -14,7 +14,7 @@ __all__ = ["open_review", "show_status"]
 def show_status(context: CommandContext) -> int:
     """Print how the console is; 69 if there is none."""
     try:
-        _, found = Console(context.home).request("GET", "/v1/status")
+        _, found = HomeClient(context.home).request("GET", "/v1/status")
     except ConsoleAbsent:
         if not context.json:
             raise
@@ -56,7 +56,7 @@ def open_review(context: CommandContext, approval_id: str) -> int:
         raise InvalidRequest(
             "That is no approval id; they look like act-20260102T030405-0123456789abcdef."
         )
-    _, found = Console(context.home).request("GET", "/v1/status")
+    _, found = HomeClient(context.home).request("GET", "/v1/status")
     url = f"{found['url']}/review/{approval_id}"
     opened = webbrowser.open(url)
     if context.json:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from aileron_core.errors import AileronError
-from aileron_core.home.layout import Home, locked_by
-from aileron_tui.cli.client import Console
+from aileron_core.errors import AileronError, ConsoleAbsent
+from aileron_core.home.client import HomeClient
+from aileron_core.home.owner import Unowned, locked_by
 from aileron_tui.cli.output import EXIT, CliError
 
 __all__ = ["open_console"]
@@ -24,10 +24,14 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
     """Open a console on *home* in a new tmux pane and wait until it answers; False if one runs.
 
     Raises:
-        Fault: there is no tmux around this terminal, or the console did not come up.
+        CliError: there is no tmux around this terminal, or the console did not come up.
+        ConsoleAbsent: whose the home is, or who holds it, cannot be told, or is not this user.
     """
-    if locked_by(Home(home)) is not None:
-        return False
+    try:
+        if locked_by(home) is not None:
+            return False
+    except Unowned as error:
+        raise ConsoleAbsent(str(error)) from error
     tmux = shutil.which("tmux", path=env.get("PATH"))
     if not env.get("TMUX") or tmux is None:
         raise CliError(
@@ -36,7 +40,7 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
             "`aileron console` in another window of your terminal, or run this inside tmux.",
         )
     pane = _split(tmux, env, home)
-    console, deadline = Console(home), time.monotonic() + _SECONDS
+    console, deadline = HomeClient(home), time.monotonic() + _SECONDS
     while True:
         try:
             console.request("GET", "/v1/status")

@@ -10,19 +10,8 @@ from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
 from aileron_tui.draw.times import age, clock_minutes
 from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS, Command, CommandRegistry, KeyContext
-from aileron_tui.state.situation import Availability, Situation, View, availability
+from aileron_tui.input.situation import Availability, Situation, View, availability
 from aileron_tui.words import keys, letters
-
-__all__ = [
-    "banner_lines",
-    "centred",
-    "empty_lines",
-    "footer_line",
-    "panel_question",
-    "standing_warnings",
-    "top_bar",
-    "voice_line",
-]
 
 _LAST_ROLES: dict[str, Role] = {
     "approved": "ok",

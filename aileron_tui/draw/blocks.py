@@ -9,19 +9,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, wrap
-from aileron_tui.state.reading import TextRange
-
-__all__ = [
-    "COMPACT_GUTTER",
-    "GUTTER",
-    "Block",
-    "Gutter",
-    "Layout",
-    "blank",
-    "heading",
-    "lay_out",
-    "value",
-]
 
 GUTTER = 13
 COMPACT_GUTTER = 11
@@ -55,6 +42,15 @@ class Block:
     fill: Role | None = None
     """The ground of the whole value column (a line of a difference)."""
     must: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextRange:
+    """The characters `[start, end)` of block *block* that a drawn line covers."""
+
+    block: int
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)

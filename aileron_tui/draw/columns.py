@@ -7,16 +7,6 @@ from rich.cells import cell_len
 
 from aileron_tui.draw.text import Line, Piece, cells, cut, line, wrap
 
-__all__ = [
-    "ABOUT_ROWS",
-    "Column",
-    "about_lines",
-    "column_row",
-    "column_titles",
-    "joined",
-    "shown_columns",
-]
-
 GAP = 2
 """Blank cells behind each column."""
 ABOUT_ROWS = 3

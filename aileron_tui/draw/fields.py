@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from aileron_tui.draw.blocks import Block, Layout
 from aileron_tui.draw.text import plain
 
-__all__ = ["Field", "fields_in_view"]
-
 _PLAIN_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9 _.-]{0,23}")
 
 

@@ -7,8 +7,6 @@ from aileron_core.connectors.http.hosts import short_host
 from aileron_core.text import Rendered, Span, inline, render
 from aileron_tui.draw.text import Line, Piece, Role
 
-__all__ = ["block", "brief", "foreign_text", "host_names", "rendered"]
-
 BRIEF = 400
 """Characters that are read for a line that is cut: more than any terminal has columns."""
 

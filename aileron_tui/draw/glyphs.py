@@ -11,8 +11,6 @@ from rich.cells import cell_len, split_graphemes
 
 from aileron_tui.draw.text import Line, Piece, cells
 
-__all__ = ["ASCII", "Glyphs"]
-
 _ONE_CELL = {
     "●": "*", "◌": "~", "○": "o", "▲": "^", "◇": "v", "▶": ">", "✓": "+", "✗": "x", "–": "-",
     "←": "<", "→": ">", "↑": "^", "↓": "v", "↩": "<", "▌": ">", "┃": "|", "┊": ":", "│": ".",

@@ -13,10 +13,8 @@ from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.suite_page import suite_head
 from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread, wrap
 from aileron_tui.draw.times import age, deadline
-from aileron_tui.state.queue import Item
+from aileron_tui.items import Item
 from aileron_tui.words import fields, steps
-
-__all__ = ["approval_head", "held_head", "item_head", "problem_head", "warnings"]
 
 WARNING_LINES_COMPACT = 2
 _GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
@@ -28,7 +26,7 @@ def approval_head(
 ) -> tuple[Line, ...]:
     """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
     bar = 10 if width >= 90 else 8
-    waiting = view.state in ("pending", "checking", "awaiting_vault")
+    waiting = view.state in WAITING_STATES
     right = deadline(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
     first = line(
         " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")

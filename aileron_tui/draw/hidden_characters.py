@@ -9,8 +9,6 @@ from aileron_tui import words
 from aileron_tui.draw.blocks import Block, value
 from aileron_tui.draw.text import Line, Piece, line
 
-__all__ = ["HiddenCharacters", "hidden_characters_of"]
-
 
 class HiddenCharacters:
     """Sums over several texts. True when anything was marked."""

@@ -10,18 +10,8 @@ from aileron_tui.draw.foreign_text import brief
 from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread
 from aileron_tui.draw.times import age, clock_minutes, left, left_role
-from aileron_tui.state.queue import Item
+from aileron_tui.items import Item
 from aileron_tui.words import ordering
-
-__all__ = [
-    "compact_list_rows",
-    "decided_lines",
-    "order_told",
-    "out_of_sight",
-    "queue_header",
-    "row_lines",
-    "undrawable_row",
-]
 
 EFFECT_WIDTH = 7
 STATE_ROLES: dict[str, Role] = {

@@ -1,21 +1,31 @@
 """The voice: one line that says what the next key would do, or why not yet."""
 
-from aileron_core.console_port.port import ApprovalView
+from dataclasses import dataclass
+
+from aileron_core.console_port.port import (
+    ApprovalView,
+)
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw.document import session_name
 from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.text import Line, Piece, cells, line
-from aileron_tui.state.model import StatusMessage
-from aileron_tui.state.situation import Situation, availability
-from aileron_tui.state.suite import SuiteFiles
+from aileron_tui.input.situation import Situation, availability
+from aileron_tui.items import SuiteFiles
 from aileron_tui.words import panels, steps, suites, views
-
-__all__ = ["status_line"]
 
 ENDS_SOON_SECONDS = 60
 BESIDE = 24
 """Cells that a second sentence beside a report needs: less of it tells nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusMessage:
+    """What the voice reports, until *until* (monotonic seconds); no key ends it before *held*."""
+
+    pieces: Line
+    until: float
+    held: float = 0.0
 
 
 def status_line(

@@ -10,8 +10,6 @@ from aileron_tui.draw.values import field_text, value_lines
 from aileron_tui.words import one_of
 from aileron_tui.words import steps as steps_words
 
-__all__ = ["numbered", "step_blocks", "steps_to_run"]
-
 
 def steps_to_run(view: ApprovalView) -> tuple[StepView, ...]:
     """Return the steps that a yes to *view* runs: the next ones, up to where it would ask again.

@@ -9,24 +9,11 @@ from aileron_tui.draw.document import host_rows
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, cut, cut_start, line
 from aileron_tui.draw.times import clock_seconds, day
-from aileron_tui.state.filter import FilterFields
-from aileron_tui.state.suite import SuiteFiles
+from aileron_tui.items import SuiteFiles
 from aileron_tui.words import suites as suites_words
-
-__all__ = ["suite_blocks", "suite_facts", "suite_head", "suite_name", "suite_remark"]
 
 SOURCE = 16
 """Cells of a path in a row: its end tells more than its start."""
-
-
-def suite_facts(suite: SuiteFiles) -> FilterFields:
-    """Return what a suite offers to a filter: whatever one of its files does."""
-    names = " ".join(each.name for each in suite.files)
-    hosts = " ".join(suite.hosts)
-    text = f"action {suite.suite.source} {names} {' '.join(suite.connectors)} {hosts} held back"
-    return FilterFields(
-        text=text, fields={"action": names, "state": "held back", "host": hosts}, at=None
-    )
 
 
 def suite_name(suite: SuiteFiles, role: Role) -> Line:

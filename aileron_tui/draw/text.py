@@ -10,21 +10,6 @@ from typing import Literal, TypeAlias
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
 
-__all__ = [
-    "ROLES",
-    "Line",
-    "Piece",
-    "Role",
-    "WrappedLine",
-    "cells",
-    "cut",
-    "cut_start",
-    "line",
-    "plain",
-    "spread",
-    "wrap",
-]
-
 Role = Literal[
     "text",
     "strong",

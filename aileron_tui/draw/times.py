@@ -4,8 +4,6 @@ import time
 
 from aileron_tui.draw.text import Line, Piece, Role
 
-__all__ = ["age", "clock_minutes", "clock_seconds", "day", "deadline", "left", "left_role"]
-
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 

@@ -11,8 +11,6 @@ from aileron_tui.draw.foreign_text import block, foreign_text, rendered
 from aileron_tui.draw.text import Line, Piece, Role, line
 from aileron_tui.words import fields as fields_words
 
-__all__ = ["field_text", "value_lines"]
-
 _OPENINGS = ("{", "[")
 
 

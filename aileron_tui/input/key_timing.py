@@ -8,13 +8,13 @@ from textual.message import Message
 from aileron_core.clock import Clock
 from aileron_tui.input.arming import AFTER_SECONDS
 from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.input.situation import View
 from aileron_tui.messages import SettleDue
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.deciding import DecidingScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.prompting import PromptingScreen
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import View
 from aileron_tui.terminal.driver import ConsoleDriver, InputCame
 from aileron_tui.terminal.handoff import TerminalHandoffApp
 

@@ -8,12 +8,12 @@ from aileron_core.console_port.port import ConsolePort
 from aileron_core.text import escape
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry
+from aileron_tui.input.situation import Availability, Situation, availability
 from aileron_tui.plain.printing import Printer
 from aileron_tui.plain.state import PlainState
 from aileron_tui.plain.terminal import LineTerminal
-from aileron_tui.state.current_situation import situation_of
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import Availability, Situation, availability
+from aileron_tui.state.situation import situation_of
 from aileron_tui.words import plain as plain_words
 
 __all__ = ["FOLLOW_SECONDS", "PlainContext"]

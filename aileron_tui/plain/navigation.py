@@ -3,12 +3,11 @@
 from aileron_core.console_port.port import ExportAudit, FetchAgain, VerifyAudit
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.text import escape
-from aileron_tui.draw.filter_status import filter_doubt, filter_status
 from aileron_tui.draw.text import Line
+from aileron_tui.input.situation import View
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.output import LISTED_AT_ONCE, Output
-from aileron_tui.state.situation import View
-from aileron_tui.state.tables.table import Table
+from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
 from aileron_tui.terminal.browser import browser_command, open_beside
 from aileron_tui.words import plain as plain_words
 from aileron_tui.words import sharing, views

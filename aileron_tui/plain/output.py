@@ -7,19 +7,18 @@ from aileron_tui import words
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.document import session_name
 from aileron_tui.draw.drift import whole_row
-from aileron_tui.draw.filter_status import filter_doubt, filter_status
-from aileron_tui.draw.plain_lines import LISTED, own
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, Piece, plain
 from aileron_tui.draw.times import clock_seconds
 from aileron_tui.error_location import error_location
+from aileron_tui.input.situation import View
+from aileron_tui.items import Item
 from aileron_tui.plain.context import PlainContext
+from aileron_tui.plain.lines import LISTED, own
 from aileron_tui.plain.terminal import EndOfInput
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.model import Token
-from aileron_tui.state.queue import Item
-from aileron_tui.state.situation import View
-from aileron_tui.state.tables.table import Table
+from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
 from aileron_tui.words import panels, views
 from aileron_tui.words import plain as plain_words
 

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.glyphs import Glyphs
-from aileron_tui.draw.plain_lines import (
+from aileron_tui.draw.text import Line
+from aileron_tui.items import Item
+from aileron_tui.plain.lines import (
     head_lines,
     item_page,
     listed,
@@ -16,10 +18,8 @@ from aileron_tui.draw.plain_lines import (
     text_of,
     whole_preview,
 )
-from aileron_tui.draw.text import Line
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.state.document_cache import DocumentCache
-from aileron_tui.state.queue import Item
 from aileron_tui.state.tables.table import Table
 
 __all__ = ["Printer"]

@@ -16,14 +16,14 @@ from aileron_core.console_port.port import (
 )
 from aileron_core.text import escape
 from aileron_tui import words
-from aileron_tui.draw.plain_lines import own
 from aileron_tui.draw.text import Line
+from aileron_tui.input.situation import View
+from aileron_tui.items import Item
+from aileron_tui.plain.lines import own
 from aileron_tui.state.apply_event import apply_event
-from aileron_tui.state.current_situation import situation_of
 from aileron_tui.state.filter_fields import item_facts
 from aileron_tui.state.model import Model, Token
-from aileron_tui.state.queue import Item
-from aileron_tui.state.situation import View
+from aileron_tui.state.situation import situation_of
 from aileron_tui.terminal.notifications import Attention, Notifier
 from aileron_tui.words import plain as plain_words
 

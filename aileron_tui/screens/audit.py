@@ -1,7 +1,4 @@
-"""View 3: every record, to the first.
-
-`python -m aileron_tui.screens.audit` shows it on fixtures.
-"""
+"""View 3: every record, to the first."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -11,9 +8,9 @@ from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.situation import View
 from aileron_tui.screens.listing import ListScreen
 from aileron_tui.state.document_cache import LayoutOptions
-from aileron_tui.state.situation import View
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
 
@@ -63,9 +60,3 @@ class AuditScreen(ListScreen):
     def action_export(self) -> None:
         """Write every record into a new file in the home."""
         self.submit(ExportAudit())
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("audit"))

@@ -14,10 +14,10 @@ from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.situation import Situation, availability
 from aileron_tui.messages import CommandRequested, PieceClicked, SizeChanged
-from aileron_tui.state.current_situation import situation_of
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import Situation, availability
+from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
 from aileron_tui.words import panels, views
 from aileron_tui.words.mouse import press_it
@@ -135,7 +135,7 @@ class ConsoleScreen(Screen[None]):
         self.model.say(press_it(face, clicked.label), self.clock.monotonic())
         self.redraw()
 
-    def on_relaid(self, message: SizeChanged) -> None:
+    def on_size_changed(self, message: SizeChanged) -> None:
         """Draw for the size that a widget has now."""
         message.stop()
         self.redraw()

@@ -13,13 +13,13 @@ from aileron_tui.draw.document import undrawable_blocks
 from aileron_tui.draw.text import Piece, line
 from aileron_tui.error_location import error_location
 from aileron_tui.input.arming import AFTER_SECONDS
+from aileron_tui.input.situation import availability
 from aileron_tui.messages import DocumentScrolled, Painted, SettleDue, SizeChanged
 from aileron_tui.screens.base import ConsoleScreen, Submit
-from aileron_tui.state.current_situation import situation_of
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.intents import intents_of
 from aileron_tui.state.model import Model, Token
-from aileron_tui.state.situation import availability
+from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import Lines
 from aileron_tui.words import views

@@ -1,7 +1,4 @@
-"""The keys of a page, beside it: from the registry, with what the signs mean.
-
-`python -m aileron_tui.screens.help` shows it on fixtures.
-"""
+"""The keys of a page, beside it: from the registry, with what the signs mean."""
 
 from collections.abc import Iterator, Sequence
 
@@ -103,7 +100,7 @@ class HelpScreen(ModalScreen[None]):
         """Cover the page where there is no room beside it."""
         self.set_class(event.size.width < BESIDE_FROM, "-alone")
 
-    def on_relaid(self, message: SizeChanged) -> None:
+    def on_size_changed(self, message: SizeChanged) -> None:
         """Fill in the lines for the width that there is now."""
         message.stop()
         self._fill()
@@ -163,9 +160,3 @@ class HelpScreen(ModalScreen[None]):
     def action_close(self) -> None:
         """Go back to what was below."""
         self.dismiss(None)
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("waiting", first_key="help"))

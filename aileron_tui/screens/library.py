@@ -1,13 +1,10 @@
-"""View 4: actions and connectors: what is ready, held back, in error.
-
-`python -m aileron_tui.screens.library` shows it on fixtures.
-"""
+"""View 4: actions and connectors: what is ready, held back, in error."""
 
 from typing import ClassVar
 
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.situation import View
 from aileron_tui.screens.listing import ListScreen
-from aileron_tui.state.situation import View
 
 __all__ = ["LibraryScreen"]
 
@@ -17,9 +14,3 @@ class LibraryScreen(ListScreen):
 
     VIEW: ClassVar[View] = "library"
     CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("library", "filter", "stop")
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("library"))

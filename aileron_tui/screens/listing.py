@@ -11,12 +11,12 @@ from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER, Layout
 from aileron_tui.draw.text import Line, Piece, line, wrap
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.situation import View
 from aileron_tui.messages import RowClicked
 from aileron_tui.screens.base import Submit
 from aileron_tui.screens.sharing import SharingScreen
 from aileron_tui.state.document_cache import LayoutOptions
 from aileron_tui.state.model import Model
-from aileron_tui.state.situation import View
 from aileron_tui.state.tables.table import Table
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import Lines

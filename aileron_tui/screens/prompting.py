@@ -9,11 +9,11 @@ from textual.widgets import Input
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.document import session_name
-from aileron_tui.draw.filter_status import filter_doubt
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line
+from aileron_tui.input.situation import Panel
 from aileron_tui.screens.deciding import DecidingScreen
-from aileron_tui.state.situation import Panel
+from aileron_tui.state.tables.table import filter_doubt
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import Lines
 from aileron_tui.widgets.reason import REASON_LIMIT, Reason

@@ -1,13 +1,10 @@
-"""View 5: who is at work.
-
-`python -m aileron_tui.screens.sessions` shows it on fixtures.
-"""
+"""View 5: who is at work."""
 
 from typing import ClassVar
 
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.situation import View
 from aileron_tui.screens.listing import ListScreen
-from aileron_tui.state.situation import View
 
 __all__ = ["SessionsScreen"]
 
@@ -17,9 +14,3 @@ class SessionsScreen(ListScreen):
 
     VIEW: ClassVar[View] = "sessions"
     CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("sessions", "filter", "stop", "end")
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("sessions"))

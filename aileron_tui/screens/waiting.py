@@ -1,7 +1,4 @@
-"""View 1: what waits, and the one item that the keys are about.
-
-`python -m aileron_tui.screens.waiting` shows it on fixtures.
-"""
+"""View 1: what waits, and the one item that the keys are about."""
 
 from typing import ClassVar
 
@@ -22,7 +19,6 @@ from aileron_tui.draw.context import (
 )
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.drift import whole_row
-from aileron_tui.draw.filter_status import filter_status
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import (
     compact_list_rows,
@@ -35,11 +31,12 @@ from aileron_tui.draw.rows import (
 )
 from aileron_tui.draw.text import Line, cut, line, spread
 from aileron_tui.input.commands import KeyContext
+from aileron_tui.items import Item
 from aileron_tui.messages import RowClicked
 from aileron_tui.screens.sharing import SharingScreen
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.document_cache import LayoutOptions
-from aileron_tui.state.queue import Item
+from aileron_tui.state.tables.table import filter_status
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import Lines
 from aileron_tui.widgets.rows import RowList
@@ -302,9 +299,3 @@ class WaitingScreen(SharingScreen):
         item = self.model.queue.current
         view = item.approval if item is not None else None
         return words.deny_question(escape(view.title), agent_name(view)) if view else ""
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("waiting"))

@@ -23,8 +23,6 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.state import outcomes
 from aileron_tui.state.model import Model
 
-__all__ = ["apply_event"]
-
 
 def apply_event(model: Model, fact: CoreEvent, now: float, at: float) -> bool:
     """Take *fact* into *model*; return whether a call came to wait that was not there before.

@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["BackgroundWorker", "WorkResult"]
-
 _T = TypeVar("_T")
 
 KEPT = 64

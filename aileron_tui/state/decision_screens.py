@@ -8,11 +8,9 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from aileron_tui.draw.context import Section
-from aileron_tui.draw.large import weight
-from aileron_tui.state.item import Item
+from aileron_tui.items import Item
+from aileron_tui.state.document_cache import weight
 from aileron_tui.state.reading import ReadingProgress
-
-__all__ = ["DecisionScreen", "DecisionScreens"]
 
 KEPT = 200
 CHARACTERS_KEPT = 16_000_000

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from aileron_core.console_port.port import ApprovalView
 
-__all__ = ["DenyPanel", "EqualCalls", "Reasons"]
-
 REASONS_KEPT = 50
 _OPEN = frozenset({"pending", "awaiting_vault"})
 """States in which nobody has answered yet."""

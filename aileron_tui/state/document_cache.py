@@ -1,9 +1,10 @@
 """The document of the selected item, laid out once for a width and kept."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from aileron_tui.draw.blocks import Block, Layout, lay_out
+from aileron_core.console_port.port import ApprovalView, FieldView
+from aileron_tui.draw.blocks import Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
     approval_blocks,
@@ -14,17 +15,23 @@ from aileron_tui.draw.document import (
 )
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters, hidden_characters_of
-from aileron_tui.draw.large import LARGE, Same, start_blocks, weight
 from aileron_tui.draw.suite_page import suite_blocks
-from aileron_tui.draw.text import Line
+from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.items import Item
 from aileron_tui.state.background import BackgroundWorker
-from aileron_tui.state.queue import Item
-
-__all__ = ["DocumentCache", "LayoutOptions"]
+from aileron_tui.words import large as large_words
 
 KEPT = 200
 """Items whose findings are kept: more than any pane shows rows."""
+
+
+LARGE = 40_000
+"""Characters that are laid out at once: about a twentieth of a second on a slow machine."""
+
+
+SHOWN = 6_000
+"""Characters of a larger text that are shown until the whole is there: more than a pane holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,3 +227,50 @@ class DocumentCache:
         if item.suite is not None:
             return suite_blocks(item.suite)
         return held_blocks(item.held) if item.held is not None else ()
+
+
+class Same:
+    """Is equal to itself alone: comparing large values would take as long as what it saves."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def weight(view: ApprovalView | None) -> int:
+    """Return how many characters of *view* come from outside."""
+    if view is None:
+        return 0
+    changed = view.drift.changed if view.drift is not None else ()
+    inputs = [field for step in view.steps for field in step.inputs]
+    sizes = [len(field.value) for field in (*view.preview.fields, *view.sent, *inputs)]
+    sizes += [len(each.before or "") + len(each.after or "") for each in changed]
+    return sum(sizes)
+
+
+def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
+    """Return how *view*'s document begins, and that there is more; none of it counts as read."""
+    told = large_words.laying_out(weight(view))
+    note = (value("", (Piece(told, "attn"),), "record"), blank())
+    if view.drift is not None or view.steps:
+        return (first_heading(view, now), *note)
+    fetched = tuple(_starts(view.preview.fields))
+    begin = replace(view, preview=replace(view.preview, fields=fetched), sent=())
+    blocks = approval_blocks(begin, now)
+    end = next((at for at, block in enumerate(blocks) if block.kind == "blank"), len(blocks))
+    return (blocks[0], *note, *blocks[1:end])
+
+
+def _starts(fields: Iterable[FieldView]) -> Iterator[FieldView]:
+    """Yield *fields* up to `SHOWN` characters in all."""
+    left = SHOWN
+    for field in fields:
+        if left <= 0:
+            return
+        yield replace(field, value=field.value[:left])
+        left -= len(field.value)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 
 from aileron_core.console_port.port import CoreEvent
 
-__all__ = ["EventQueue"]
-
 TOGETHER = 200
 """How many facts are taken in one go."""
 GATHER_SECONDS = 0.015

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 
 from aileron_tui.words import filters as filters_words
 
-__all__ = ["EVERYTHING", "Filter", "FilterFields", "ParsedFilter", "parse"]
-
 _TERM = re.compile(r'(?:[^ "]|"[^"]*(?:"|$))+', re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z]+):(.*)", re.DOTALL)
 _AGE = re.compile(r"([<>]?)(\d{1,6})([smhd]|min)")

@@ -3,11 +3,8 @@
 from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
-from aileron_tui.draw.suite_page import suite_facts
+from aileron_tui.items import Item, SuiteFiles
 from aileron_tui.state.filter import FilterFields
-from aileron_tui.state.item import Item
-
-__all__ = ["ITEM_FIELDS", "call_facts", "held_facts", "item_facts", "problem_facts"]
 
 ITEM_FIELDS = ("agent", "action", "state", "effect", "host")
 """What the filter of the waiting list knows, besides words and `age:`."""
@@ -64,3 +61,13 @@ def problem_facts(problem: Problem) -> FilterFields:
     """Return what a problem of a file offers."""
     text = f"{problem.file} {problem.key} {problem.message}"
     return FilterFields(text=text, fields={"state": f"problem {problem.severity}"}, at=None)
+
+
+def suite_facts(suite: SuiteFiles) -> FilterFields:
+    """Return what a suite offers to a filter: whatever one of its files does."""
+    names = " ".join(each.name for each in suite.files)
+    hosts = " ".join(suite.hosts)
+    text = f"action {suite.suite.source} {names} {' '.join(suite.connectors)} {hosts} held back"
+    return FilterFields(
+        text=text, fields={"action": names, "state": "held back", "host": hosts}, at=None
+    )

@@ -11,11 +11,9 @@ from aileron_core.console_port.port import (
     StopEverything,
     WithdrawAcceptance,
 )
-from aileron_tui.state.current_situation import equal_calls
+from aileron_tui.items import SuiteFiles
 from aileron_tui.state.model import Model
-from aileron_tui.state.suite import SuiteFiles
-
-__all__ = ["intent_of", "intents_of"]
+from aileron_tui.state.situation import equal_calls
 
 
 def intents_of(model: Model, action: str, reason: str, now: float) -> tuple[Intent, ...]:

@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from aileron_core.console_port.port import (
+    FINAL_STATES,
     ApprovalsRead,
     ApprovalView,
     Approve,
@@ -15,24 +16,23 @@ from aileron_core.console_port.port import (
     SessionView,
     Snapshot,
 )
+from aileron_tui.draw.status_line import StatusMessage
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.arming import AFTER_SECONDS, Arming
 from aileron_tui.input.commands import DEFAULT, CommandRegistry
+from aileron_tui.input.situation import Panel, View
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.pending_intents import PendingIntents
-from aileron_tui.state.queue import Ended, Queue
+from aileron_tui.state.queue import Queue
 from aileron_tui.state.reading import ReadingProgress
-from aileron_tui.state.situation import Panel, View
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
-
-__all__ = ["Model", "StatusMessage", "Subject", "Token"]
 
 SAID_SECONDS = 4.0
 """How long the voice repeats what just happened; the next key ends it sooner."""
@@ -47,15 +47,6 @@ class Subject:
 
     key: str
     version: Token
-
-
-@dataclass(frozen=True, slots=True)
-class StatusMessage:
-    """What the voice reports, until *until* (monotonic seconds); no key ends it before *held*."""
-
-    pieces: Line
-    until: float
-    held: float = 0.0
 
 
 class Model:
@@ -268,7 +259,7 @@ class Model:
 
     def calls_wanted(self) -> ReadApprovals | None:
         """Return the reading that brings the rest of the calls; None where all are here."""
-        calls = [view for view in self.snapshot.approvals if view.state not in Ended]
+        calls = [view for view in self.snapshot.approvals if view.state not in FINAL_STATES]
         if not self.queue.to_come or not calls:
             return None
         return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
@@ -285,7 +276,7 @@ class Model:
         if not fact.left:
             # What came meanwhile and was not among them, as after a step of the clock, is not lost.
             late, self._aside = tuple(self._aside.values()), {}
-            self.queue.load_more((view for view in late if view.state not in Ended), 0)
+            self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)
         for view in fact.views:
             self.activity.know(view)
             self.denying.calls.take(view)

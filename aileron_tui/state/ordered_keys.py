@@ -2,8 +2,6 @@
 
 from bisect import bisect_left, bisect_right, insort
 
-__all__ = ["OrderedKeys"]
-
 
 class OrderedKeys:
     """Keys by growing numbers. Looking takes O(log n), adding at the end O(1) however many there are.

@@ -15,16 +15,6 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.words import panels, suites, views
 
-__all__ = [
-    "audit_exported",
-    "ended_elsewhere",
-    "ended_here",
-    "everything_stopped",
-    "file_changed",
-    "outcome_of_mine",
-    "session_ended",
-]
-
 
 def audit_exported(fact: AuditExported) -> Line:
     """Return the report of a copy of the audit: how much stands in it, and where it lies."""

@@ -15,9 +15,6 @@ from aileron_core.console_port.port import (
     WithdrawAcceptance,
 )
 
-__all__ = ["PendingIntents", "file_key", "suite_key"]
-
-
 _COUNTS = ("ready", "cannot_run")
 """States of a file that was taken in."""
 

@@ -2,18 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-__all__ = ["ReadingProgress", "TextRange"]
-
-
-@dataclass(frozen=True, slots=True)
-class TextRange:
-    """The characters `[start, end)` of block *block* that a drawn line covers."""
-
-    block: int
-    start: int
-    end: int
+from aileron_tui.draw.blocks import TextRange
 
 
 class ReadingProgress:

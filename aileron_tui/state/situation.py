@@ -1,307 +1,124 @@
-"""What each key would do at this moment: the one function that footer, voice and keys read."""
+"""The situation of the model at this moment, from which every key's availability follows."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from aileron_core.console_port.port import WAITING_STATES, ApprovalView, Deny
+from aileron_tui.input.situation import BlockedBy, Situation
+from aileron_tui.items import Item
+from aileron_tui.state.model import Model
+from aileron_tui.state.pending_intents import file_key
 
-from aileron_core.console_port.port import (
-    ApprovalView,
-    LibraryItemView,
-    NotAcceptedView,
-    SessionView,
-)
-from aileron_tui.input.commands import DEFAULT, CommandRegistry, KeyContext
-from aileron_tui.state.suite import SuiteFiles
-
-__all__ = ["Availability", "BlockedBy", "Panel", "Situation", "View", "availability"]
-
-View = Literal["waiting", "activity", "audit", "library", "sessions"]
-Panel = Literal["none", "deny", "filter", "stop", "end", "palette"]
-BlockedBy = Literal[
-    "none",
-    "lost",
-    "storage",
-    "small",
-    "empty",
-    "sending",
-    "checking",
-    "vault",
-    "over",
-    "fetching",
-    "deadline",
-    "drawing",
-    "undrawable",
-]
-"""Why nothing can be approved here at all, whoever rests for however long."""
+DEADLINE_MARGIN = 1.0
+"""A yes that arrives later than this before the deadline could lose the race; it is not taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """Everything that says what a key may do now."""
-
-    view: View = "waiting"
-    panel: Panel = "none"
-    approval: ApprovalView | None = None
-    held: NotAcceptedView | None = None
-    suite: SuiteFiles | None = None
-    file_moved: bool = False
-    """The action file that the call was asked for lies there in another form, held back."""
-    problem: bool = False
-    """The selected row is a problem of a file: nothing there is to be decided."""
-    ended: ApprovalView | None = None
-    """The call of the selected row of view 2, as far as it is known."""
-    item: LibraryItemView | None = None
-    """The selected action or connector of view 4."""
-    session: SessionView | None = None
-    """The selected session of view 5."""
-    rows: int = 0
-    """How many rows there are to move among."""
-    opened: bool = False
-    """A row of a list is shown whole."""
-    filtered: bool = False
-    """Rows of the list are left out."""
-    following: bool | None = None
-    """The cursor stays on the newest row; None where rows do not come in at the top."""
-    marked: bool = False
-    """Something in the document is drawn as a mark, or it is drawn unfolded."""
-    unfolded: bool = False
-    """The document shows code points, and nothing folded."""
-    whole: bool = False
-    """What changed stands in the document, and below it the whole new preview."""
-    wrapped: bool = False
-    """A line of the document goes on in the next one."""
-    paused_at: float | None = None
-    verifying: bool = False
-    replayable: bool = False
-    """The screen in which the call of the selected record was decided is kept."""
-    replayed: bool = False
-    """It stands in place of the record."""
-    block: BlockedBy = "empty"
-    deny_block: BlockedBy = "empty"
-    armed: bool = False
-    equal: int = 0
-    """How many equal calls the deny panel counts besides the one that it is about."""
-    earlier: bool = False
-    later: bool = False
-    """There is a reason to bring back; one was brought back."""
-    unseen: int = 0
-    total: int = 0
-    confirmed: str = ""
-    """The action that the person pressed once and was told what is unread or unknown."""
-    longer: bool = False
-    """The document has more lines than its pane: there is something to read on to."""
-    registry: CommandRegistry = DEFAULT
-    """The keys that this console gives to the actions."""
-
-    @property
-    def context(self) -> KeyContext:
-        """Where the keys come from."""
-        return self.view if self.panel in ("none", "palette") else _PANELS[self.panel]
-
-    @property
-    def several(self) -> bool:
-        """More than one row to move among."""
-        return self.rows > 1
-
-    @property
-    def document(self) -> bool:
-        """A document stands on screen."""
-        return self.opened or (self.view == "waiting" and self.block not in ("empty", "small"))
-
-    @property
-    def changeable(self) -> bool:
-        """The core is there and can write: something can be asked of it."""
-        return self.block not in ("lost", "storage")
-
-    @property
-    def unknown(self) -> str:
-        """Id of the call whose outcome nobody knows, where one can look again; else empty."""
-        view = self.approval if self.view == "waiting" else self.ended
-        return view.approval_id if view is not None and view.can_look_again else ""
-
-    @property
-    def takes_in(self) -> tuple[str, str] | None:
-        """Kind and name of the file that could be taken in here."""
-        if self.view == "waiting" and self.held is not None:
-            return self.held.kind, self.held.name
-        if self.view == "library" and self.item is not None and self.item.state == "held_back":
-            return self.item.kind, self.item.name
-        return None
-
-    @property
-    def holds_back(self) -> tuple[str, str] | None:
-        """Kind and name of the file that could be held back here."""
-        if (
-            self.view == "library"
-            and self.item is not None
-            and self.item.state in ("ready", "cannot_run")
-        ):
-            return self.item.kind, self.item.name
-        return None
-
-    def needs_second(self, action: str) -> bool:
-        """Return whether the first press of *action* only says what the person has not seen."""
-        if self.confirmed == action:
-            return False
-        blind = self.approval is not None and self.approval.preview.status == "unavailable"
-        return self.unseen > 0 or blind
+def situation_of(model: Model, now: float, at: float) -> Situation:
+    """Return everything that says what a key does now."""
+    table, waiting = model.table, model.view == "waiting"
+    item = model.queue.current if waiting else None
+    reading, shown = model.reading, model.document_shown
+    asked = model.denying.reasons if model.panel == "deny" else None
+    return Situation(
+        view=model.view,
+        panel=model.panel,
+        approval=item.approval if item is not None else None,
+        held=item.held if item is not None else None,
+        suite=item.suite if item is not None else None,
+        file_moved=model.queue.file_moved(item),
+        problem=item is not None and item.problem is not None,
+        ended=model.activity.call if model.view == "activity" else None,
+        item=model.library.current if model.view == "library" else None,
+        session=model.people.current if model.view == "sessions" else None,
+        rows=len(model.queue.items) if table is None else len(table),
+        opened=table is not None and table.opened,
+        filtered=model.filtered,
+        following=table.following if table is not None else None,
+        marked=shown and (model.marked or model.unfolded),
+        unfolded=shown and model.unfolded,
+        paused_at=model.paused_at,
+        verifying=model.audit.verifying,
+        replayable=model.view == "audit" and model.audit.seen is not None,
+        replayed=model.replayed is not None,
+        block=_block(model, now),
+        deny_block=_deny_block(model, item, now),
+        armed=model.arming.armed(model.token, at),
+        equal=len(equal_calls(model, now)) if asked is not None else 0,
+        earlier=asked is not None and asked.has_earlier,
+        later=asked is not None and asked.has_later,
+        unseen=reading.unseen if shown else 0,
+        total=reading.total if shown else 0,
+        confirmed=model.confirmed,
+        longer=shown and model.longer,
+        whole=waiting and shown and model.whole_row is not None,
+        wrapped=shown and model.wrapped,
+        registry=model.registry,
+    )
 
 
-_PANELS: dict[Panel, KeyContext] = {
-    "deny": "deny",
-    "filter": "filter",
-    "stop": "stop",
-    "end": "end",
-}
+def _general_block(model: Model) -> BlockedBy:
+    if model.lost is not None:
+        return "lost"
+    if not model.health.writable:
+        return "storage"
+    if model.small:
+        return "small"
+    subject = model.subject
+    if subject is None:
+        return "empty"
+    return "undrawable" if model.is_undrawable(subject.version) else "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Availability:
-    """How one key stands: in the footer or not, and whether its next press decides.
-
-    `asks`: the key works, and asks something first (its label gets `…`).
-    `filled`: the very next press decides. Neither: it is there, and does nothing yet.
-    """
-
-    shown: bool
-    filled: bool = False
-    asks: bool = False
-
-    @property
-    def works(self) -> bool:
-        """A press does something."""
-        return self.shown and (self.filled or self.asks)
-
-
-_ABSENT = Availability(shown=False)
-_PLAIN = Availability(shown=True, asks=True)
-_REFRESHABLE: frozenset[BlockedBy] = frozenset({"none", "deadline"})
+def _block(model: Model, now: float) -> BlockedBy:
+    general, subject = _general_block(model), model.subject
+    if general != "none" or subject is None:
+        return general
+    if model.sent.get(_sending_key(model)) is not None:
+        return "sending"
+    if model.document_shown and model.laid_out != subject.version:
+        return "drawing"
+    item = model.queue.current if model.view == "waiting" else None
+    view = item.approval if item is not None else None
+    if view is None:
+        return "none"
+    if view.state != "pending":
+        states: dict[str, BlockedBy] = {"checking": "checking", "awaiting_vault": "vault"}
+        return states.get(view.state, "over")
+    if view.preview.status == "fetching" or not view.digest:
+        return "fetching"
+    return "deadline" if _over(view, now) else "none"
 
 
-def availability(action: str, now: Situation) -> Availability:
-    """Return how the key of *action* stands in the situation *now*."""
-    if now.panel != "none":
-        return _in_panel(action, now)
-    if action in _PANEL_ACTIONS:
-        return _ABSENT
-    if (decided := _deciding(action, now)) is not None:
-        return decided
-    return _PLAIN if _offered(action, now) else _ABSENT
+def _sending_key(model: Model) -> str:
+    """Return under what key an intent about the selected row is on its way."""
+    if model.view == "waiting":
+        return model.queue.selected or ""
+    file = model.library.current if model.view == "library" else None
+    return file_key(file.kind, file.name) if file is not None else model.people.key or ""
 
 
-def _deciding(action: str, now: Situation) -> Availability | None:
-    """Return how a key that decides stands; None for one that does not."""
-    match action:
-        case "approve":
-            # While all calls are held the core takes no yes: it would run something later.
-            possible = _has_call(now) and now.paused_at is None
-            return _decide(action, now) if possible else _ABSENT
-        case "take_in":
-            possible = now.takes_in is not None or now.suite is not None
-            return _file(action, now) if possible else _ABSENT
-        case "take_in_rest":
-            possible = now.suite is not None and bool(now.suite.first and now.suite.rest)
-            return _file(action, now) if possible else _ABSENT
-        case "hold_back":
-            return _file(action, now) if now.holds_back is not None else _ABSENT
-        case "go_on":
-            possible = now.paused_at is not None and now.changeable
-            return Availability(shown=True, filled=now.armed) if possible else _ABSENT
-        case _:
-            return None
+def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:
+    general = _general_block(model)
+    if general != "none" or item is None:
+        return "empty" if general == "none" else general
+    view = item.approval
+    if view is None:
+        return "empty"
+    if isinstance(model.sent.get(item.key), Deny):
+        return "sending"
+    if view.state not in WAITING_STATES:
+        return "over"
+    return "deadline" if _over(view, now) else "none"
 
 
-def _decide(action: str, now: Situation) -> Availability:
-    if now.block != "none":
-        return _ABSENT
-    if now.needs_second(action):
-        return Availability(shown=True, asks=True)
-    return Availability(shown=True, filled=now.armed)
+def equal_calls(model: Model, now: float) -> tuple[str, ...]:
+    """Return the calls that may be denied together with the one that the deny panel is about."""
+    counted = (model.queue.get(key) for key in model.denying.equal)
+    return tuple(
+        item.key
+        for item in counted
+        if item is not None
+        and model.sent.get(item.key) is None
+        and _deny_block(model, item, now) == "none"
+    )
 
 
-def _file(action: str, now: Situation) -> Availability:
-    """In a list the key opens the file's facts; where they stand, it decides."""
-    if now.view == "waiting" or now.opened:
-        return _decide(action, now)
-    return _PLAIN if now.block == "none" else _ABSENT
-
-
-def _has_call(now: Situation) -> bool:
-    return now.view == "waiting" and now.approval is not None
-
-
-def _can_refetch(now: Situation) -> bool:
-    view = now.approval if now.view == "waiting" else None
-    return view is not None and view.preview.status != "none" and now.block in _REFRESHABLE
-
-
-_READS = ("read_on", "read_back", "line_down", "line_up")
-_MOVES = ("next", "previous", "first", "last", "page_up", "page_down")
-_OFFERED: Mapping[str, Callable[[Situation], bool]] = {
-    **dict.fromkeys(_READS, lambda now: now.document and now.longer),
-    **dict.fromkeys(_MOVES, lambda now: now.several),
-    "deny": lambda now: _has_call(now) and now.deny_block == "none",
-    "refresh": _can_refetch,
-    "look_again": lambda now: bool(now.unknown) and now.changeable,
-    "open_review": lambda now: _has_call(now) and now.block not in ("lost", "small"),
-    "copy": lambda now: now.document,
-    "pager": lambda now: now.document,
-    "unfold": lambda now: now.document and now.marked,
-    "whole": lambda now: now.document and now.longer and now.whole,
-    "wrap_marks": lambda now: now.document and now.wrapped,
-    "order": lambda now: now.view == "waiting" and now.several,
-    "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,
-    "back": lambda now: now.opened or now.filtered or bool(now.confirmed),
-    "follow": lambda now: now.following is False and not now.opened,
-    "filter": lambda now: (now.rows > 0 or now.filtered) and not now.opened,
-    "verify": lambda now: now.view == "audit" and now.block != "lost" and not now.verifying,
-    "replay": lambda now: now.replayable and now.block not in ("lost", "small"),
-    "end_session": lambda now: now.session is not None and now.changeable,
-    "pause": lambda now: now.paused_at is None and now.changeable,
-    "stop_everything": lambda now: now.changeable,
-}
-"""When a key that decides nothing does something; one that is not named here always does."""
-
-
-def _offered(action: str, now: Situation) -> bool:
-    offered = _OFFERED.get(action)
-    return offered is None or offered(now)
-
-
-_ENTERS: dict[Panel, str] = {"filter": "filter_enter", "stop": "stop_enter", "end": "end_enter"}
-_LEAVES: dict[Panel, str] = {
-    "deny": "deny_leave",
-    "filter": "filter_leave",
-    "stop": "stop_leave",
-    "end": "end_leave",
-}
-_DENY_ACTIONS = frozenset({"deny_enter", "deny_equal", "reason_earlier", "reason_later"})
-_PANEL_ACTIONS = frozenset({*_DENY_ACTIONS, *_ENTERS.values(), *_LEAVES.values()})
-
-
-def _in_panel(action: str, now: Situation) -> Availability:
-    if action == _LEAVES.get(now.panel):
-        return _PLAIN
-    if action in _DENY_ACTIONS and now.panel == "deny":
-        return _in_deny_panel(action, now)
-    if action != _ENTERS.get(now.panel):
-        return _ABSENT
-    if now.panel == "filter":
-        return _PLAIN
-    gone = now.panel == "end" and now.session is None
-    if gone or not now.changeable:
-        return _ABSENT
-    return Availability(shown=True, filled=now.armed)
-
-
-def _in_deny_panel(action: str, now: Situation) -> Availability:
-    match action:
-        case "reason_earlier":
-            return _PLAIN if now.earlier else _ABSENT
-        case "reason_later":
-            return _PLAIN if now.later else _ABSENT
-        case _:
-            nobody = action == "deny_equal" and not now.equal
-            if nobody or now.deny_block != "none":
-                return _ABSENT
-            return Availability(shown=True, filled=now.armed)
+def _over(view: ApprovalView, now: float) -> bool:
+    return view.expires_at is not None and view.expires_at - now <= DEADLINE_MARGIN

@@ -37,17 +37,17 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
             # A multiplexer takes the first for itself, where it is told to; this one it hands on.
             self.send(wrapped)
 
-    def on_copy_wanted(self, message: CopyRequested) -> None:
+    def on_copy_requested(self, message: CopyRequested) -> None:
         """Copy what a page drew."""
         self.copy_to_clipboard(message.text)
 
-    async def on_page_wanted(self, message: PagerRequested) -> None:
+    async def on_pager_requested(self, message: PagerRequested) -> None:
         """Lend the terminal to the pager; afterwards every key that decides rests anew."""
         told = await self.lend(message.text, message.name)
         self.say(told)
         self.looks_changed()
 
-    def on_open_wanted(self, message: OpenRequested) -> None:
+    def on_open_requested(self, message: OpenRequested) -> None:
         """Open the page of an approval, whose address is made here and of nobody else's words."""
         base = self.address
         if not base or not APPROVAL_ID.fullmatch(message.approval_id):

@@ -31,18 +31,6 @@ from passing import caller, gateway_hashes, nothing_of_ours, on_record  # noqa: 
 from examples.mailbox.server import Mailbox  # noqa: E402
 from tests.support.ordinary import AS_ORDINARY, OWNS  # noqa: E402
 
-__all__ = [
-    "AS_TESTS",
-    "CLI",
-    "DRAFT",
-    "Bench",
-    "Ended",
-    "ScriptedLlm",
-    "processes",
-    "sends_a_draft",
-    "workbench",
-]
-
 CLI = (*AS_ORDINARY, *AS_TESTS)
 """Console, launches and agents are an ordinary user's, whoever runs the tests: root's nobody contains."""
 NPM = (Path(__file__).parent / "npm", Path(__file__).parent / "npm-all")

@@ -12,8 +12,6 @@ import time
 
 from agents_bench import CLI, Bench
 
-__all__ = ["Terminal"]
-
 
 class Terminal:
     """A person's terminal, with `aileron launch` in its foreground."""

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
-__all__ = ["CallTool", "Conversation", "Say", "ScriptedLlm", "Seen"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:

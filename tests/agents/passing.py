@@ -10,8 +10,6 @@ from typing import Any
 
 from llm import Seen
 
-__all__ = ["caller", "gateway_hashes", "nothing_of_ours", "on_record"]
-
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]{20,}")
 _SECONDS = 30
 

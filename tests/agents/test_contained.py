@@ -1,4 +1,4 @@
-"""The sandbox as a hostile agent finds it: one promise a test (THREATS E2, E3, section 5)."""
+"""The sandbox as a hostile agent finds it: one promise a test."""
 
 import ctypes
 import errno
@@ -146,7 +146,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     ],
 )
 def test_the_sandbox_holds(found: dict[str, Any], attempt: str, outcome: object) -> None:
-    """DESIGN 3, WIRE (a contained session's socket opens nothing else), THREATS 5."""
+    """A contained session's socket opens nothing but what an agent may ask for."""
     expected = outcome
     if found["kind"] == "offline" and attempt == "abstract socket":
         assert str(found[attempt]).endswith(("Error 1", "Error 111"))
@@ -161,7 +161,7 @@ def test_no_new_namespace_and_no_mount(found: dict[str, Any], attempt: str) -> N
 
 
 def test_offline_has_no_common_network(found: dict[str, Any]) -> None:
-    """D6: offline, the only way out is the session's socket; else loopback is shared, and said so."""
+    """Offline, the only way out is the session's socket; else loopback is shared, and said so."""
     reached = found["host's loopback"]
     if found["kind"] == "offline":
         assert reached == "ConnectionRefusedError 111"
@@ -173,7 +173,7 @@ def test_offline_has_no_common_network(found: dict[str, Any]) -> None:
 def test_the_consoles_port_opens_what_the_session_may_and_nothing_else(
     found: dict[str, Any],
 ) -> None:
-    """D6, WIRE: offline it leads to the session's own socket; else to the console, as for anybody."""
+    """Offline it leads to the session's own socket; else to the console, as for anybody."""
     offline = found["kind"] == "offline"
     assert found["console's port: decide"] == (403 if offline else 401)
     # Over the port alone a gateway token is all that is asked for; the agent knows its own only.
@@ -186,7 +186,7 @@ def test_what_carries_its_bytes_ends_with_the_sandbox(found: dict[str, Any]) -> 
 
 
 def test_nothing_of_it_outlives_the_session(found: dict[str, Any]) -> None:
-    """H4, H5: hooks and settings that it wrote are gone or moved aside and told; its work stays."""
+    """Hooks and settings that it wrote are gone or moved aside and told; its work stays."""
     assert found["changed"] == {"project/work.txt"}
     assert ".mcp.json is new and was moved to" in found["output"]
     assert ".envrc is new and was moved to" in found["output"]

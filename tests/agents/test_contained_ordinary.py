@@ -1,4 +1,4 @@
-"""The sandbox's walls as an ordinary user meets them: started as root, the probe runs as nobody (DESIGN 11).
+"""The sandbox's walls as an ordinary user meets them: started as root, the probe runs as nobody.
 
 And as root meets them, whom no launch contains: what is covered is covered, whoever asks.
 The same command line and the same preparation as a launch, around the system's own Python: the
@@ -166,7 +166,7 @@ KERNEL = (
 def test_the_walls_hold_for_an_ordinary_user(
     found: dict[str, Any], attempt: str, outcome: object
 ) -> None:
-    """THREATS 5: what root's sandbox keeps, an ordinary user's keeps."""
+    """What root's sandbox keeps, an ordinary user's keeps."""
     assert found[attempt] == outcome
 
 
@@ -186,7 +186,7 @@ def test_a_process_that_makes_a_call_of_32_bit_code_is_killed(found: dict[str, A
 
 @pytest.mark.skipif(landlock_abi() < SCOPE_ABI, reason="this kernel has no Landlock scopes")
 def test_an_ordinary_users_abstract_socket_is_out_of_reach(found: dict[str, Any]) -> None:
-    """H2: of a process of the same user, beside the sandbox."""
+    """Of a process of the same user, beside the sandbox."""
     assert found["abstract socket"] == "PermissionError 1"
 
 
@@ -212,7 +212,7 @@ chmod 0 "$HOME/.codex/deep/deeper" "$HOME/.codex/deep" "$HOME/.codex" "$HOME" .
 
 
 def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
-    """H4, H5: out of the real sandbox: what its person's tools would obey, and its private home."""
+    """Out of the real sandbox: what its person's tools would obey, and its private home."""
     bwrap = shutil.which("bwrap", path="/usr/bin:/bin")
     if bwrap is None:
         pytest.skip("needs bubblewrap")

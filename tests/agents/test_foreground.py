@@ -1,4 +1,4 @@
-"""The agent on a pseudo-terminal of its own: bytes, size, signals, end (D1, THREATS H7, E6)."""
+"""The agent on a pseudo-terminal of its own: bytes, size, signals, end."""
 
 import re
 import signal
@@ -57,7 +57,7 @@ def terminal(request: pytest.FixtureRequest) -> Iterator[Terminal]:
 
 
 def test_it_has_a_terminal_of_its_own_with_the_size_of_ours(terminal: Terminal) -> None:
-    """D1: size and its changes, bytes, Ctrl-C to the agent and not to the launcher, its exit code."""
+    """Size and its changes, bytes, Ctrl-C to the agent and not to the launcher, its exit code."""
     terminal.until("tty True True True")
     terminal.until("size 24x80")
     terminal.resize(40, 100)
@@ -72,7 +72,7 @@ def test_it_has_a_terminal_of_its_own_with_the_size_of_ours(terminal: Terminal) 
 
 
 def test_what_it_stuffs_into_its_terminal_never_reaches_the_shell(terminal: Terminal) -> None:
-    """H7: TIOCSTI goes into its own terminal; the shell behind the launcher reads nothing."""
+    """TIOCSTI goes into its own terminal; the shell behind the launcher reads nothing."""
     terminal.until("size 24x80")
     terminal.type("stuff\r")
     terminal.until("read touch escaped|stuff .*rror")
@@ -82,7 +82,7 @@ def test_what_it_stuffs_into_its_terminal_never_reaches_the_shell(terminal: Term
 
 
 def test_an_answer_that_nobody_awaits_any_more_is_thrown_away(terminal: Terminal) -> None:
-    """H7: a terminal's answer to a query that the agent left behind is no input of the shell."""
+    """A terminal's answer to a query that the agent left behind is no input of the shell."""
     for _ in range(20):
         terminal.until("size 24x80")
         terminal.type("ask\r")
@@ -112,7 +112,7 @@ def test_an_answer_that_comes_late_does_not_land_in_the_shell(terminal: Terminal
 
 
 def test_an_agent_that_dies_of_a_signal_says_so(terminal: Terminal) -> None:
-    """D1: its exit code is passed: 128 and the signal's number."""
+    """Its exit code is passed: 128 and the signal's number."""
     terminal.until("size 24x80")
     terminal.type("term\r")
     assert terminal.end() == 128 + signal.SIGTERM
@@ -122,7 +122,7 @@ def test_an_agent_that_dies_of_a_signal_says_so(terminal: Terminal) -> None:
 def test_a_signal_to_the_launcher_ends_agent_and_session(
     terminal: Terminal, number: signal.Signals
 ) -> None:
-    """D1: it is passed on; the session has ended when the launcher has."""
+    """It is passed on; the session has ended when the launcher has."""
     terminal.until("size 24x80")
     terminal.process.send_signal(number)
     assert terminal.end() in (128 + number, 143, 129)
@@ -131,7 +131,7 @@ def test_a_signal_to_the_launcher_ends_agent_and_session(
 
 
 def test_a_killed_launcher_leaves_no_agent_and_no_session(terminal: Terminal) -> None:
-    """D1: SIGKILL included: the agent dies with it, its session seconds later."""
+    """SIGKILL included: the agent dies with it, its session seconds later."""
     terminal.until("size 24x80")
     children = _descendants(terminal.process.pid)
     assert children

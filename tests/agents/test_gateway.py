@@ -1,4 +1,4 @@
-"""How a launch sends model traffic through the gateway, and when it leaves it alone (E1, E6, D6)."""
+"""How a launch sends model traffic through the gateway, and when it leaves it alone."""
 
 import json
 import os
@@ -90,7 +90,7 @@ def until(holds: Callable[[], object], seconds: float = 30) -> None:
 
 
 def test_it_is_the_default_and_one_word_turns_it_off(bench: Bench) -> None:
-    """E1: launch sets it; `--no-gateway` leaves the agent's own way, and needs no sentence."""
+    """`launch` sets it; `--no-gateway` leaves the agent's own way, and needs no sentence."""
     output = launched(bench)
     assert "AT True None None" in output
     assert "pass" not in output
@@ -112,7 +112,7 @@ def test_a_provider_of_ones_own_stays_and_a_sentence_says_so(bench: Bench) -> No
 
 
 def test_what_a_project_names_is_shown_with_visible_marks(bench: Bench) -> None:
-    """DESIGN 3, hostile text: a project's keys may hold anything."""
+    """Hostile text: a project's keys may hold anything."""
     (bench.project / ".codex").mkdir()
     (bench.project / ".codex" / "config.toml").write_text(
         'profile = "a\\u001b[31m"\n[profiles."a\\u001b[31m"]\nmodel_provider = "x"\n'
@@ -155,7 +155,7 @@ def test_a_proxy_of_yours_is_not_asked_for_the_gateway(
 
 
 def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: Bench) -> None:
-    """WIRE, Addresses: a restart is no error: the same base URL and the same token."""
+    """A restart is no error: the same base URL and the same token."""
     env = codex(bench, ASKS)
     with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
         until((bench.project / "first").exists)
@@ -168,7 +168,7 @@ def test_offline_the_way_to_the_model_survives_a_restart_of_the_console(bench: B
 
 
 def test_a_killed_launcher_takes_the_way_to_the_gateway_with_it(bench: Bench) -> None:
-    """D6: what carries the bytes ends with the sandbox, however that ends."""
+    """What carries the bytes ends with the sandbox, however that ends."""
     env = codex(bench, ASKS)
     with bench.launched("codex", options=("--sandbox=offline",), env=env) as running:
         until((bench.project / "first").exists)

@@ -1,4 +1,4 @@
-"""What is left of a launch when it has ended, or was killed (D2, THREATS H5, H10)."""
+"""What is left of a launch when it has ended, or was killed."""
 
 import contextlib
 import json
@@ -69,14 +69,14 @@ def killed(bench: Bench, agent: str) -> str:
 
 
 def test_the_token_of_a_killed_launcher_goes_with_its_session(bench: Bench) -> None:
-    """D2: no file with a token outlives the session: the console sweeps what nobody else can."""
+    """No file with a token outlives the session: the console sweeps what nobody else can."""
     token = killed(bench, "codex")
     until(lambda: bench.console.get("/v1/actions", token=token).status == 401)
     until(lambda: bench.left_behind() == [])
 
 
 def test_a_killed_gemini_leaves_its_extension_and_the_next_launch_repairs_it(bench: Bench) -> None:
-    """D2: the addition is removed at exit, and at the next launch where that did not happen."""
+    """The addition is removed at exit, and at the next launch where that did not happen."""
     bench.write(".gemini/settings.json", "{}")
     before = bench.fingerprint()
     extension = bench.home / ".gemini" / "extensions" / "aileron"
@@ -99,7 +99,7 @@ ARMS = "#!/bin/sh\necho evil > .envrc\nmkdir .vscode\nchmod 0 .vscode\necho up >
 def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
     bench: Bench,
 ) -> None:
-    """H4: nobody is left to do it at the session's end; the person's next `cd` runs nothing."""
+    """Nobody is left to do it at the session's end; the person's next `cd` runs nothing."""
     with bench.launched("codex", env=program(bench, "codex", ARMS)) as running:
         until((bench.project / "mark").exists)
         running.process.kill()
@@ -113,7 +113,7 @@ def test_what_the_agent_of_a_killed_launcher_left_is_moved_aside_by_the_console(
 
 
 def test_a_hook_of_one_sandboxed_launch_is_gone_in_the_next(bench: Bench) -> None:
-    """H5: the agent's own folder is a copy; the login alone comes back."""
+    """The agent's own folder is a copy; the login alone comes back."""
     env = program(bench, "codex", LOOKS)
     for _ in range(2):
         with bench.launched("codex", env=env) as running:

@@ -134,7 +134,7 @@ def test_an_agent_under_nvm_with_its_own_interpreter(bench: Bench) -> None:
 
 
 def test_aileron_in_a_venv_inside_the_project_cannot_be_changed(bench: Bench) -> None:
-    """H4: its `sys.prefix` is mounted read-only, so the next console is not the agent's."""
+    """Its `sys.prefix` is mounted read-only, so the next console is not the agent's."""
     venv = bench.project / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     python = venv / "bin" / "python"

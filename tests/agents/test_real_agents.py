@@ -31,7 +31,7 @@ def at_work(agent: str, folder: Path, **settings: object) -> Iterator[Bench]:
 def test_an_approved_call_runs_and_the_model_reads_its_result(
     agent: str, options: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """D8: agent, approval, yes, effect, result, final answer; nothing of the person's is changed."""
+    """Agent, approval, yes, effect, result, final answer; nothing of the person's is changed."""
     with at_work(agent, tmp_path) as bench:
         before = bench.fingerprint()
         with bench.launched(agent, *bench.prompt(agent), options=options) as running:
@@ -62,7 +62,7 @@ def test_an_approved_call_runs_and_the_model_reads_its_result(
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: Path) -> None:
-    """D8: no, with a reason: nothing is sent, and the model reads why."""
+    """No, with a reason: nothing is sent, and the model reads why."""
     with at_work(agent, tmp_path) as bench:
         with bench.launched(agent, *bench.prompt(agent)) as running:
             approval = bench.asked()
@@ -77,7 +77,7 @@ def test_a_denied_call_tells_the_model_the_persons_reason(agent: str, tmp_path: 
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_path: Path) -> None:
-    """D8: human time is not execution time: pending, then check_action_status, then the result."""
+    """Human time is not execution time: pending, then check_action_status, then the result."""
     with at_work(agent, tmp_path, hold_seconds=1) as bench:
         with bench.launched(agent, *bench.prompt(agent)) as running:
             approval = bench.asked()
@@ -97,7 +97,7 @@ def test_a_decision_after_the_hold_is_fetched_by_another_call(agent: str, tmp_pa
 def test_without_a_network_the_model_and_the_actions_are_reached(
     agent: str, tmp_path: Path
 ) -> None:
-    """D6, E6: `--sandbox=offline`: the same base URL leads through the session's own socket."""
+    """`--sandbox=offline`: the same base URL leads through the session's own socket."""
     with at_work(agent, tmp_path) as bench:
         before = bench.fingerprint()
         options = ("--sandbox=offline",)

@@ -1,4 +1,4 @@
-"""Your settings and the project's, as the agent gets them; who is asked, and when again (D7, H31)."""
+"""Your settings and the project's, as the agent gets them; who is asked, and when again."""
 
 import os
 import tempfile

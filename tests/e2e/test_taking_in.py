@@ -1,4 +1,4 @@
-"""A person takes files in at a real console; a real agent sees exactly that, and at once (clause B5)."""
+"""A person takes files in at a real console; a real agent sees exactly that, and at once."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from aileron_core.home.layout import Home, locked_by
+from aileron_core.home.owner import locked_by
 from examples.mailbox.server import Mailbox
 from tests.e2e.tmux import Tmux, shell
 from tests.unit.server.harness import CLI, DRAFT, eventually
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 OLD, NEW = "legacy", "2026-07-28"
 RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
 REST = 0.6
-"""Seconds: a key that follows another at once, or a new screen, counts for nothing (clause C2)."""
+"""Seconds: a key that follows another at once, or a new screen, counts for nothing."""
 NOTICED = 10.0
 """Seconds; the promise is one, and the rest is for a machine that does many things at once."""
 
@@ -41,7 +41,7 @@ def consoles(home: Path, mailbox: Mailbox) -> Iterator[Callable[[], Tmux]]:
     def start() -> Tmux:
         for earlier in running:
             earlier.close()  # it hangs up on the console, which then still has to end
-        eventually(lambda: locked_by(Home(home)) is None, "nobody holds the home", 20)
+        eventually(lambda: locked_by(home) is None, "nobody holds the home", 20)
         route = f"gmail.googleapis.com:443=127.0.0.1:{mailbox.port}"
         command = shell(*CLI, "console", "--home", str(home), "--route", route)
         foreign = ("COLUMNS", "LINES", "NO_COLOR", "TMUX")

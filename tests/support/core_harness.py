@@ -202,7 +202,7 @@ class Core:
             settings=settings or Settings(),
             failpoint=failpoint,
         )
-        async with App(Home(home), options, clock) as app:
+        async with App.open(Home(home), options, clock) as app:
             opened = await open_session(app)
             yield cls(app, opened[0], opened[1])
 

@@ -20,7 +20,7 @@ from aileron_core.console_port.port import (
     Snapshot,
     VerifyAudit,
 )
-from aileron_tui.screens.fixture_port import FixtureCore
+from tests.support.screens.port import FixtureCore
 
 TOLD_CALLS = 250
 TOLD = 500

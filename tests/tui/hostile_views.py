@@ -13,7 +13,7 @@ from aileron_core.console_port.port import (
     StepView,
 )
 from aileron_core.errors import Problem
-from aileron_tui.screens.fixtures import approval, drifted, snapshot
+from tests.support.screens.calls import approval, drifted, snapshot
 
 __all__ = ["hostile", "hostile_snapshot"]
 

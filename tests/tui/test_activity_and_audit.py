@@ -15,8 +15,8 @@ from aileron_core.console_port.port import (
     RecordView,
     VerifyAudit,
 )
-from aileron_tui.screens.fixture_home import records
 from aileron_tui.widgets.rows import RowList
+from tests.support.screens.home import records
 
 TOTAL = 2_000
 

@@ -10,7 +10,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 
 from aileron_core.console_port.port import FieldView, PreviewView
-from aileron_tui.screens.fixtures import HOSTILE
+from tests.support.screens.calls import HOSTILE
 
 INVOICE = PreviewView(
     status="ready",

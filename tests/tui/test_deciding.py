@@ -19,7 +19,7 @@ from aileron_core.console_port.port import (
     StorageHealth,
 )
 from aileron_tui.draw.bars import footer_line
-from aileron_tui.state.situation import Situation
+from aileron_tui.input.situation import Situation
 from aileron_tui.widgets.reason import Reason
 
 HELD = NotAcceptedView(
@@ -305,7 +305,7 @@ def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
 
 def test_drift_disarms_and_shows_both_readings() -> None:
     """What changed after the person looked is shown, and must be looked at anew."""
-    from aileron_tui.screens.fixtures import drifted
+    from tests.support.screens.calls import drifted
 
     async def scenario(shown: Console) -> None:
         await shown.rest()

@@ -9,7 +9,7 @@ from aileron_core.console_port.port import PreviewView
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.draw.text import cells, plain
 from aileron_tui.input.commands import COMMANDS, DEFAULT
-from aileron_tui.state.situation import Situation, availability
+from aileron_tui.input.situation import Situation, availability
 
 BLIND = PreviewView(status="unavailable", reason="timed out", since=NOW)
 

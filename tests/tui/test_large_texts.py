@@ -10,11 +10,10 @@ from driving import NOW, Console, drive, mail, short, start
 from textual import events
 
 from aileron_core.console_port.port import ApprovalView, FieldView
-from aileron_tui.draw.large import LARGE, SHOWN, weight
 from aileron_tui.draw.text import plain
+from aileron_tui.items import Item
 from aileron_tui.state.background import KEPT, BackgroundWorker
-from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
-from aileron_tui.state.queue import Item
+from aileron_tui.state.document_cache import LARGE, SHOWN, DocumentCache, LayoutOptions, weight
 
 PATIENCE = 40.0
 FORM = LayoutOptions(width=74, gutter=13)

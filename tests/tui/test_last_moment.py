@@ -16,7 +16,7 @@ from aileron_tui.terminal.driver import ConsoleDriver, InputCame
 
 def other_content(shown: Console) -> None:
     other = replace(short(), version=2, digest="f" * 64)
-    shown.app.on_core_fact(CoreEventArrived(ApprovalUpdated(view=other)))
+    shown.app.on_core_event_arrived(CoreEventArrived(ApprovalUpdated(view=other)))
 
 
 def other_size(shown: Console) -> None:

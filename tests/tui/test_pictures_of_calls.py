@@ -12,7 +12,7 @@ from aileron_core.console_port.port import (
     NotAcceptedView,
     PreviewView,
 )
-from aileron_tui.screens.fixtures import later_steps, snapshot
+from tests.support.screens.calls import later_steps, snapshot
 
 WITHOUT = PreviewView(status="none")
 

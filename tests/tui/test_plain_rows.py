@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from aileron_core.console_port.port import FieldView, RecordView
 from aileron_tui.draw.drift import whole_row
-from aileron_tui.draw.plain_lines import (
+from aileron_tui.draw.text import Line, Piece, cells, plain
+from aileron_tui.items import Item
+from aileron_tui.plain.lines import (
     item_page,
     row_page,
     rows_listed,
@@ -17,17 +19,15 @@ from aileron_tui.draw.plain_lines import (
     text_of,
     whole_preview,
 )
-from aileron_tui.draw.text import Line, Piece, cells, plain
-from aileron_tui.screens.fixtures import approval, drifted, snapshot
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Model
-from aileron_tui.state.queue import Item
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
 from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
 from tests.support.attacks import ATTACKS
+from tests.support.screens.calls import approval, drifted, snapshot
 
 NOW = 1_790_000_000.0
 WIDTHS = (40, 80, 120, 200)

@@ -6,13 +6,13 @@ from dataclasses import replace
 from driving import Console, drive, mail, short, start
 
 from aileron_core.console_port.port import ApprovalUpdated, PreviewView
+from aileron_tui.items import Item
 from aileron_tui.state.decision_screens import (
     CHARACTERS_KEPT,
     KEPT,
     DecisionScreen,
     DecisionScreens,
 )
-from aileron_tui.state.queue import Item
 
 KEY = "s screen as seen"
 

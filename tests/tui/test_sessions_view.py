@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, start
 
 from aileron_core.console_port.port import Containment, EndSession, SessionsUpdated
-from aileron_tui.screens.fixture_home import sessions
+from tests.support.screens.home import sessions
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
 STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))

@@ -175,7 +175,7 @@ import asyncio, sys, threading
 from aileron_core.console_port.port import SessionsUpdated
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.screen import show
-from aileron_tui.screens.fixture_port import FixturePort
+from tests.support.screens.port import FixturePort
 
 class Flooding(FixturePort):
     def subscribe(self, sink):

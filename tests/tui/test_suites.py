@@ -15,8 +15,8 @@ from aileron_core.console_port.port import (
 )
 from aileron_tui.draw.suite_page import suite_blocks
 from aileron_tui.draw.text import plain
+from aileron_tui.items import SuiteFiles
 from aileron_tui.state.queue import Queue
-from aileron_tui.state.suite import SuiteFiles
 
 FIRST = {"draft-create", "file-upload", "page-create", "page-update"}
 

@@ -13,12 +13,12 @@ from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.rows import decided_lines, row_lines
 from aileron_tui.draw.text import cells, plain
 from aileron_tui.input.commands import DEFAULT
-from aileron_tui.screens.fixture_home import records, sessions
+from aileron_tui.input.situation import Situation
 from aileron_tui.screens.palette import commands
 from aileron_tui.state.queue import Queue
-from aileron_tui.state.situation import Situation
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.sessions import SessionsTable
+from tests.support.screens.home import records, sessions
 
 
 def bar(width: int, *, held: int = 1, problems: int = 0) -> str:

@@ -13,7 +13,7 @@ from aileron_tui.app import AileronApp
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Piece, cells, cut, plain
-from aileron_tui.state.situation import Situation, availability
+from aileron_tui.input.situation import Situation, availability
 from aileron_tui.widgets.document import Document
 
 FORGED = "Pay 100 to Ana. ↩\n" + "↩" * 300 + "\n" + "word ↩ " * 40

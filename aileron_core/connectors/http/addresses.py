@@ -1,11 +1,9 @@
-"""Which network addresses an outgoing request may go to (DESIGN 3, THREATS H29)."""
+"""Which network addresses an outgoing request may go to."""
 
 import ipaddress
 import socket
 from collections.abc import Iterable
 from typing import Protocol, TypeAlias
-
-__all__ = ["AddressGuard", "Resolver", "SystemResolver"]
 
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -21,8 +21,6 @@ from aileron_core.clock import Clock
 from aileron_core.connectors.http.addresses import AddressGuard, Resolver
 from aileron_core.connectors.protocol import Route
 
-__all__ = ["GuardedBackend", "OutgoingCall", "RefusedAddress"]
-
 _CONNECT_SECONDS = 5.0
 
 

@@ -30,8 +30,6 @@ from aileron_core.connectors.http.target import (
 from aileron_core.connectors.protocol import MIB, Route
 from aileron_core.errors import CapabilityDenied, NetworkError, ResourceLimitExceeded
 
-__all__ = ["OutgoingClient", "OutgoingRequest", "OutgoingResponse"]
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_CONNECTIONS = 64
 _KEEPALIVE_SECONDS = 3.0

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 
 import httpx
 
-__all__ = ["normal_host", "normal_host_port", "short_host", "short_hosts"]
-
 _MAX_HOST = 253
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")

@@ -5,8 +5,6 @@ import re
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.manifest import Manifest
 
-__all__ = ["hosts_for"]
-
 _ARGUMENT = "region"
 _OF_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 _REGION = re.compile(

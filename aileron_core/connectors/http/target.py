@@ -1,4 +1,4 @@
-"""Where a request goes, and with which headers: a URL and headers that come from a guest (FACTS C.2, C.3)."""
+"""Where a request goes, and with which headers: a URL and headers that come from a guest."""
 
 import re
 from collections.abc import Mapping
@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from aileron_core.connectors.http.hosts import normal_host
-
-__all__ = ["Target", "allowed_headers", "check_method_name", "parse_target"]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL = 32 * 1024

@@ -20,8 +20,6 @@ from typing import Final
 from aileron_core.connectors.protocol import MIB
 from aileron_core.errors import ConnectorRuntimeError, Unavailable
 
-__all__ = ["CLOSING", "REFUSED", "Compiler", "compile_problem"]
-
 REFUSED: Final = 3
 """The child's exit code where it has said what is wrong."""
 CLOSING: Final = "the connector host is closing; try again later"

@@ -17,8 +17,6 @@ from aileron_core.connectors.wasm.guest_result import guest_result, result_of
 from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
 from aileron_core.errors import AileronError, HashMismatch, NotFound
 
-__all__ = ["WasmConnector"]
-
 _T = TypeVar("_T")
 
 
@@ -196,7 +194,7 @@ async def _ended(waiter: asyncio.Future[_T]) -> None:
 
 
 def _stdin(op: str, args: JsonObject) -> bytes:
-    """Return a guest's input (FACTS C.6): text as it is, which also the simplest reader can read."""
+    """Return a guest's input: text as it is, which also the simplest reader can read."""
     given = {"op": op, "args": args}
     try:
         return json.dumps(given, ensure_ascii=False).encode()

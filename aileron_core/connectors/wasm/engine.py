@@ -28,8 +28,6 @@ from aileron_core.connectors.wasm.modules import CompiledModules
 from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import AileronError, ConnectorRuntimeError, Unavailable
 
-__all__ = ["WasmEngine"]
-
 _THREADS = 32
 _NICENESS = 5
 """Of the compiler of a module that somebody waits for: the screen and other calls go first."""

@@ -1,4 +1,4 @@
-"""The request envelope that a guest hands to the host (FACTS C.2).
+"""The request envelope that a guest hands to the host.
 
 Its body may be large and is read in slices; everything else of it together may not.
 """
@@ -16,8 +16,6 @@ from aileron_core.connectors.wasm.json_slices import (
     YieldControl,
     load_json,
 )
-
-__all__ = ["MAX_ENVELOPE", "Envelope", "read_envelope"]
 
 _MAX_BODY: Final = 16 * MIB
 _MAX_REST: Final = STRUCTURE_BYTES

@@ -16,8 +16,6 @@ from wasmtime import _ffi as ffi
 from aileron_core.connectors.protocol import MIB
 from aileron_core.connectors.wasm.invocation import UNKNOWN_CODE, GuestExit, Invocation
 
-__all__ = ["EpochCallback", "first_line", "open_store", "run_command"]
-
 # Programs trust that they have a name: Go's flag package panics without one.
 _ARGV: Final = ["connector"]
 _MAX_TABLES: Final = 4

@@ -1,4 +1,4 @@
-"""From the end of a guest to the result of its op (FACTS C.6, C.7)."""
+"""From the end of a guest to the result of its op."""
 
 import math
 import re
@@ -30,8 +30,6 @@ from aileron_core.errors import (
     ResourceLimitExceeded,
     Unavailable,
 )
-
-__all__ = ["guest_result", "result_of"]
 
 _MAX_MESSAGE = 2000
 _STDERR_PART = 256

@@ -4,8 +4,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["GuestSemaphore"]
-
 _LOOK_SECONDS = 0.05
 
 

@@ -1,4 +1,4 @@
-"""What a guest can call: `aileron_host` (FACTS C.1) and the two of WASI's functions that are ours.
+"""What a guest can call: `aileron_host`, and the two of WASI's functions that are ours.
 
 A function here never raises: wasmtime keeps the last Python exception in one global, so one that
 is raised in one thread surfaces in another guest's (measured: 8 % of innocent calls). Whatever goes
@@ -36,8 +36,6 @@ from aileron_core.connectors.wasm.wasi import (
     write_output,
 )
 from aileron_core.errors import ConnectorRuntimeError, OpFailed
-
-__all__ = ["define_host"]
 
 _log = logging.getLogger(__name__)
 _guest_log = logging.getLogger("aileron.connector")

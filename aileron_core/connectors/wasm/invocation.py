@@ -15,8 +15,6 @@ from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
 from aileron_core.connectors.wasm.ticker import EpochTicker
 from aileron_core.errors import OpFailed
 
-__all__ = ["UNKNOWN_CODE", "GuestEnding", "GuestExit", "GuestStopped", "Invocation", "StopReason"]
-
 StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "person", "fault"]
 GuestEnding: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
@@ -116,7 +114,7 @@ class Invocation:
         self.writes_sent = 0
         self.writes_answered = 0
         self.host_error: OpFailed | None = None
-        """The true cause of the last failed host call; a later success clears it (FACTS C.6)."""
+        """The true cause of the last failed host call; a later success clears it."""
 
     @property
     def stop_reason(self) -> StopReason | None:

@@ -11,16 +11,6 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any, Final, NoReturn, TypeAlias
 
-__all__ = [
-    "SLICE_BYTES",
-    "STRUCTURE_BYTES",
-    "BadText",
-    "LongText",
-    "TooMuchStructure",
-    "YieldControl",
-    "load_json",
-]
-
 STRUCTURE_BYTES: Final = 256 * 1024
 """What everything but the long texts of a JSON value may take; read at once in about 3 ms."""
 LONG_BYTES: Final = 64

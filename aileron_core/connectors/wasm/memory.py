@@ -9,8 +9,6 @@ from typing import Final
 
 import wasmtime
 
-__all__ = ["GuestMemory", "unsigned"]
-
 _PART_BYTES: Final = 256 * 1024
 
 

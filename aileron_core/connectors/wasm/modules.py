@@ -1,4 +1,4 @@
-"""Compiled modules: machine code, so trusted only with our own seal (DESIGN 9, THREATS H6).
+"""Compiled modules: machine code, so trusted only with our own seal.
 
 Compiling takes up to seconds, loading a compiled form milliseconds. A kept form lies under the
 home, is read once into memory, its HMAC is checked over exactly those bytes, and they are what is
@@ -22,8 +22,6 @@ import wasmtime
 from wasmtime import _bindings as bindings
 
 from aileron_core.connectors.wasm.compile_check import Compiler
-
-__all__ = ["CompiledModules"]
 
 _log = logging.getLogger(__name__)
 _MAC_BYTES = 32

@@ -3,8 +3,6 @@
 import threading
 from collections.abc import Callable
 
-__all__ = ["TICK_SECONDS", "EpochTicker"]
-
 TICK_SECONDS = 0.01
 
 

@@ -14,19 +14,6 @@ from typing import Final
 from aileron_core.connectors.wasm.invocation import Invocation
 from aileron_core.connectors.wasm.memory import GuestMemory
 
-__all__ = [
-    "EVENT_BYTES",
-    "FAULT",
-    "INVAL",
-    "MAX_SUBSCRIPTIONS",
-    "MAX_VECTORS",
-    "SUBSCRIPTION_BYTES",
-    "SUCCESS",
-    "VECTOR_BYTES",
-    "poll",
-    "write_output",
-]
-
 SUBSCRIPTION_BYTES: Final = 48
 EVENT_BYTES: Final = 32
 VECTOR_BYTES: Final = 8

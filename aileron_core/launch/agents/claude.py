@@ -1,4 +1,4 @@
-"""Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own (AGENT-CLIS 4.1)."""
+"""Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own."""
 
 import json
 from collections.abc import Mapping
@@ -16,8 +16,6 @@ from aileron_core.launch.agents.settings_files import (
 )
 from aileron_core.launch.no_proxy import bypass_proxies
 from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext
-
-__all__ = ["CLAUDE"]
 
 _ELSEWHERE = (
     "ANTHROPIC_BASE_URL", "ANTHROPIC_UNIX_SOCKET", "CLAUDE_CODE_USE_ANTHROPIC_AWS",

@@ -1,4 +1,4 @@
-"""Codex (OpenAI): everything by `-c` flags over the person's own configuration (AGENT-CLIS 4.2)."""
+"""Codex (OpenAI): everything by `-c` flags over the person's own configuration."""
 
 import json
 import tomllib
@@ -16,8 +16,6 @@ from aileron_core.launch.agents.settings_files import (
     toml_table,
 )
 from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext
-
-__all__ = ["CODEX"]
 
 _SYSTEM = (PurePosixPath("/etc/codex/config.toml"), PurePosixPath("/etc/codex/managed_config.toml"))
 _CHATGPT = "it is signed in with an account of ChatGPT, whose models are reached another way"
@@ -70,7 +68,7 @@ class _Codex:
             "default_tools_approval_mode": "approve",
             "tool_timeout_sec": context.call_seconds,
             "startup_timeout_sec": 60,
-            # Codex does not wait for a server's tools on the first turn without it (AGENT-CLIS 3.1).
+            # Codex does not wait for a server's tools on the first turn without it.
             "required": True,
         }
         settings = [f"mcp_servers.{SERVER}={_toml(server)}"]

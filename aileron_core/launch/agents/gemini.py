@@ -1,4 +1,4 @@
-"""Gemini CLI (Google): an extension of ours, because it takes a server no other way (AGENT-CLIS 4.4)."""
+"""Gemini CLI (Google): an extension of ours, because it takes a server no other way."""
 
 import json
 from collections.abc import Mapping
@@ -22,8 +22,6 @@ from aileron_core.launch.plan import (
     Plan,
     PlanContext,
 )
-
-__all__ = ["GEMINI"]
 
 _ELSEWHERE = (
     "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT",

@@ -1,4 +1,4 @@
-"""Goose (Block): `--with-extension` and its own variables (AGENT-CLIS 4.6)."""
+"""Goose (Block): `--with-extension` and its own variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +12,6 @@ from aileron_core.launch.agents.settings_files import (
     yaml_value,
 )
 from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, Provider
-
-__all__ = ["GOOSE"]
 
 _TAKES_EXTENSIONS = ("run", "session")
 _HOSTS: Mapping[Provider, str] = {

@@ -10,8 +10,6 @@ from aileron_core.launch.agents.opencode import OPENCODE
 from aileron_core.launch.agents.pi import PI
 from aileron_core.launch.plan import Agent
 
-__all__ = ["AGENTS"]
-
 _ALL: tuple[Agent, ...] = (CODEX, CLAUDE, OPENCODE, GOOSE, PI, GEMINI)
 
 AGENTS: Mapping[str, Agent] = {agent.name: agent for agent in _ALL}

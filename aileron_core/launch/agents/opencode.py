@@ -1,4 +1,4 @@
-"""OpenCode: one JSON in the environment, merged over the person's own configuration (AGENT-CLIS 4.3)."""
+"""OpenCode: one JSON in the environment, merged over the person's own configuration."""
 
 import json
 from collections.abc import Mapping
@@ -16,8 +16,6 @@ from aileron_core.launch.agents.settings_files import (
     table_at,
 )
 from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext, Provider
-
-__all__ = ["OPENCODE"]
 
 _VARIABLE = "OPENCODE_CONFIG_CONTENT"
 _NAMES: Mapping[str, Provider] = {

@@ -1,4 +1,4 @@
-"""Pi: it has no MCP client and no permissions; an extension of ours is the client (AGENT-CLIS 4.5)."""
+"""Pi: it has no MCP client and no permissions; an extension of ours is the client."""
 
 import json
 from collections.abc import Mapping
@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from aileron_core.launch.agents.settings_files import home_path, json_table, option, table_at
 from aileron_core.launch.no_proxy import bypass_proxies
 from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, Provider
-
-__all__ = ["PI"]
 
 _FILE = "aileron-pi.mjs"
 _NAMES: Mapping[str, Provider] = {

@@ -10,18 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-__all__ = [
-    "assigned",
-    "counts",
-    "home_path",
-    "json_table",
-    "option",
-    "set_names",
-    "table_at",
-    "toml_table",
-    "yaml_value",
-]
-
 _STRING = r'("(?:\\.|[^"\\])*")'
 _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LAST_COMMA = re.compile(_STRING + r"|,(?=\s*[}\]])")

@@ -15,8 +15,6 @@ from aileron_core.containment.programs import find_program
 from aileron_core.errors import NotFound
 from aileron_core.launch.plan import Agent
 
-__all__ = ["AgentReport", "look_at"]
-
 _SECONDS = 10.0
 """How long `--version` may take."""
 _MOST = 4096

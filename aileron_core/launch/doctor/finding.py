@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Level"]
-
 Level = Literal["ok", "note", "warning", "broken"]
 """`broken` alone makes the command fail: something that was asked for cannot work."""
 

@@ -13,8 +13,6 @@ from aileron_core.containment.support import abstract_listeners, find_support
 from aileron_core.errors import AileronError
 from aileron_core.launch.doctor.finding import Finding
 
-__all__ = ["look_at_machine", "look_at_terminal"]
-
 _SECONDS = 5.0
 _NAMED = 5
 _CONF_BYTES = 1024 * 1024
@@ -53,7 +51,7 @@ def _landlock() -> Finding:
 
 
 def look_at_terminal(env: Mapping[str, str], home: Path) -> Iterator[Finding]:
-    """Warn of terminals that obey what an agent prints (THREATS H7)."""
+    """Warn of terminals that obey what an agent prints."""
     if env.get("TMUX"):
         yield _tmux(env)
     remote = _kitty(env, home)

@@ -1,4 +1,4 @@
-"""Who can change Aileron's own code, and the home's modes (THREATS H24, DESIGN 9)."""
+"""Who can change Aileron's own code, and the home's modes."""
 
 import os
 import stat
@@ -10,8 +10,6 @@ from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.settings import load_settings
-
-__all__ = ["look_at_code", "look_at_home", "look_at_links"]
 
 
 def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:

@@ -1,4 +1,4 @@
-"""Agents of this user that run outside any sandbox: what they are to the console stands in DESIGN 3."""
+"""Agents of this user that run outside any sandbox: they can do whatever the user can."""
 
 import os
 import sqlite3
@@ -9,12 +9,11 @@ from pathlib import Path
 from aileron_core.clock import Clock
 from aileron_core.containment.peer import exists_in_root
 from aileron_core.errors import AileronError
-from aileron_core.home.layout import Home, locked_by
+from aileron_core.home.layout import Home
+from aileron_core.home.owner import Unowned, locked_by
 from aileron_core.launch.doctor.finding import Finding
 from aileron_core.sessions import rows
 from aileron_core.storage.open import open_reader
-
-__all__ = ["running_agents", "uncontained_sessions"]
 
 _CMDLINE = 4096
 _WORDS = 3
@@ -23,7 +22,11 @@ _WORDS = 3
 
 def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
     """Name the open sessions that no sandbox holds, as said or as seen; nothing where no console runs."""
-    if locked_by(home) is None:
+    try:
+        if locked_by(home.path) is None:
+            return
+    except Unowned as error:
+        yield Finding(level="note", topic="sessions", text=str(error))
         return
     try:
         with closing(open_reader(home.database)) as connection:

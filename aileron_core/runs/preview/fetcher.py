@@ -9,20 +9,20 @@ from http import HTTPStatus
 from typing import Final
 
 from aileron_core.actions.model import Action
+from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.hosts import short_host, short_hosts
-from aileron_core.connectors.posted_reads import OFFER
+from aileron_core.connectors.posted_reads import OFFER, acceptance_name
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import AileronError, StorageUnavailable
-from aileron_core.library.preview_reads import acceptance_name
 from aileron_core.runs.digest import preview_digest
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
 from aileron_core.runs.preview.plan import PreviewPlan, plan_preview
 from aileron_core.runs.preview.resolve import resolve
-from aileron_core.runs.store import AuditEvent, RunStore
+from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunState
 
 __all__ = ["MAX_SHOWN", "MAX_SHOWN_LINES", "PreviewFetcher"]
@@ -101,7 +101,11 @@ class PreviewFetcher:
         """Make *look* what the next yes covers: new digest, new words, on record. Needs `held.turn`."""
         digest, words = held.consent(look)
         previous, held.preview = held.preview, look
-        named = AuditEvent.NO_PREVIEW if look.status == "unavailable" else AuditEvent.PREVIEW
+        named = (
+            AuditEvent.PREVIEW_UNAVAILABLE
+            if look.status == "unavailable"
+            else AuditEvent.PREVIEW_FETCHED
+        )
         summary = (
             f"No preview of {held.row.action} could be fetched"
             if look.status == "unavailable"

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.port import (
     AuditVerified,
     ReadRecord,
@@ -31,8 +32,6 @@ from aileron_tui.state.tables.record_pages import RecordPages
 from aileron_tui.state.tables.table import Table
 from aileron_tui.words import filters, views
 
-__all__ = ["AuditTable"]
-
 PROBLEMS_SHOWN = 4
 
 _ROLES: dict[str, Role] = {
@@ -50,7 +49,7 @@ _ROLES: dict[str, Role] = {
     "expired": "muted",
     "withdrawn": "muted",
 }
-_DECISIONS = frozenset({"approval.approved", "approval.denied"})
+_DECISIONS = frozenset({AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED})
 _COLUMNS = (
     Column(name="no.", size=9),
     Column(name="time", size=10),

@@ -19,8 +19,6 @@ from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
 from aileron_tui.words import views
 
-__all__ = ["LibraryTable", "library_key"]
-
 _ROLES: Mapping[str, Role] = {
     "ready": "ok",
     "cannot_run": "danger",

@@ -9,8 +9,6 @@ from aileron_core.console_port.port import ReadRecords, RecordsRead, RecordView
 from aileron_tui import words
 from aileron_tui.state.filter import EVERYTHING, Filter, FilterFields
 
-__all__ = ["PAGE", "RecordPages"]
-
 PAGE = 250
 """Records asked for at once."""
 PAGES_KEPT = 60

@@ -23,8 +23,6 @@ from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
 from aileron_tui.words import context, views
 
-__all__ = ["SessionsTable"]
-
 _COLUMNS = (
     Column(name="agent", size=16),
     Column(name="link", size=17),

@@ -5,12 +5,11 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from aileron_tui.draw.blocks import Block
-from aileron_tui.draw.filter_status import filter_doubt, filter_status
-from aileron_tui.draw.text import Line
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields, ParsedFilter
-
-__all__ = ["KeyedTable", "Table"]
+from aileron_tui.words import filters
 
 T = TypeVar("T")
 
@@ -222,3 +221,21 @@ class KeyedTable(Table, Generic[T]):
     def item(self, row: int) -> T | None:
         """Return what stands at *row*."""
         return self._shown[row] if 0 <= row < len(self._shown) else None
+
+
+def filter_doubt(parsed: ParsedFilter, matching: int, total: int) -> Line:
+    """Return what is wrong with a filter: not understood, or nothing lets through; else nothing."""
+    if parsed.problems:
+        return line(Piece(parsed.problems[0], "attn"), Piece(filters.SHOW_ALL, "muted"))
+    if not parsed.query or matching:
+        return ()
+    shown = foreign_text(parsed.text, "strong")
+    return line(Piece(filters.NONE, "attn"), *shown, Piece(filters.show_all(total), "attn"))
+
+
+def filter_status(parsed: ParsedFilter, matching: int, total: int) -> Line:
+    """Return what a filter lets through; nothing without one."""
+    if not parsed.text.strip():
+        return ()
+    counted = Piece(f"{filters.counted(matching, total)} ", "muted")
+    return line(counted, *foreign_text(parsed.text, "strong"), Piece(filters.SHOW_ALL, "muted"))

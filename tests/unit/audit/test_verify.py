@@ -10,13 +10,13 @@ import pytest
 import rfc8785
 from core_harness import run
 
-from aileron_core.audit.chain import seal
+from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import HeadFile, read_head
 from aileron_core.audit.read import list_records, run_records, verify_home
+from aileron_core.audit.record import AuditRecord
 from aileron_core.audit.verify import ChainReport
 from aileron_core.storage.database import Database, Tx
 from aileron_core.storage.open import open_reader
-from aileron_core.storage.record import AuditRecord
 
 RUN = "run-" + "0" * 26
 ARGS = '{"draft_id":"r-1"}'
@@ -26,8 +26,7 @@ ARGS_HASH = hashlib.sha256(ARGS.encode()).hexdigest()
 def record(number: int) -> AuditRecord:
     return AuditRecord(
         at=f"2026-10-08T14:02:{number:02d}.000Z",
-        event="run.completed" if number == 10 else "test.happened",
-        actor="aileron",
+        event=AuditEvent.RUN_COMPLETED if number == 10 else AuditEvent.STORAGE_MENDED,
         summary=f"number {number} – ä",
         run=RUN if number in (5, 10) else None,
         session="ses-1" if number == 10 else None,
@@ -43,7 +42,7 @@ def home(tmp_path: Path) -> Path:
     """Ten records, one run whose row names the tenth, and `audit.head`."""
 
     async def make() -> None:
-        database = Database(tmp_path / "aileron.db", seal)
+        database = Database(tmp_path / "aileron.db")
         head = HeadFile(tmp_path / "audit.head")
         database.on_commit(head)
         for number in range(1, 11):

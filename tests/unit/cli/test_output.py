@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core import errors
-from aileron_tui.cli.output import EXIT, CliError, ConsoleRefused, exit_code, safe_json
+from aileron_tui.cli.output import EXIT, CliError, exit_code, safe_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -42,12 +42,12 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
         (errors.StorageUnavailable("x"), 1),
         (errors.CapabilityDenied("x"), 77),
         (CliError(EXIT.PENDING, "x"), 75),
-        (ConsoleRefused(errors.Forbidden("x").to_failure()), 77),
-        (ConsoleRefused(errors.CapabilityDenied("x").to_failure()), 77),
-        (ConsoleRefused(errors.InvalidArguments("x").to_failure()), 2),
-        (ConsoleRefused(errors.InternalError("x").to_failure()), 70),
-        (ConsoleRefused(errors.ExternalApiError("x", status=500).to_failure()), 1),
-        (ConsoleRefused(errors.NotFound("x").to_failure()), 1),
+        (errors.ConsoleRefused(errors.Forbidden("x").to_failure()), 77),
+        (errors.ConsoleRefused(errors.CapabilityDenied("x").to_failure()), 77),
+        (errors.ConsoleRefused(errors.InvalidArguments("x").to_failure()), 2),
+        (errors.ConsoleRefused(errors.InternalError("x").to_failure()), 70),
+        (errors.ConsoleRefused(errors.ExternalApiError("x", status=500).to_failure()), 1),
+        (errors.ConsoleRefused(errors.NotFound("x").to_failure()), 1),
     ],
 )
 def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:

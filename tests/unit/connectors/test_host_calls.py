@@ -152,7 +152,7 @@ def test_a_routed_request_goes_out_without_credential(
 def test_a_route_opens_no_kind_that_the_manifest_does_not_declare(
     guest: Guest, call: Call, routed: WasmEngine, service: Any, requesting: Text, more: str
 ) -> None:
-    """FACTS C.4: who tries a connector against a service of their own finds that out."""
+    """Who tries a connector against a service of their own finds that out."""
     service.reply("/x")
     connector = guest(requesting(envelope(credential="oauth2")), HOSTS, on=routed, more=more)
     assert failed(call(connector)).class_ == "capability_denied"

@@ -111,7 +111,7 @@ def test_a_host_is_one_name_and_one_port(entry: str) -> None:
     ],
 )
 def test_each_rule_of_the_table_holds(body: str, key: str) -> None:
-    """FACTS B.1, row by row."""
+    """Each rule of the manifest, row by row."""
     text = body + HEAD if body.startswith("capabilities =") else HEAD + body
     assert any(key in found for found in problems_of(text))
 

@@ -1,4 +1,4 @@
-"""What a guest printed becomes the op's result (FACTS C.6, C.7)."""
+"""What a guest printed becomes the op's result."""
 
 from collections.abc import Callable
 
@@ -153,7 +153,7 @@ def test_a_typed_error_is_kept_whatever_the_exit_code(
 def test_integers_keep_every_digit_on_their_way_in_and_out(
     guest: Guest, call: Call, echo: str, number: int
 ) -> None:
-    """FACTS C.9: connectors may go through float64; Aileron never does."""
+    """Connectors may go through float64; Aileron never does."""
     result = call(guest(echo), op="x", args={"n": number, "deep": [{"n": -number}]})
     assert result.failure is None
     assert result.output == {"op": "x", "args": {"n": number, "deep": [{"n": -number}]}}

@@ -14,7 +14,6 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
-from aileron_core.console.command_handler import carry_out
 from aileron_core.console_port.port import ApprovalView, SessionsUpdated, SetPause
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
@@ -29,12 +28,12 @@ CODEX = {"callId": "call_7", "threadId": "thread-1", "sessionId": "x" * 600, "it
 async def served(core: Core) -> AsyncGenerator[str, None]:
     """Serve *core* with `/mcp` on a real port."""
     tcp = bind_tcp("127.0.0.1", 0)
-    core.app.url = f"http://127.0.0.1:{tcp.getsockname()[1]}"
+    core.app.address.listen_on(tcp.getsockname()[1])
     agents = AgentApi(core.app)
     mcp = LazyMcpApp(agents)
     asgi_app = create_app(core.app, {"/mcp": mcp.app}, agents=agents)
     async with mcp.run(), EmbeddedServer(asgi_app, [tcp]):
-        yield core.app.url
+        yield core.app.address.url
 
 
 @asynccontextmanager
@@ -234,7 +233,7 @@ def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seconds(ho
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core, served(core) as url:
             core.app.pause.hold_seconds = 0.2
-            await carry_out(core.app, SetPause(on=True))
+            await core.app.console.carry_out(SetPause(on=True))
             headers = {"Authorization": f"Bearer {core.token}"}
             async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
                 answer = await http.post(

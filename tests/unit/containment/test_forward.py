@@ -99,7 +99,7 @@ def reset(end: socket.socket) -> None:
 
 
 def test_bytes_pass_unchanged_in_both_directions(way: Way) -> None:
-    """E2, through the sandbox: nothing is added, and a piece passes before the next is there."""
+    """Through the sandbox: nothing is added, and a piece passes before the next is there."""
     client, console = way.pair()
     with client, console:
         for piece in (b"POST /gw/tok/v1/messages HTTP/1.1\r\n", b"\x00\xff" * 5, b"x"):
@@ -122,7 +122,7 @@ def test_whoever_does_not_read_is_waited_for_and_loses_nothing(way: Way, up: boo
 
 
 def test_a_client_that_hangs_up_is_heard_by_the_console(way: Way) -> None:
-    """E2: the console cancels upstream; it has to see the end for that."""
+    """The console cancels upstream; it has to see the end for that."""
     client, console = way.pair()
     with console:
         client.close()
@@ -176,7 +176,7 @@ def test_an_answer_that_comes_before_the_request_has_ended_is_heard(way: Way) ->
 
 
 def test_while_the_console_is_away_a_connection_breaks_and_later_ones_pass(way: Way) -> None:
-    """WIRE: a restart of the console is no error; its socket comes back in the same place."""
+    """A restart of the console is no error; its socket comes back in the same place."""
     way.leave()
     with way.client() as client, pytest.raises(ConnectionResetError):
         client.recv(1)

@@ -43,7 +43,7 @@ def worktree(tmp_path: Path) -> Path:
 
 
 def test_without_a_stand_in_the_repository_is_read_only(worktree: Path) -> None:
-    """H4: whoever makes a sandbox and forgets about git leaves nothing open."""
+    """Whoever makes a sandbox and forgets about git leaves nothing open."""
     main = worktree.parent / "main"
     assert ("--ro-bind", str(worktree / ".git")) in mounts(worktree)
     assert ("--ro-bind", str(main / ".git")) in mounts(main)
@@ -62,10 +62,10 @@ def test_a_submodules_repository_is_found_above_it(tmp_path: Path) -> None:
     git(tree, "submodule", "update", "-q", "--init")
     found = repository_of(main / "a" / "part")
     assert found is not None
-    assert found.git == found.common == main / ".git" / "modules" / "a" / "part"
+    assert found.git_dir == found.common_dir == main / ".git" / "modules" / "a" / "part"
     found = repository_of(tree / "a" / "part")
     assert found is not None
-    assert found.git == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
+    assert found.git_dir == main / ".git" / "worktrees" / "tree" / "modules" / "a" / "part"
 
 
 def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
@@ -75,7 +75,7 @@ def test_a_git_file_shows_no_folder_that_does_not_name_it_back(
     real = (worktree / ".git").read_text()
     found = repository_of(worktree)
     assert found is not None
-    assert found.common == worktree.parent / "main" / ".git"
+    assert found.common_dir == worktree.parent / "main" / ".git"
     (project / ".git").write_text(real)
     assert repository_of(project) is None
     (project / ".git").write_text(f"gitdir: {worktree.parent / 'main' / '.git'}\n")
@@ -112,7 +112,7 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
 
 
 def test_a_checkout_of_aileron_is_read_only_to_its_agent() -> None:
-    """H4: a project that holds Aileron's own code does not hand the agent the console."""
+    """A project that holds Aileron's own code does not hand the agent the console."""
     root = Path(__file__).resolve().parents[3]
     for path in own_code():
         if path.is_relative_to(root):
@@ -192,7 +192,7 @@ def test_a_home_by_another_name_is_still_the_home(tmp_path: Path) -> None:
 
 
 def test_a_program_of_the_project_is_never_the_agent(project: Path) -> None:
-    """H31: not by PATH, not by a link."""
+    """Not by PATH, not by a link."""
     inside = program(project / "bin" / "codex")
     outside = project.parent / "bin"
     outside.mkdir()

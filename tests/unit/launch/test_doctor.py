@@ -42,7 +42,7 @@ def version(folder: Path, project: Path, script: str) -> AgentReport:
 def test_the_version_is_what_the_program_says(
     tmp_path: Path, project: Path, said: str, found: str, tried: bool
 ) -> None:
-    """D3: version, and whether this wiring was tried with it."""
+    """Version, and whether this wiring was tried with it."""
     report = version(tmp_path / "bin", project, said)
     assert (report.version, report.tried, report.trouble) == (found, tried, "")
 
@@ -73,7 +73,7 @@ def test_a_program_that_hangs_is_given_up(
 
 
 def test_nothing_of_the_project_is_run(project: Path) -> None:
-    """A program that a repository ships under an agent's name is not that agent (H31)."""
+    """A program that a repository ships under an agent's name is not that agent."""
     mark = project / "ran"
     report = version(project / "bin", project, f"touch {mark}; echo 0.169.0")
     assert report.program is None
@@ -96,7 +96,7 @@ def test_it_starts_in_a_home_of_its_own(
 
 
 def test_a_person_may_open_the_home_alone(tmp_path: Path) -> None:
-    """DESIGN 9: 0700; what others may open is named with the command that closes it."""
+    """0700; what others may open is named with the command that closes it."""
     tmp_path.chmod(0o755)
     home = Home(tmp_path / "home")
     assert [each.level for each in look_at_home(home, uid=os.getuid())] == ["note"]
@@ -123,7 +123,7 @@ def test_a_home_that_others_may_enter_is_broken() -> None:
 
 
 def test_code_that_you_own_is_code_that_your_programs_change(tmp_path: Path) -> None:
-    """H24: protected only where neither a file nor a folder above it is yours to write."""
+    """Protected only where neither a file nor a folder above it is yours to write."""
     (tmp_path / "module.py").write_text("")
     mine = look_at_code([tmp_path], uid=os.getuid())
     assert mine.level == "note"
@@ -173,7 +173,7 @@ def _words(cmdline: Path) -> list[str]:
 
 
 def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
-    """H7: kitty's remote control, by its settings or a listening socket."""
+    """Kitty's remote control, by its settings or a listening socket."""
     conf = tmp_path / ".config" / "kitty" / "kitty.conf"
     conf.parent.mkdir(parents=True)
     conf.write_text("font_size 12\nallow_remote_control no\n")
@@ -190,7 +190,7 @@ def test_a_terminal_that_obeys_programs_is_named(tmp_path: Path) -> None:
 def test_tmux_is_asked_whether_it_passes_sequences_on(
     tmp_path: Path, setting: str, level: str
 ) -> None:
-    """H7: of the server around this terminal, whatever its settings file says."""
+    """Of the server around this terminal, whatever its settings file says."""
     socket = tmp_path / "s"
     tmux = ("tmux", "-S", str(socket), "-f", "/dev/null")
     subprocess.run([*tmux, "new-session", "-d", "sleep 600"], check=True)

@@ -132,10 +132,10 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from aileron_core.launch.project import Doors
-from aileron_core.launch.unfinished import Watch
+from aileron_core.launch.project import ProtectedPaths
+from aileron_core.launch.unfinished import UnfinishedSession
 project, home = Path(sys.argv[2]), Path(sys.argv[3])
-Watch.begin(home, Doors.of(project), "session")
+UnfinishedSession.begin(home, ProtectedPaths.of(project), "session")
 (project / ".envrc").write_text("evil")
 print("up", flush=True)
 sys.stdin.read()

@@ -61,14 +61,14 @@ def ready(agent: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_by_default_every_agent_that_has_a_key_uses_the_gateway(agent: str) -> None:
-    """E1: launch sets it for every agent that allows it, under the suffix that the agent expects."""
+    """`launch` sets it for every agent that allows it, under the suffix that the agent expects."""
     made = plan(agent, ready(agent))
     assert GATEWAY in everything(made)
     assert traffic(agent, ready(agent)).past == ()
 
 
 def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() -> None:
-    """AGENT-CLIS 2: root or `/v1`, whatever the agent puts behind it."""
+    """Root or `/v1`, whatever the agent puts behind it."""
     assert f'base_url = "{GATEWAY}/v1"' in " ".join(plan("codex").argv)
     claude = json.loads(plan("claude").files["claude-settings.json"])
     assert claude["env"]["ANTHROPIC_BASE_URL"] == GATEWAY
@@ -88,7 +88,7 @@ def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() 
 
 @pytest.mark.parametrize("agent", [name for name in AGENTS if name != "codex"])
 def test_the_gateway_token_is_in_no_command_line_but_codexs(agent: str) -> None:
-    """WIRE, Tokens: in an argv only where an agent takes its base URL no other way."""
+    """In an argv only where an agent takes its base URL no other way."""
     assert "/gw/" not in " ".join(plan(agent, ready(agent)).argv)
 
 
@@ -127,7 +127,7 @@ def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
     ],
 )
 def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str, text: str) -> None:
-    """THREATS H31: a repository moves no upstream, and no key to a proxy, without a person's yes."""
+    """A repository moves no upstream, and no key to a proxy, without a person's yes."""
     (told,) = AGENTS[agent].shadows({path: text})
     assert told.startswith(f"{path} sets ")
 

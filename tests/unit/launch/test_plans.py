@@ -18,7 +18,7 @@ def plan(agent: str, **more: Any) -> Plan:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_standing_options_come_before_what_is_typed(agent: str) -> None:
-    """D7: settings first, so that the later of two wins; both behind the agent's own command."""
+    """Settings first, so that the later of two wins; both behind the agent's own command."""
     typed = ("run", "-t", "hello") if agent == "goose" else ("hello",)
     argv = plan(agent, args=typed, standing=("--standing",)).argv
     assert argv.index("--standing") < argv.index("hello")
@@ -28,7 +28,7 @@ def test_standing_options_come_before_what_is_typed(agent: str) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_every_agent_says_what_is_controlled_and_what_is_not(agent: str) -> None:
-    """D3, D9: sentences that pages and `doctor` are made of."""
+    """Sentences that pages and `doctor` are made of."""
     found = AGENTS[agent]
     assert found.tried
     assert all(each.endswith(".") for each in (*found.controls, *found.outside))
@@ -36,7 +36,7 @@ def test_every_agent_says_what_is_controlled_and_what_is_not(agent: str) -> None
 
 
 def test_ones_own_opencode_settings_stay_under_ours() -> None:
-    """D2: the variable may be the person's already; theirs is kept, ours lies over it."""
+    """The variable may be the person's already; theirs is kept, ours lies over it."""
     theirs = {"theme": "x", "mcp": {"mine": {"type": "local"}, "aileron": {"enabled": False}}}
     env = {"OPENCODE_CONFIG_CONTENT": json.dumps(theirs)}
     merged = json.loads(plan("opencode", env=env).env["OPENCODE_CONFIG_CONTENT"])
@@ -48,6 +48,6 @@ def test_ones_own_opencode_settings_stay_under_ours() -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", "1", "null", '{"a": }', "[" * 100_000])
 def test_opencode_settings_that_cannot_be_parsed_are_left_alone(text: str) -> None:
-    """D2: a clear error, and no launch without what the person set."""
+    """A clear error, and no launch without what the person set."""
     with pytest.raises(InvalidRequest, match="OPENCODE_CONFIG_CONTENT"):
         plan("opencode", env={"OPENCODE_CONFIG_CONTENT": text})

@@ -26,7 +26,7 @@ def homes(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path) -> None:
-    """D2: 0700, files 0600, nothing left."""
+    """0700, files 0600, nothing left."""
     with LaunchDir(tmp_path / "run") as folder:
         token = folder.write("token", "secret")
         assert token.stat().st_mode & 0o777 == 0o600
@@ -35,7 +35,7 @@ def test_a_private_folder_is_its_owners_alone_and_gone_at_the_end(tmp_path: Path
 
 
 def test_what_a_killed_launch_left_is_swept_and_a_living_one_is_not(tmp_path: Path) -> None:
-    """D2: by the process that its name tells; a folder of another form is nobody's."""
+    """By the process that its name tells; a folder of another form is nobody's."""
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     dead, alive = tmp_path / f"{done.stdout.strip()}-ab", tmp_path / f"{os.getpid()}-ab"
@@ -47,7 +47,7 @@ def test_what_a_killed_launch_left_is_swept_and_a_living_one_is_not(tmp_path: Pa
 
 
 def test_refreshed_credentials_of_the_same_shape_come_back(tmp_path: Path) -> None:
-    """H5: a login that the agent renewed is not lost."""
+    """A login that the agent renewed is not lost."""
     person, own = homes(tmp_path)
     copied = copy_in(person, own, [FOLDER])
     after = BEFORE.replace("old", "new")
@@ -71,7 +71,7 @@ def test_refreshed_credentials_of_the_same_shape_come_back(tmp_path: Path) -> No
     ],
 )
 def test_anything_else_stays_in_the_sandbox(tmp_path: Path, after: str) -> None:
-    """H5: a key more, another type, no JSON, too much: the person's file stays as it is."""
+    """A key more, another type, no JSON, too much: the person's file stays as it is."""
     person, own = homes(tmp_path)
     copied = copy_in(person, own, [FOLDER])
     (own / ".codex" / "auth.json").write_text(after)
@@ -198,7 +198,7 @@ def _context() -> PlanContext:
 
 
 def test_additions_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:
-    """D2: as before, also where the agent's own folder was not there."""
+    """As before, also where the agent's own folder was not there."""
     with InjectedFiles(tmp_path, [addition()]):
         assert (tmp_path / addition().path).exists()
     assert list(tmp_path.iterdir()) == []

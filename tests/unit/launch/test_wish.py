@@ -1,4 +1,4 @@
-"""What a project may ask of a launch, and what counts as the same wish (D7, THREATS H31)."""
+"""What a project may ask of a launch, and what counts as the same wish."""
 
 import contextlib
 import tempfile
@@ -46,7 +46,7 @@ def test_looks_language_and_model_may_be_set(project: Path) -> None:
      "AILERON_URL", "HTTPS_PROXY", "CODEX_HOME", "BASH_ENV", "OPENCODE_CONFIG_CONTENT"],
 )  # fmt: skip
 def test_no_variable_that_runs_code_or_moves_the_wiring(project: Path, name: str) -> None:
-    """H31: no env outside a list; the refusal names file and key, and says what to do."""
+    """No env outside a list; the refusal names file and key, and says what to do."""
     says(project, f'[launch.codex]\nenv = {{ {name} = "x" }}\n')
     with pytest.raises(
         FileProblems, match=rf"aileron.toml: launch.codex.env.{name}: .*config.toml"
@@ -81,7 +81,7 @@ BYPASSES = {
     ("agent", "word"), [(a, w) for a, words in BYPASSES.items() for w in words]
 )
 def test_no_argument_that_takes_a_wall_or_the_wiring_away(agent: str, word: str) -> None:
-    """H31: no args on the module's deny list, in any spelling that the agent would take."""
+    """No args on the module's deny list, in any spelling that the agent would take."""
     assert denied_word(["--verbose", word], AGENTS[agent].denied_args) == word
 
 

@@ -252,10 +252,11 @@ class Served:
         async with App(Home(self._home), AppOptions(accept_installed=True)) as app:
             self.app = app
             sockets = [
-                bind_tcp("127.0.0.1", await app.remembered_port()),
+                bind_tcp("127.0.0.1", await app.address.remembered_port()),
                 bind_unix(app.home.socket),
             ]
             self.port: int = sockets[0].getsockname()[1]
+            app.address.listen_on(self.port)
             agents = WatchedApi(app)
             self.mcp = LazyMcpApp(agents, hold_seconds=self._hold_seconds)
             mounts = {"/mcp": self.mcp.app, "/mcp/": self.mcp.app}
@@ -264,7 +265,7 @@ class Served:
             own = self.asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
             self.mcp.start()
             async with self.mcp.run(), server, own.listening():
-                await app.announce(self.port)
+                await app.address.announce(self.port)
                 self.person = Person(app, agents, taken)
                 await self.person.begin()
                 ready(self)

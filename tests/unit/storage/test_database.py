@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from core_harness import run
 
-from aileron_core.audit.chain import seal
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 
 def record(summary: str = "something happened") -> AuditRecord:
     return AuditRecord(
-        at="2026-10-08T14:02:00.000Z", event="test.happened", actor="aileron", summary=summary
+        at="2026-10-08T14:02:00.000Z", event=AuditEvent.STORAGE_MENDED, summary=summary
     )
 
 
@@ -40,7 +40,7 @@ def recorded(key: str) -> object:
 
 @asynccontextmanager
 async def opened(path: Path) -> AsyncGenerator[Database, None]:
-    database = Database(path, seal)
+    database = Database(path)
     try:
         yield database
     finally:
@@ -227,7 +227,7 @@ def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_path: 
     """Regression: a unit put behind the writer's end was never answered."""
 
     async def story() -> None:
-        database = Database(tmp_path / "a.db", seal)
+        database = Database(tmp_path / "a.db")
         await asyncio.to_thread(database.close)
         async with asyncio.timeout(5):
             with pytest.raises(StorageUnavailable, match="closed"):

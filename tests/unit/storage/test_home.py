@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from aileron_core.errors import HomeError
-from aileron_core.home import layout as home_module
-from aileron_core.home.layout import Home, HomeLock, daemon_file, locked_by
+from aileron_core.home import owner
+from aileron_core.home.layout import Home, HomeLock
+from aileron_core.home.owner import locked_by, read_daemon_file
 
 
 def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
@@ -46,10 +47,10 @@ def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> N
     """DESIGN 9, H23: the lock is on the directory's handle; no file to unlink."""
     home = Home(tmp_path / "home")
     home.prepare()
-    assert locked_by(home) is None
+    assert locked_by(home.path) is None
     first, second = HomeLock(home), HomeLock(home)
     first.acquire()
-    assert locked_by(home) == os.getpid()
+    assert locked_by(home.path) == os.getpid()
     for entry in home.path.iterdir():
         if entry.is_file():
             entry.unlink()
@@ -77,8 +78,8 @@ def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
         found[2] = os.makedev(0, 4095)
         return os.stat_result(found)
 
-    monkeypatch.setattr(home_module.os, "fstat", other_device)
-    assert locked_by(home) == os.getpid()
+    monkeypatch.setattr(owner.os, "fstat", other_device)
+    assert locked_by(home.path) == os.getpid()
     lock.release()
 
 
@@ -100,7 +101,7 @@ def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "locked\n"
-        assert locked_by(home) == child.pid
+        assert locked_by(home.path) == child.pid
         with pytest.raises(HomeError, match=f"process {child.pid}"):
             HomeLock(home).acquire()
         child.kill()
@@ -114,4 +115,4 @@ def test_an_unreadable_address_file_says_nothing(tmp_path: Path, text: str) -> N
     """WIRE: `daemon.json` is a hint; whatever lies there, nobody falls over it."""
     home = Home(tmp_path)
     home.daemon.write_text(text, encoding="utf-8")
-    assert daemon_file(home) == {}
+    assert read_daemon_file(home.path) == {}

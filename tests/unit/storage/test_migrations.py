@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from aileron_core.audit.chain import seal
 from aileron_core.audit.read import list_records, verify_home
 from aileron_core.errors import HomeError
 from aileron_core.runs import rows as run_rows
@@ -45,7 +44,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def carried(path: Path) -> Path:
-    migrate(path, seal, FrozenClock(NOW))
+    migrate(path, FrozenClock(NOW))
     return path
 
 
@@ -167,13 +166,13 @@ def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
     assert len(content(old)["audit"]) == records
     assert len(backups(old)) == 1
     nowhere = tmp_path / "none" / "aileron.db"
-    migrate(nowhere, seal)
+    migrate(nowhere)
     assert not nowhere.parent.exists()
 
 
 def test_opening_a_home_as_its_owner_carries_it(old: Path) -> None:
     """The console needs no command for it."""
-    database = Database(old, seal)
+    database = Database(old)
     assert database.head.seq == 31
     database.close()
     with closing(open_reader(old)) as connection:
@@ -227,12 +226,11 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
     child = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from aileron_core.audit.chain import seal\n"
         "from aileron_core.errors import HomeError\n"
         "from aileron_core.storage.migrations import migrate\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (40960, 40960))\n"
-        "try:\n    migrate(Path(sys.argv[1]), seal)\n"
+        "try:\n    migrate(Path(sys.argv[1]))\n"
         "except HomeError as error:\n    print(error.message)\n"
     )
     done = subprocess.run(
@@ -273,8 +271,9 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
     child = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from aileron_core.storage.migrations import migrate\n"
-        "migrate(Path(sys.argv[1]), lambda *_: os.kill(os.getpid(), signal.SIGKILL))\n"
+        "from aileron_core.storage import migrations\n"
+        "migrations.seal = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "migrations.migrate(Path(sys.argv[1]))\n"
     )
     before = content(old)
     done = subprocess.run([sys.executable, "-c", child, str(old)], check=False)
@@ -321,7 +320,7 @@ def test_a_newer_home_is_refused_and_not_changed(
         make(database)
         database.commit()
     before = old.read_bytes()
-    for opening in (lambda: Database(old, seal), lambda: open_reader(old)):
+    for opening in (lambda: Database(old), lambda: open_reader(old)):
         with pytest.raises(HomeError, match=r"newer Aileron \(schema 99, .* Update Aileron"):
             opening()
     assert old.read_bytes() == before

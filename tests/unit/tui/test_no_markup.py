@@ -51,9 +51,11 @@ FORBIDDEN_NAMES = frozenset(
 """Attributes and functions that parse a text, or lead to something that does."""
 FORBIDDEN_KEYWORDS = frozenset({"border_title", "link", "markup", "meta", "tooltip"})
 ONLY_IN: dict[str, frozenset[str]] = {
-    "Segment": frozenset({"widgets/linework.py", "styles/colourless.py"}),
+    "Segment": frozenset({"widgets/line_view.py", "styles/colourless.py"}),
     "Text": frozenset({"app.py"}),
-    "write": frozenset({"app.py", "plain/terminal.py", "styles/ground.py", "terminal.py"}),
+    "write": frozenset(
+        {"app.py", "plain/terminal.py", "terminal/background_color.py", "terminal/driver.py"}
+    ),
 }
 """The places that turn text into cells or bytes themselves; each has a test of its own."""
 

@@ -10,7 +10,7 @@ from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain
 from aileron_tui.draw.values import field_text, value_lines
-from aileron_tui.screens.fixtures import approval
+from tests.support.screens.calls import approval
 
 NOW = 1_790_000_000.0
 

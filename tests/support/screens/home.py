@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port.port import (
     FieldView,
     LibraryItemView,
@@ -66,7 +67,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     )  # fmt: skip
     relay = replace(
         codex, session_id="ses-00000000000000000000000003", agent="WILL HAPPEN\u200b",
-        label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",  # noqa: S108
+        label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",
         opened_at=now - 120, connected=False, waiting=0, process=None, pid=None, executable="",
         claims=(), traffic=None,
     )  # fmt: skip
@@ -142,24 +143,24 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
 
 
 _RECORDS = (
-    ("run.requested", "agent", "send-draft waits for a person"),
-    ("preview.fetched", "aileron", "Fetched what send-draft would do"),
-    ("approval.denied", "person", "A person denied send-draft"),
-    ("run.started", "aileron", "Started list-drafts"),
-    ("run.completed", "aileron", "list-drafts completed"),
-    ("run.requested", "agent", "send-draft waits for a person"),
-    ("preview.fetched", "aileron", "Fetched what send-draft would do"),
-    ("approval.approved", "person", "A person approved send-draft"),
-    ("recheck.differed", "aileron", "Nothing ran: what would happen is not what was seen"),
-    ("approval.approved", "person", "A person approved send-draft"),
-    ("recheck.held", "aileron", "What the person saw still holds"),
-    ("run.started", "aileron", "Started send-draft"),
-    ("run.completed", "aileron", "send-draft completed"),
-    ("run.requested", "agent", "send-draft waits for a person"),
-    ("approval.approved", "person", "A person approved send-draft"),
-    ("run.started", "aileron", "Started send-draft"),
-    ("run.unknown", "aileron", "send-draft: outcome unknown"),
-    ("session.opened", "agent", "A session was opened for claude"),
+    (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
+    (AuditEvent.PREVIEW_FETCHED, "Fetched what send-draft would do"),
+    (AuditEvent.APPROVAL_DENIED, "A person denied send-draft"),
+    (AuditEvent.RUN_STARTED, "Started list-drafts"),
+    (AuditEvent.RUN_COMPLETED, "list-drafts completed"),
+    (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
+    (AuditEvent.PREVIEW_FETCHED, "Fetched what send-draft would do"),
+    (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
+    (AuditEvent.RECHECK_DIFFERED, "Nothing ran: what would happen is not what was seen"),
+    (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
+    (AuditEvent.RECHECK_HELD, "What the person saw still holds"),
+    (AuditEvent.RUN_STARTED, "Started send-draft"),
+    (AuditEvent.RUN_COMPLETED, "send-draft completed"),
+    (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
+    (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
+    (AuditEvent.RUN_STARTED, "Started send-draft"),
+    (AuditEvent.RUN_UNKNOWN, "send-draft: outcome unknown"),
+    (AuditEvent.SESSION_OPENED, "A session was opened for claude"),
 )
 """Events as the gate names them, in the order in which they come."""
 _RUNS = (1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, None)
@@ -173,7 +174,7 @@ def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
     told: list[RecordView] = []
     for seq in range(1, rounds * len(_RECORDS) + 1):
         turn, place = divmod(seq - 1, len(_RECORDS))
-        event, actor, summary = _RECORDS[place]
+        event, summary = _RECORDS[place]
         run = _RUNS[place]
         named = {2: "list-drafts", None: None}.get(run, "send-draft")
         told.append(
@@ -184,7 +185,7 @@ def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
                 run_id=f"run-{PAST + turn * 4 + run:026d}" if run is not None else None,
                 session_id="ses-00000000000000000000000001",
                 action=named,
-                actor=actor,
+                actor=event.actor,
                 agent="claude" if run in (2, None) else "codex",
                 summary=summary,
             )

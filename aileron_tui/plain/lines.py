@@ -14,25 +14,10 @@ from aileron_tui.draw.rows import effect_word
 from aileron_tui.draw.suite_page import suite_name
 from aileron_tui.draw.text import Line, Piece, cells, cut, line, plain, wrap
 from aileron_tui.draw.times import age
+from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
-from aileron_tui.state.queue import Item
 from aileron_tui.state.tables.table import Table
 from aileron_tui.words import plain as plain_words
-
-__all__ = [
-    "LISTED",
-    "Page",
-    "head_lines",
-    "item_page",
-    "listed",
-    "own",
-    "row_page",
-    "rows_listed",
-    "rows_width",
-    "spoken",
-    "text_of",
-    "whole_preview",
-]
 
 LISTED = 50
 """Items that a list names; the rest is counted."""

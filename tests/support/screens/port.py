@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock, SystemClock
 from aileron_core.console_port.port import (
     WAITING_STATES,
@@ -44,20 +45,20 @@ from aileron_core.console_port.port import (
     VerifyAudit,
     WithdrawAcceptance,
 )
-from aileron_tui.screens.fixtures import snapshot
+from tests.support.screens.calls import snapshot
 
 __all__ = ["FixtureCore", "FixturePort"]
 
 
 TOGETHER = 250
 """Calls that are told at once."""
-_EVENTS: dict[type[Intent], tuple[tuple[str, str], ...]] = {
-    Approve: (("approval.approved", "person"), ("run.completed", "aileron")),
-    Deny: (("approval.denied", "person"),),
-    Refresh: (("preview.fetched", "aileron"),),
-    FetchAgain: (("outcome.looked_at", "person"),),
+_EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
+    Approve: (AuditEvent.APPROVAL_APPROVED, AuditEvent.RUN_COMPLETED),
+    Deny: (AuditEvent.APPROVAL_DENIED,),
+    Refresh: (AuditEvent.PREVIEW_FETCHED,),
+    FetchAgain: (AuditEvent.OUTCOME_LOOKED_AT,),
 }
-"""What is put on record of an intent about a call, and who acts in it."""
+"""What is put on record of an intent about a call."""
 
 
 class FixtureCore:
@@ -89,7 +90,9 @@ class FixtureCore:
                 facts: list[CoreEvent] = [PauseChanged(paused_at=self._clock.now() if on else None)]
                 return [
                     *facts,
-                    self._record("console.paused" if on else "console.resumed", "Pause"),
+                    self._record(
+                        AuditEvent.CONSOLE_PAUSED if on else AuditEvent.CONSOLE_RESUMED, "Pause"
+                    ),
                 ]
             case EndSession():
                 return self._end(intent.session_id)
@@ -97,7 +100,7 @@ class FixtureCore:
                 return self._stop()
 
     def _record(
-        self, event: str, summary: str, view: ApprovalView | None = None, actor: str = "person"
+        self, event: AuditEvent, summary: str, view: ApprovalView | None = None, by: str = ""
     ) -> Recorded:
         record = RecordView(
             seq=self._records[-1].seq + 1 if self._records else 1,
@@ -106,7 +109,7 @@ class FixtureCore:
             run_id=view.run_id if view else None,
             session_id=view.session_id if view else None,
             action=view.action if view else None,
-            actor=actor,
+            actor=by or event.actor,
             agent=view.agent if view else "",
             summary=summary,
         )
@@ -128,7 +131,7 @@ class FixtureCore:
                 views = [replace(view, preview=replace(view.preview, since=now))]
         self._views[view.approval_id] = views[-1]
         facts: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
-        told = [self._record(event, view.title, view, by) for event, by in _EVENTS[type(intent)]]
+        told = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
         return [*facts, *told]
 
     def _move_file(self, intent: Accept | WithdrawAcceptance) -> list[CoreEvent]:
@@ -145,7 +148,11 @@ class FixtureCore:
         self._library = tuple(moved(item) for item in self._library)
         if taken:
             self._held = tuple(held for held in self._held if held.digest != intent.digest)
-        verb, event = ("Took in", "taken_in") if taken else ("Held back", "held_back")
+        verb, event = (
+            ("Took in", AuditEvent.LIBRARY_ACCEPTED)
+            if taken
+            else ("Held back", AuditEvent.LIBRARY_WITHDRAWN)
+        )
         ready = sum(item.state == "ready" and item.kind == "action" for item in self._library)
         told = LibraryUpdated(
             held_back=self._held,
@@ -153,7 +160,7 @@ class FixtureCore:
             actions_ready=ready,
             library=self._library,
         )
-        return [told, self._record(f"library.{event}", f"{verb} the {intent.kind} {intent.name}")]
+        return [told, self._record(event, f"{verb} the {intent.kind} {intent.name}")]
 
     def _take_in_suite(self, intent: AcceptSuite) -> list[CoreEvent]:
         self._held = tuple(
@@ -167,7 +174,9 @@ class FixtureCore:
             actions_ready=len(intent.files),
             library=self._library,
         )
-        names = (self._record("library.taken_in", f"Took in {file}") for file, _ in intent.files)
+        names = (
+            self._record(AuditEvent.LIBRARY_ACCEPTED, f"Took in {file}") for file, _ in intent.files
+        )
         return [told, *names]
 
     def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit) -> CoreEvent:
@@ -204,7 +213,12 @@ class FixtureCore:
             if view.session_id == session_id and view.state in WAITING_STATES:
                 self._views[view.approval_id] = replace(view, requester_gone=True)
                 facts.append(ApprovalUpdated(view=self._views[view.approval_id]))
-        return [*facts, self._record("session.ended", "A session ended: a person ended it")]
+        return [
+            *facts,
+            self._record(
+                AuditEvent.SESSION_ENDED, "A session ended: a person ended it", by="person"
+            ),
+        ]
 
     def _stop(self) -> list[CoreEvent]:
         now, facts = self._clock.now(), list[CoreEvent]()
@@ -216,7 +230,7 @@ class FixtureCore:
         running = sum(session.running for session in self._sessions)
         ended, self._sessions = len(self._sessions), ()
         stopped = EverythingStopped(denied=len(waiting), sessions_ended=ended, runs_stopped=running)
-        told = self._record("console.stopped_everything", "A person stopped everything")
+        told = self._record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, "A person stopped everything")
         return [*facts, SessionsUpdated(sessions=()), stopped, told]
 
 

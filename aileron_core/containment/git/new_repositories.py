@@ -13,9 +13,7 @@ from aileron_core.containment.beneath import restore_rights
 from aileron_core.containment.git.repository import is_repository_shaped, scan
 from aileron_core.text import escape
 
-__all__ = ["disarm", "identity"]
-
-_ENDING = "disarmed"
+_SUFFIX = "disarmed"
 
 
 def identity(path: Path) -> list[int]:
@@ -24,7 +22,7 @@ def identity(path: Path) -> list[int]:
     return [status.st_dev, status.st_ino]
 
 
-def disarm(
+def disable_new_repositories(
     project: Path, entries: Mapping[str, list[int]], shapes: Collection[str]
 ) -> tuple[str, ...]:
     """Rename what is new and would be taken for a repository; return a sentence for each.
@@ -34,7 +32,7 @@ def disarm(
         entries: everything called `.git` that was there before, with its identity.
         shapes: folders of a repository's shape that were there before.
     """
-    told: list[str] = []
+    notices: list[str] = []
     done: set[str] = set()
     while True:  # what is renamed may hold more, and so may a folder that the agent closed
         found = scan(project)
@@ -47,28 +45,28 @@ def disarm(
         closed = [name for name in found.unread if name not in done]
         if not (entries_left or shapes_left or closed):
             break
-        for how, names in ((_entry, entries_left), (_shape, shapes_left)):
+        for disable, names in ((_disable_entry, entries_left), (_disable_shape, shapes_left)):
             for name in names:
                 try:
-                    told += how(project, name)
+                    notices += disable(project, name)
                 except OSError as error:
-                    told.append(_failed(name, error))
+                    notices.append(_failed(name, error))
         for name in closed:
-            with contextlib.suppress(OSError), _folder(project, name) as handle:
-                _opened(handle)
+            with contextlib.suppress(OSError), _open_folder(project, name) as handle:
+                _grant_owner(handle)
         done.update(entries_left, shapes_left, closed)
-    told += [
+    notices += [
         f"{escape(name)} cannot be looked through: do not run git there."
         for name in found.unread
-        if _is_ours(project / name)
+        if _is_owned(project / name)
     ]
-    return tuple(told)
+    return tuple(notices)
 
 
 def _is_the_same(project: Path, name: str, before: list[int] | None) -> bool:
     path = PurePosixPath(name)
     try:
-        with _folder(project, str(path.parent)) as folder:
+        with _open_folder(project, str(path.parent)) as folder:
             status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:  # the person removed it meanwhile
         return True
@@ -77,7 +75,7 @@ def _is_the_same(project: Path, name: str, before: list[int] | None) -> bool:
     return [status.st_dev, status.st_ino] == before
 
 
-def _is_ours(path: Path) -> bool:
+def _is_owned(path: Path) -> bool:
     """Tell whether an agent could have closed a folder; another user's was closed to it too."""
     try:
         return path.lstat().st_uid == os.getuid()
@@ -87,16 +85,16 @@ def _is_ours(path: Path) -> bool:
         return True
 
 
-def _entry(project: Path, name: str) -> list[str]:
+def _disable_entry(project: Path, name: str) -> list[str]:
     path = PurePosixPath(name)
-    with _folder(project, str(path.parent)) as folder:
+    with _open_folder(project, str(path.parent)) as folder:
         how = f"rename it to {path.name}"
-        with contextlib.suppress(NotADirectoryError), _folder(project, name) as inside:
-            _opened(inside)
+        with contextlib.suppress(NotADirectoryError), _open_folder(project, name) as inside:
+            _grant_owner(inside)
             if is_repository_shaped(_names(inside)):
-                head = _renamed(inside, "HEAD")
+                head = _rename_disabled(inside, "HEAD")
                 how = f"rename {head} in it to HEAD, and the folder to {path.name}"
-        target = _renamed(folder, path.name)
+        target = _rename_disabled(folder, path.name)
     return [
         (
             f"{escape(name)} is a new repository. It is {escape(str(path.with_name(target)))} now, so that "
@@ -105,11 +103,11 @@ def _entry(project: Path, name: str) -> list[str]:
     ]
 
 
-def _shape(project: Path, name: str) -> list[str]:
-    with _folder(project, name) as folder:
+def _disable_shape(project: Path, name: str) -> list[str]:
+    with _open_folder(project, name) as folder:
         if not _exists(folder, "HEAD"):  # `head`, where that is another name
             return []
-        target = _renamed(folder, "HEAD")
+        target = _rename_disabled(folder, "HEAD")
     return [
         (
             f"{escape(name)} is new and git would take it for a repository. Its HEAD is {target} "
@@ -125,13 +123,13 @@ def _failed(name: str, error: OSError) -> str:
     )
 
 
-def _renamed(folder: int, name: str) -> str:
+def _rename_disabled(folder: int, name: str) -> str:
     """Give what is called *name* in *folder* a name that git does not look for."""
-    target, number = f"{name}.{_ENDING}", 1
+    target, number = f"{name}.{_SUFFIX}", 1
     while _exists(folder, target):
         number += 1
-        target = f"{name}.{_ENDING}-{number}"
-    mode = _opened(folder)
+        target = f"{name}.{_SUFFIX}-{number}"
+    mode = _grant_owner(folder)
     try:
         os.rename(name, target, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
@@ -140,7 +138,7 @@ def _renamed(folder: int, name: str) -> str:
 
 
 @contextlib.contextmanager
-def _folder(project: Path, name: str) -> Generator[int, None, None]:
+def _open_folder(project: Path, name: str) -> Generator[int, None, None]:
     """Hold the folder *name* of *project*, reached through no link: another session may be at work there.
 
     What the agent closed on the way is opened.
@@ -151,24 +149,24 @@ def _folder(project: Path, name: str) -> Generator[int, None, None]:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(project, flags & ~os.O_NOFOLLOW)
     try:
-        _passable(handle)
+        _make_passable(handle)
         for part in PurePosixPath(name).parts:
             inner = os.open(part, flags, dir_fd=handle)
             os.close(handle)
             handle = inner
-            _passable(handle)
+            _make_passable(handle)
         yield handle
     finally:
         os.close(handle)
 
 
-def _passable(folder: int) -> None:
+def _make_passable(folder: int) -> None:
     if not os.fstat(folder).st_mode & stat.S_IXUSR:
         with contextlib.suppress(PermissionError):  # another user's: what is tried in it says so
-            _opened(folder)
+            _grant_owner(folder)
 
 
-def _opened(folder: int) -> int:
+def _grant_owner(folder: int) -> int:
     """Let the owner of *folder* read and write it; return the mode that it had."""
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
     restore_rights(folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from git_bench import BWRAP, Bench
 
+from aileron_core.containment.git.sandboxed_git import GitFailed
 from aileron_core.containment.git.session import recover
 
 ME = "git config user.name A; git config user.email a@b;"
@@ -34,11 +35,11 @@ def test_it_arrives_while_the_agent_runs(bench: Bench) -> None:
     """At each change of a ref, the index with it; what is staged later comes at the end."""
     agent = bench.begin()
     agent.does(ME + "echo two >> file; git commit -qam second")
-    agent.folders.bring_back()
+    agent.folders.import_changes()
     assert bench.git("log", "--format=%s") == "second\nfirst"
     assert bench.git("status", "--porcelain") == ""
     agent.does("echo three >> file; git commit -qam third; git branch side HEAD~1")
-    agent.folders.bring_back()
+    agent.folders.import_changes()
     agent.end()
     assert bench.git("log", "--format=%s") == "third\nsecond\nfirst"
     assert bench.git("log", "--format=%s", "side") == "second\nfirst"
@@ -63,8 +64,8 @@ def test_two_sessions_at_once(bench: Bench) -> None:
     one, two = bench.begin("ses-1"), bench.begin("ses-2")
     one.does(ME + "git branch a; echo 1 >> file; git commit -qam one")
     two.does(ME + "git branch b; echo 2 >> file; git commit -qam two")
-    one.folders.bring_back()
-    two.folders.bring_back()
+    one.folders.import_changes()
+    two.folders.import_changes()
     two.does("echo 3 >> file; git commit -qam three")
     told = [one.end(), two.end()]
     refs = bench.refs()
@@ -393,7 +394,7 @@ def test_a_repository_without_a_stand_in_is_read_only_and_named(bench: Bench) ->
     bench.git("clone", "-q", "--filter=blob:none", url, "partial", where=bench.folder)
     agent = bench.begin("ses-1", bench.folder / "partial")
     agent.does("touch .git/x", code=1)
-    assert "it is a partial clone" in agent.folders.told[0]
+    assert "it is a partial clone" in agent.folders.notices[0]
     assert agent.end() == ""
     other = bench.folder / "other"
     other.mkdir()
@@ -401,7 +402,7 @@ def test_a_repository_without_a_stand_in_is_read_only_and_named(bench: Bench) ->
     agent = bench.begin("ses-2", other)
     agent.does("echo x >> .git", code=2)
     agent.does("git status", code=128)
-    assert ".git stays read-only for the agent" in agent.folders.told[0]
+    assert ".git stays read-only for the agent" in agent.folders.notices[0]
     assert agent.end() == ""
 
 
@@ -505,3 +506,23 @@ def test_hostile_names_are_shown_and_never_obeyed(bench: Bench) -> None:
     assert not [line for line in told.splitlines() if line.startswith("ROW")]
     assert "is a new repository" in told
     assert "refs/aileron/ses-1/odd/" in told
+
+
+def test_a_repository_that_fails_keeps_no_other_back(bench: Bench) -> None:
+    """The one is tried again later and named; what the agent did in the other is there already."""
+    inner = bench.project / "inner"
+    inner.mkdir()
+    bench.git("init", "-q", "-b", "main", where=inner)
+    bench.commit("inner", "of-inner", "x", where=inner)
+    agent = bench.begin()
+    agent.does(
+        ME + "echo x > x; git add x; cd inner;" + ME + "echo y > y; git add y; git commit -qm there"
+    )
+    lock = bench.project / ".git" / "index.lock"
+    lock.touch()
+    with pytest.raises(GitFailed, match=r"^\.: the index is locked by another program\.$"):
+        agent.folders.import_changes()
+    assert bench.git("log", "-1", "--format=%s", where=inner) == "there"
+    lock.unlink()
+    agent.end()
+    assert bench.git("status", "--porcelain", "x") == "A  x"

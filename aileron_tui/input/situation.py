@@ -1,0 +1,305 @@
+"""What each key would do at this moment: the one function that footer, status line and keys read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from aileron_core.console_port.port import (
+    ApprovalView,
+    LibraryItemView,
+    NotAcceptedView,
+    SessionView,
+)
+from aileron_tui.input.commands import DEFAULT, CommandRegistry, KeyContext
+from aileron_tui.items import SuiteFiles
+
+View = Literal["waiting", "activity", "audit", "library", "sessions"]
+Panel = Literal["none", "deny", "filter", "stop", "end", "palette"]
+BlockedBy = Literal[
+    "none",
+    "lost",
+    "storage",
+    "small",
+    "empty",
+    "sending",
+    "checking",
+    "vault",
+    "over",
+    "fetching",
+    "deadline",
+    "drawing",
+    "undrawable",
+]
+"""Why nothing can be approved here at all, whoever rests for however long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Everything that says what a key may do now."""
+
+    view: View = "waiting"
+    panel: Panel = "none"
+    approval: ApprovalView | None = None
+    held: NotAcceptedView | None = None
+    suite: SuiteFiles | None = None
+    file_moved: bool = False
+    """The action file that the call was asked for lies there in another form, held back."""
+    problem: bool = False
+    """The selected row is a problem of a file: nothing there is to be decided."""
+    ended: ApprovalView | None = None
+    """The call of the selected row of view 2, as far as it is known."""
+    item: LibraryItemView | None = None
+    """The selected action or connector of view 4."""
+    session: SessionView | None = None
+    """The selected session of view 5."""
+    rows: int = 0
+    """How many rows there are to move among."""
+    opened: bool = False
+    """A row of a list is shown whole."""
+    filtered: bool = False
+    """Rows of the list are left out."""
+    following: bool | None = None
+    """The cursor stays on the newest row; None where rows do not come in at the top."""
+    marked: bool = False
+    """Something in the document is drawn as a mark, or it is drawn unfolded."""
+    unfolded: bool = False
+    """The document shows code points, and nothing folded."""
+    whole: bool = False
+    """What changed stands in the document, and below it the whole new preview."""
+    wrapped: bool = False
+    """A line of the document goes on in the next one."""
+    paused_at: float | None = None
+    verifying: bool = False
+    replayable: bool = False
+    """The screen in which the call of the selected record was decided is kept."""
+    replayed: bool = False
+    """It stands in place of the record."""
+    block: BlockedBy = "empty"
+    deny_block: BlockedBy = "empty"
+    armed: bool = False
+    equal: int = 0
+    """How many equal calls the deny panel counts besides the one that it is about."""
+    earlier: bool = False
+    later: bool = False
+    """There is a reason to bring back; one was brought back."""
+    unseen: int = 0
+    total: int = 0
+    confirmed: str = ""
+    """The action that the person pressed once and was told what is unread or unknown."""
+    longer: bool = False
+    """The document has more lines than its pane: there is something to read on to."""
+    registry: CommandRegistry = DEFAULT
+    """The keys that this console gives to the actions."""
+
+    @property
+    def context(self) -> KeyContext:
+        """Where the keys come from."""
+        return self.view if self.panel in ("none", "palette") else _PANELS[self.panel]
+
+    @property
+    def several(self) -> bool:
+        """More than one row to move among."""
+        return self.rows > 1
+
+    @property
+    def document(self) -> bool:
+        """A document stands on screen."""
+        return self.opened or (self.view == "waiting" and self.block not in ("empty", "small"))
+
+    @property
+    def changeable(self) -> bool:
+        """The core is there and can write: something can be asked of it."""
+        return self.block not in ("lost", "storage")
+
+    @property
+    def unknown(self) -> str:
+        """Id of the call whose outcome nobody knows, where one can look again; else empty."""
+        view = self.approval if self.view == "waiting" else self.ended
+        return view.approval_id if view is not None and view.can_look_again else ""
+
+    @property
+    def takes_in(self) -> tuple[str, str] | None:
+        """Kind and name of the file that could be taken in here."""
+        if self.view == "waiting" and self.held is not None:
+            return self.held.kind, self.held.name
+        if self.view == "library" and self.item is not None and self.item.state == "held_back":
+            return self.item.kind, self.item.name
+        return None
+
+    @property
+    def holds_back(self) -> tuple[str, str] | None:
+        """Kind and name of the file that could be held back here."""
+        if (
+            self.view == "library"
+            and self.item is not None
+            and self.item.state in ("ready", "cannot_run")
+        ):
+            return self.item.kind, self.item.name
+        return None
+
+    def needs_second(self, action: str) -> bool:
+        """Return whether the first press of *action* only says what the person has not seen."""
+        if self.confirmed == action:
+            return False
+        blind = self.approval is not None and self.approval.preview.status == "unavailable"
+        return self.unseen > 0 or blind
+
+
+_PANELS: dict[Panel, KeyContext] = {
+    "deny": "deny",
+    "filter": "filter",
+    "stop": "stop",
+    "end": "end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """How one key stands: in the footer or not, and whether its next press decides.
+
+    `asks`: the key works, and asks something first (its label gets `…`).
+    `filled`: the very next press decides. Neither: it is there, and does nothing yet.
+    """
+
+    shown: bool
+    filled: bool = False
+    asks: bool = False
+
+    @property
+    def works(self) -> bool:
+        """A press does something."""
+        return self.shown and (self.filled or self.asks)
+
+
+_ABSENT = Availability(shown=False)
+_PLAIN = Availability(shown=True, asks=True)
+_REFRESHABLE: frozenset[BlockedBy] = frozenset({"none", "deadline"})
+
+
+def availability(action: str, now: Situation) -> Availability:
+    """Return how the key of *action* stands in the situation *now*."""
+    if now.panel != "none":
+        return _in_panel(action, now)
+    if action in _PANEL_ACTIONS:
+        return _ABSENT
+    if (decided := _deciding(action, now)) is not None:
+        return decided
+    return _PLAIN if _offered(action, now) else _ABSENT
+
+
+def _deciding(action: str, now: Situation) -> Availability | None:
+    """Return how a key that decides stands; None for one that does not."""
+    match action:
+        case "approve":
+            # While all calls are held the core takes no yes: it would run something later.
+            possible = _has_call(now) and now.paused_at is None
+            return _decide(action, now) if possible else _ABSENT
+        case "take_in":
+            possible = now.takes_in is not None or now.suite is not None
+            return _file(action, now) if possible else _ABSENT
+        case "take_in_rest":
+            possible = now.suite is not None and bool(now.suite.first and now.suite.rest)
+            return _file(action, now) if possible else _ABSENT
+        case "hold_back":
+            return _file(action, now) if now.holds_back is not None else _ABSENT
+        case "go_on":
+            possible = now.paused_at is not None and now.changeable
+            return Availability(shown=True, filled=now.armed) if possible else _ABSENT
+        case _:
+            return None
+
+
+def _decide(action: str, now: Situation) -> Availability:
+    if now.block != "none":
+        return _ABSENT
+    if now.needs_second(action):
+        return Availability(shown=True, asks=True)
+    return Availability(shown=True, filled=now.armed)
+
+
+def _file(action: str, now: Situation) -> Availability:
+    """In a list the key opens the file's facts; where they stand, it decides."""
+    if now.view == "waiting" or now.opened:
+        return _decide(action, now)
+    return _PLAIN if now.block == "none" else _ABSENT
+
+
+def _has_call(now: Situation) -> bool:
+    return now.view == "waiting" and now.approval is not None
+
+
+def _can_refetch(now: Situation) -> bool:
+    view = now.approval if now.view == "waiting" else None
+    return view is not None and view.preview.status != "none" and now.block in _REFRESHABLE
+
+
+_READS = ("read_on", "read_back", "line_down", "line_up")
+_MOVES = ("next", "previous", "first", "last", "page_up", "page_down")
+_OFFERED: Mapping[str, Callable[[Situation], bool]] = {
+    **dict.fromkeys(_READS, lambda now: now.document and now.longer),
+    **dict.fromkeys(_MOVES, lambda now: now.several),
+    "deny": lambda now: _has_call(now) and now.deny_block == "none",
+    "refresh": _can_refetch,
+    "look_again": lambda now: bool(now.unknown) and now.changeable,
+    "open_review": lambda now: _has_call(now) and now.block not in ("lost", "small"),
+    "copy": lambda now: now.document,
+    "pager": lambda now: now.document,
+    "unfold": lambda now: now.document and now.marked,
+    "whole": lambda now: now.document and now.longer and now.whole,
+    "wrap_marks": lambda now: now.document and now.wrapped,
+    "order": lambda now: now.view == "waiting" and now.several,
+    "open": lambda now: now.view != "waiting" and now.rows > 0 and not now.opened,
+    "back": lambda now: now.opened or now.filtered or bool(now.confirmed),
+    "follow": lambda now: now.following is False and not now.opened,
+    "filter": lambda now: (now.rows > 0 or now.filtered) and not now.opened,
+    "verify": lambda now: now.view == "audit" and now.block != "lost" and not now.verifying,
+    "replay": lambda now: now.replayable and now.block not in ("lost", "small"),
+    "end_session": lambda now: now.session is not None and now.changeable,
+    "pause": lambda now: now.paused_at is None and now.changeable,
+    "stop_everything": lambda now: now.changeable,
+}
+"""When a key that decides nothing does something; one that is not named here always does."""
+
+
+def _offered(action: str, now: Situation) -> bool:
+    offered = _OFFERED.get(action)
+    return offered is None or offered(now)
+
+
+_ENTERS: dict[Panel, str] = {"filter": "filter_enter", "stop": "stop_enter", "end": "end_enter"}
+_LEAVES: dict[Panel, str] = {
+    "deny": "deny_leave",
+    "filter": "filter_leave",
+    "stop": "stop_leave",
+    "end": "end_leave",
+}
+_DENY_ACTIONS = frozenset({"deny_enter", "deny_equal", "reason_earlier", "reason_later"})
+_PANEL_ACTIONS = frozenset({*_DENY_ACTIONS, *_ENTERS.values(), *_LEAVES.values()})
+
+
+def _in_panel(action: str, now: Situation) -> Availability:
+    if action == _LEAVES.get(now.panel):
+        return _PLAIN
+    if action in _DENY_ACTIONS and now.panel == "deny":
+        return _in_deny_panel(action, now)
+    if action != _ENTERS.get(now.panel):
+        return _ABSENT
+    if now.panel == "filter":
+        return _PLAIN
+    gone = now.panel == "end" and now.session is None
+    if gone or not now.changeable:
+        return _ABSENT
+    return Availability(shown=True, filled=now.armed)
+
+
+def _in_deny_panel(action: str, now: Situation) -> Availability:
+    match action:
+        case "reason_earlier":
+            return _PLAIN if now.earlier else _ABSENT
+        case "reason_later":
+            return _PLAIN if now.later else _ABSENT
+        case _:
+            nobody = action == "deny_equal" and not now.equal
+            if nobody or now.deny_block != "none":
+                return _ABSENT
+            return Availability(shown=True, filled=now.armed)
