@@ -249,7 +249,7 @@ class Served:
         self.loop = asyncio.get_running_loop()
         self._home.mkdir(mode=0o700, exist_ok=True)
         taken = _furnish(self._home)
-        async with App(Home(self._home), AppOptions(accept_installed=True)) as app:
+        async with App.open(Home(self._home), AppOptions(accept_installed=True)) as app:
             self.app = app
             sockets = [
                 bind_tcp("127.0.0.1", await app.address.remembered_port()),
