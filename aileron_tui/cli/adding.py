@@ -23,8 +23,6 @@ from aileron_core.text import escape
 from aileron_tui.cli.binding import bind
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["add_actions", "add_file"]
-
 _TOLD_SECONDS = 1.0
 """How often it is said how far it is, where it takes longer."""
 
@@ -93,7 +91,7 @@ def _tell(context: CommandContext, added: list[dict[str, Any]], problems: list[P
     for problem in problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
     if any(each["did"] != "unchanged" for each in added):
-        context.say("Agents see them once you take them in, in the console.")
+        context.say("Agents see them once you accept them in the console.")
 
 
 def _files(path: Path) -> list[Path]:

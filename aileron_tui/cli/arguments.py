@@ -12,8 +12,6 @@ from aileron_core.errors import InvalidRequest
 from aileron_core.settings import parse_route
 from aileron_tui.cli.output import EXIT, CliError
 
-__all__ = ["json_argument", "route_argument"]
-
 
 def json_argument(text: str) -> Mapping[str, Json]:
     """Return the object of `--args JSON|@FILE|-`.

@@ -10,8 +10,6 @@ from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["list_audit", "show_audit", "verify_audit"]
-
 
 def list_audit(context: CommandContext, limit: int) -> int:
     """Print the newest records, oldest first."""

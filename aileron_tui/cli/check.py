@@ -11,8 +11,6 @@ from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
-__all__ = ["check_actions"]
-
 
 def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bool) -> int:
     """Print every problem of every file with its place; 1 if one is an error, 2 for a wrong PATH.

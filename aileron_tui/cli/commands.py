@@ -12,8 +12,6 @@ from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import close_memory, leave_no_hands
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
-__all__ = ["aileron"]
-
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="aileron", message="aileron %(version)s")
@@ -53,7 +51,7 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-        help="Take in all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
+        help="Accept all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
     )(function)
     return click.option(
         "--route",

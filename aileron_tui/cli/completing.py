@@ -21,14 +21,6 @@ from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.options import given_home
 
-__all__ = [
-    "action_files",
-    "connectors",
-    "ready_actions",
-    "runs",
-    "waiting_approvals",
-]
-
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LOCK_SECONDS = 0.05
@@ -106,11 +98,11 @@ def _waiting_approvals(home: Home, _incomplete: str) -> list[tuple[str, str]]:
 
 
 ready_actions = _silent(_ready_actions)
-"""Actions that were taken in."""
+"""Accepted actions."""
 action_files = _silent(_action_files)
 """Everything in the home's folder of actions."""
 connectors = _silent(_connectors)
-"""Installed connectors that were taken in, by the last word of their names."""
+"""Installed connectors that were accepted, by the last word of their names."""
 runs = _silent(_runs)
 """The newest runs; approvals where the word begins like one."""
 waiting_approvals = _silent(_waiting_approvals)

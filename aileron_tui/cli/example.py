@@ -10,8 +10,6 @@ from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.scaffold import EXAMPLE_HOST, examples
 
-__all__ = ["run_example"]
-
 _LOOK_SECONDS = 0.2
 
 

@@ -19,8 +19,6 @@ from aileron_core.home.layout import Home
 from aileron_core.settings import LogSettings
 from aileron_tui.cli.output import safe_json
 
-__all__ = ["LogFile", "log_path", "log_to"]
-
 _OURS = ("aileron_core.", "aileron_tui.", "aileron_mcp.")
 _FACTS = ("event", "seq", "run", "session", "action")
 """What our own lines say beside their message, given as `extra`."""

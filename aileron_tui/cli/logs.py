@@ -13,8 +13,6 @@ from aileron_core.text import escape
 from aileron_tui.cli.logfile import log_path
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["show_logs"]
-
 _LOOK_SECONDS = 0.2
 _COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 

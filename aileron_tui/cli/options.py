@@ -1,4 +1,4 @@
-"""The options that stand everywhere, and how every command begins and ends (WIRE.md, Command line)."""
+"""The options that stand everywhere, and how every command begins and ends."""
 
 import functools
 import os
@@ -16,16 +16,6 @@ from aileron_core.errors import AileronError, InvalidRequest
 from aileron_core.home.layout import DEFAULT_HOME
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json, told
-
-__all__ = [
-    "Program",
-    "command_options",
-    "folders",
-    "given_home",
-    "group_options",
-    "paths",
-    "shared_options",
-]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _ASKED = "aileron.json"
@@ -48,7 +38,7 @@ def given_home(context: click.Context) -> Path:
 
 
 def shared_options(function: _F) -> _F:
-    """Give a command or group the options that stand everywhere (WIRE.md, Command line)."""
+    """Give a command or group the options that stand everywhere."""
     for option in (
         click.option("--no-color", is_flag=True, help="Print without colour."),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),

@@ -1,4 +1,4 @@
-"""What every command shares: options, printing, exit codes (WIRE.md, Command line)."""
+"""What every command shares: options, printing, exit codes."""
 
 import json
 from dataclasses import dataclass
@@ -15,15 +15,6 @@ from aileron_core.errors import (
     InternalError,
 )
 from aileron_core.text import escape
-
-__all__ = [
-    "EXIT",
-    "CliError",
-    "CommandContext",
-    "exit_code",
-    "safe_json",
-    "told",
-]
 
 
 class EXIT:

@@ -14,8 +14,6 @@ from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.styles.choosing import choose_glyphs
 from aileron_tui.terminal.notifications import Notifier
 
-__all__ = ["plain_console"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -15,8 +15,6 @@ from aileron_core.text import escape
 from aileron_tui.cli.arguments import json_argument
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json
 
-__all__ = ["run_action"]
-
 _POLL = 30.0
 
 

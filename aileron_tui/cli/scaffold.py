@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-__all__ = ["EXAMPLE_DRAFT", "EXAMPLE_HOST", "EXAMPLE_PORT", "examples", "settings_text"]
-
 EXAMPLE_HOST: Final = "gmail.googleapis.com:443"
 """The one host of the example connector; `--route` leads it to the example service."""
 EXAMPLE_PORT: Final = 8025

@@ -18,8 +18,6 @@ from aileron_tui.input.keymap import remapped
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.terminal.background_color import background_is_light
 
-__all__ = ["console_app", "show"]
-
 
 def console_app(
     port: ConsolePort, settings: Settings, first_frame: Callable[[], object]
