@@ -1,4 +1,4 @@
-"""What a person gives on the command line, read once for every command that takes it."""
+"""Arguments of the command line that more than one command takes."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ def json_argument(text: str) -> Mapping[str, Json]:
     """Return the object of `--args JSON|@FILE|-`.
 
     Raises:
-        Fault: it is none (a usage error).
+        CliError: it is none; a usage error.
     """
     try:
         if text == "-":

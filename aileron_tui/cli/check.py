@@ -44,7 +44,7 @@ def _files(path: Path) -> list[Path]:
     """Return the action files of *path*: itself, or a folder's `*.md` and each `action.md` below it.
 
     Raises:
-        Fault: there is nothing of that name, or no action file in it.
+        CliError: there is nothing of that name, or no action file in it.
     """
     try:
         os.listdir(path)  # noqa: PTH208 - a folder that cannot be read is not an empty one

@@ -9,7 +9,7 @@ from aileron_core.text import escape
 from aileron_tui.cli import subcommands
 from aileron_tui.cli.options import Program, command_options, paths, shared_options
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
-from aileron_tui.cli.process import close_memory, leave_no_hands
+from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
 
@@ -81,7 +81,7 @@ def console(
             "it is; `aileron serve --json` runs without one.",
         )
     close_memory()
-    leave_no_hands()
+    drop_key_variables()
     from aileron_tui.cli.runtime import run_console
 
     return run_console(context, routes, accept_installed=accept_installed, plain=plain)

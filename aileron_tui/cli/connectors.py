@@ -163,7 +163,7 @@ def run_op(
     """Run one op of the connector in *path* against routed hosts, and print how it ended."""
     args = json_argument(text)
     places = [route_argument(route) for route in routes]
-    lines = _Lines()
+    lines = _LogLines()
     with lines.listening():
         result = asyncio.run(try_op(Path(path), op, args, routes=places, read_only=read_only))
     failure = result.failure
@@ -176,11 +176,11 @@ def run_op(
                 "requests_sent": result.requests_sent,
                 "writes_sent": result.writes_sent,
                 "last_status": result.last_status,
-                "log": lines.said,
+                "log": lines.messages,
             }
         )
         return EXIT.DONE if failure is None else EXIT.FAILED
-    for line in lines.said:
+    for line in lines.messages:
         click.echo(f"log: {escape(line)}", err=True)
     status = "" if result.last_status is None else f", the last answered with {result.last_status}"
     click.echo(f"{result.requests_sent} requests, {result.writes_sent} of them writing{status}", err=True)  # fmt: skip
@@ -193,15 +193,15 @@ def run_op(
     return EXIT.DONE
 
 
-class _Lines(logging.Handler):
+class _LogLines(logging.Handler):
     """Keeps what a connector logs while it is tried."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
     @contextlib.contextmanager
     def listening(self) -> Generator[None]:

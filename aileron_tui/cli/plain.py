@@ -1,4 +1,4 @@
-"""The console without a screen that starts now, with what its settings and its terminal ask for."""
+"""The line-by-line console, with what its settings and its terminal ask for."""
 
 import logging
 import os

@@ -13,7 +13,7 @@ def close_memory() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def leave_no_hands() -> None:
+def drop_key_variables() -> None:
     """Drop the variables by which an environment could press keys or load code in the console.
 
     `TEXTUAL_PRESS` presses keys, `TEXTUAL_DRIVER` imports a module, `TEXTUAL_LOG` and `TEXTUAL_SCREENSHOT`

@@ -1,4 +1,4 @@
-"""What comes with Aileron for a first approval: settings to change, an example of everything else."""
+"""What `aileron init` writes: the settings, and an example of everything else."""
 
 from pathlib import Path
 from typing import Final
