@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from aileron_core.console_port.view_models import (
+    FINAL_STATES,
     WAITING_STATES,
     ApprovalView,
     Containment,
@@ -32,6 +33,7 @@ from aileron_core.console_port.view_models import (
 from aileron_core.errors import Problem
 
 __all__ = [
+    "FINAL_STATES",
     "WAITING_STATES",
     "Accept",
     "AcceptSuite",

@@ -9,6 +9,7 @@ from typing import Literal
 from aileron_core.containment.peer import Containment
 
 __all__ = [
+    "FINAL_STATES",
     "WAITING_STATES",
     "ApprovalView",
     "Containment",
@@ -43,6 +44,10 @@ ShownState = Literal[
 ]
 WAITING_STATES: frozenset[str] = frozenset({"pending", "awaiting_vault", "checking"})
 """States in which a person's answer is still out, or is being checked."""
+FINAL_STATES: frozenset[str] = frozenset(
+    {"completed", "failed", "unknown", "denied", "expired", "withdrawn"}
+)
+"""States that nothing leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
