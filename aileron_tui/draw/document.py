@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.connectors.posted_reads import AWS
-from aileron_core.console_port.port import ApprovalView, FieldView, NotAcceptedView, SessionView
+from aileron_core.console_port import ApprovalView, FieldView, NotAcceptedView, SessionView
 from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui import words

@@ -5,7 +5,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import overload
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui.items import Item, apart
 from aileron_tui.state.filter import Filter, ParsedFilter
