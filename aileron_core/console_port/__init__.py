@@ -44,6 +44,7 @@ from aileron_core.console_port.port import (
     ConsolePort,
 )
 from aileron_core.console_port.view_models import (
+    FINAL_STATES,
     WAITING_STATES,
     ApprovalView,
     Containment,
@@ -63,6 +64,7 @@ from aileron_core.console_port.view_models import (
 )
 
 __all__ = [
+    "FINAL_STATES",
     "WAITING_STATES",
     "Accept",
     "AcceptSuite",

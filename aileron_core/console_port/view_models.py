@@ -24,6 +24,10 @@ ShownState = Literal[
 ]
 WAITING_STATES: frozenset[str] = frozenset({"pending", "awaiting_vault", "checking"})
 """States in which a person's answer is still out, or is being checked."""
+FINAL_STATES: frozenset[str] = frozenset(
+    {"completed", "failed", "unknown", "denied", "expired", "withdrawn"}
+)
+"""States that nothing leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
