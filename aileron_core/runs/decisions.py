@@ -17,7 +17,7 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.store import RunStore
-from aileron_core.runs.transitions import FINAL, RunEvent, RunState
+from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.storage.database import Database
 
 __all__ = ["ApprovalService"]
@@ -268,7 +268,7 @@ class ApprovalService:
             raise _too_late(held.row)
 
     def _require_open(self, held: LiveRun) -> None:
-        if held.row.state not in (RunState.PENDING, RunState.AWAITING_VAULT, RunState.CHECKING):
+        if held.row.state not in UNDECIDED:
             raise _too_late(held.row)
 
     async def _stored(self, session_id: str, approval_id: str) -> RunRecord:

@@ -1,13 +1,14 @@
 """The one table of a run's life, driven event by event."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from aileron_core.console_port import FINAL_STATES, ShownState
 from aileron_core.errors import IllegalTransition
 from aileron_core.runs.transitions import FINAL, OPEN, TRANSITIONS, RunEvent, RunState, advance
 
@@ -30,7 +31,7 @@ def _drawn() -> set[tuple[RunState, RunState]]:
     return edges
 
 
-def test_the_table_has_exactly_the_edges_that_design_5_draws() -> None:
+def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
     """No state is reached in another way than the drawing says, and none is missing."""
     assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _drawn()
 
@@ -40,6 +41,8 @@ def test_final_states_are_the_six_ends() -> None:
     assert {str(state) for state in FINAL} == {
         "completed", "failed", "unknown", "denied", "expired", "withdrawn",
     }  # fmt: skip
+    assert {str(state) for state in FINAL} == FINAL_STATES
+    assert set(get_args(ShownState)) == {str(state) for state in RunState}
     assert OPEN.isdisjoint(FINAL)
 
 
