@@ -24,7 +24,7 @@ from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.service import ConsoleService
 from aileron_core.console.storage_monitor import StorageMonitor
-from aileron_core.console_port.port import CoreEvent
+from aileron_core.console_port import CoreEvent
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
 from aileron_core.home.layout import Home, HomeLock

@@ -20,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeAlias, cast
 
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.console_port.port import CoreEvent, LibraryUpdated
+from aileron_core.console_port import CoreEvent, LibraryUpdated
 from aileron_core.errors import Unavailable
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.tasks import spawn

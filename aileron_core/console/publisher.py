@@ -7,7 +7,7 @@ from contextlib import suppress
 from aileron_core.audit.record import ChainHead, CommittedRecord
 from aileron_core.clock import Clock
 from aileron_core.console.view_mapping import approval_view, record_view, session_view
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,

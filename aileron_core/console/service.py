@@ -13,7 +13,7 @@ from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.storage_monitor import StorageMonitor
 from aileron_core.console.view_mapping import records_from
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     Approve,

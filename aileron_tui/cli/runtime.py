@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
 from typing import Any, Final
 
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port.port import ApprovalsRead, CoreEvent
+from aileron_core.console_port import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
 from aileron_core.launch.sweep import LaunchSweep

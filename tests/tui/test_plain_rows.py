@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import FieldView, RecordView
+from aileron_core.console_port import FieldView, RecordView
 from aileron_tui.draw.drift import whole_row
 from aileron_tui.draw.text import Line, Piece, cells, plain
 from aileron_tui.items import Item

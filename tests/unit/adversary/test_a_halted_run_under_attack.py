@@ -9,7 +9,7 @@ from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writ
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
-from aileron_core.console_port.port import ApprovalView, Refresh, SetPause, StopEverything
+from aileron_core.console_port import ApprovalView, Refresh, SetPause, StopEverything
 from aileron_core.errors import Conflict, Paused
 from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body

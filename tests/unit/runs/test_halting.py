@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, run, upon, writes
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
