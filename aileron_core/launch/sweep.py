@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from aileron_core import tasks
-from aileron_core.console_port.port import CoreEvent, SessionsUpdated
+from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.launch.launch_dir import private_parents, sweep
 from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
 from aileron_core.launch.unfinished import finish_sessions

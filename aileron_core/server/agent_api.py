@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from aileron_core.app import App
 from aileron_core.canonical import Json
-from aileron_core.console_port.port import CoreEvent, LibraryUpdated
+from aileron_core.console_port import CoreEvent, LibraryUpdated
 from aileron_core.errors import Failure, NotFound, Unauthorized
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.runs.gate import Call

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Final
 
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port.port import ApprovalsRead, CoreEvent
+from aileron_core.console_port import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
 from aileron_core.launch.sweep import LaunchSweep
@@ -46,7 +46,7 @@ def core_thread(
     Args:
         home: whose core it is.
         routes: as given to `--route`.
-        accept_installed: take in what lies there.
+        accept_installed: accept what lies there.
         first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
             interpreter's lock) is imported after that, or at once without a screen.
         failpoint: for tests of crashes, in process only.
@@ -199,7 +199,7 @@ def _say_start(context: CommandContext, app: App) -> None:
     for route in app.options.routes_shown():
         context.say(f"Routed: {route}, without credential.")
     if app.options.accept_installed:
-        context.say("Everything that lay in the home was taken in (--accept-installed).")
+        context.say("Everything that lay in the home was accepted (--accept-installed).")
 
 
 def run_console(

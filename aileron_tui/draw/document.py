@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.connectors.posted_reads import AWS
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalView,
     FieldView,

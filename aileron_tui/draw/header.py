@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.document import agent_name

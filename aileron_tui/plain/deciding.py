@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     FINAL_STATES,
     Approve,
     Deny,

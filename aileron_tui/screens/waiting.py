@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from aileron_core.console_port.port import Refresh
+from aileron_core.console_port import Refresh
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars

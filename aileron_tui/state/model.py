@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     FINAL_STATES,
     ApprovalsRead,
     ApprovalView,

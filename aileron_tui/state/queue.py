@@ -5,7 +5,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import overload
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     FINAL_STATES,
     WAITING_STATES,
     ApprovalView,

@@ -15,7 +15,7 @@ import sys
 import threading
 from pathlib import Path
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,

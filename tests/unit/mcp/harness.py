@@ -30,7 +30,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from aileron_core.app import App, AppOptions
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port.port import CoreEvent, SessionsUpdated
+from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
 from aileron_core.runs import rows
