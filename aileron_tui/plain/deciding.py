@@ -19,8 +19,6 @@ from aileron_tui.state.pending_intents import file_key
 from aileron_tui.words import panels
 from aileron_tui.words import plain as plain_words
 
-__all__ = ["Decisions"]
-
 REASON_LIMIT = 2_000
 _ENDED = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
 _ASKS: dict[Panel, tuple[str, str]] = {
