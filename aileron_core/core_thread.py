@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from aileron_core import tasks
 from aileron_core.app import App
-from aileron_core.console_port.port import CoreEvent, CoreLost, Intent, Snapshot
+from aileron_core.console_port import CoreEvent, CoreLost, Intent, Snapshot
 from aileron_core.errors import Unavailable
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from aileron_core.console.publisher import EventPublisher
 from aileron_core.console.records import ConsoleRecords
 from aileron_core.console.storage_monitor import StorageMonitor
 from aileron_core.console.view_mapping import records_from
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     Approve,
@@ -46,8 +46,8 @@ from aileron_core.home.layout import Home
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import ApprovalService
 from aileron_core.runs.emergency_stop import EmergencyStop
-from aileron_core.runs.live_run import RunRegistry
 from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.sessions.service import SessionService
 from aileron_core.storage.database import Database
 
@@ -111,7 +111,7 @@ class ConsoleService:
             "pid": os.getpid(),
             "version": self.version,
             "pending": sum(1 for run in self.registry if run.row.gated and not run.is_final),
-            "sessions": len(self.sessions.book.all()),
+            "sessions": len(self.sessions.registry.all()),
         }
 
     # Intents

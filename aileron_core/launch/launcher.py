@@ -57,8 +57,8 @@ class LaunchRequest:
     """The person's."""
     aileron_home: Path
     env: Mapping[str, str]
-    relay: Path
-    """The relay's one file."""
+    relay: Mapping[str, bytes]
+    """The files of a folder that `python -I` runs as the relay, by their paths in it."""
     sandbox: Literal["on", "offline", "off"] = "on"
     allow_abstract: bool = False
     gateway: bool = True
@@ -318,12 +318,11 @@ def _write_wiring(
         seen = PurePosixPath(folder.path)
         token = folder.write("token", session.token)
         settings = [f"AILERON_HOME={request.aileron_home}", f"AILERON_TOKEN_FILE={token}"]
-    folder.write("aileron_mcp.py", request.relay.read_text(encoding="utf-8"))
+    for name, content in request.relay.items():
+        folder.write(f"relay/{name}", content)
     lines = ["#!/bin/sh", "unset AILERON_TOKEN AILERON_TOKEN_FILE AILERON_URL AILERON_AGENT"]
     lines += [f"export {_quoted(setting)}" for setting in settings]
-    lines.append(
-        f'exec {_quoted(str(own_interpreter()))} -I {_quoted(f"{seen}/aileron_mcp.py")} "$@"'
-    )
+    lines.append(f'exec {_quoted(str(own_interpreter()))} -I {_quoted(f"{seen}/relay")} "$@"')
     folder.write("bin/aileron-mcp", "\n".join(lines) + "\n", mode=0o700)
     for name, text in plan.files.items():
         folder.write(name, text)

@@ -9,24 +9,20 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from aileron_core import tasks
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port.port import ApprovalsRead, CoreEvent, LibraryUpdated, SessionsUpdated
+from aileron_core.console_port import ApprovalsRead, CoreEvent
 from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
-from aileron_core.launch.launch_dir import private_parents, sweep
-from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
-from aileron_core.launch.unfinished import finish_sessions
+from aileron_core.launch.sweep import LaunchSweep
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.session_sockets import SessionSockets
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
-from aileron_mcp.lazy_mount import LazyMcpApp, Receive, Send, asgi_call
+from aileron_mcp.lazy_mount import LazyMcpApp, Receive, Send, ToolsWatcher, asgi_call
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
@@ -99,9 +95,9 @@ async def _served(
     )
     asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app})
     state["draining"] = asgi_app.state.draining
-    forget = app.events.subscribe(_ToolsWatcher(app, mcp))
+    forget = app.events.subscribe(ToolsWatcher(app.library, mcp))
     unkeep = app.events.subscribe(_keep_calls)
-    unsweep = app.events.subscribe(_LaunchSweep(app.home.path))
+    unsweep = app.events.subscribe(LaunchSweep(app.home.path))
     server = EmbeddedServer(asgi_app, [tcp, unix], before_drain=mcp.close_streams)
     own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
     try:
@@ -134,53 +130,6 @@ def _keep_calls(fact: CoreEvent) -> None:
     """Leave out of the walks for garbage the calls that were read behind the first frame."""
     if isinstance(fact, ApprovalsRead) and not fact.left:
         gc.freeze()
-
-
-class _LaunchSweep:
-    """Removes what killed launches left, tokens among it, when a session has ended, and at first.
-
-    What their agents did in git is brought back, and what they left in their projects is moved aside;
-    what a person has to know of it waits for a launch.
-    """
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._open: frozenset[str] = frozenset()
-        self._sweep()
-
-    def _sweep(self) -> None:
-        tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
-
-    def _clear(self) -> None:
-        sweep(private_parents(self._home, os.environ))
-        keep_notices(
-            self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
-        )
-
-    def __call__(self, fact: CoreEvent) -> None:
-        """Hear of a fact."""
-        if isinstance(fact, SessionsUpdated):
-            now = frozenset(each.session_id for each in fact.sessions)
-            if self._open - now:
-                self._sweep()
-            self._open = now
-
-
-class _ToolsWatcher:
-    """Tells MCP clients when the accepted set changed, and only then."""
-
-    def __init__(self, app: App, mcp: LazyMcpApp) -> None:
-        self._app = app
-        self._mcp = mcp
-        self._known = self._present()
-
-    def _present(self) -> tuple[tuple[str, str], ...]:
-        return tuple((action.name, action.sha256) for action in self._app.library.ready())
-
-    def __call__(self, fact: CoreEvent) -> None:
-        if isinstance(fact, LibraryUpdated) and (present := self._present()) != self._known:
-            self._known = present
-            self._mcp.tools_changed()
 
 
 def _prepare(context: CommandContext) -> Home:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import ExportAudit, VerifyAudit
+from aileron_core.console_port import ExportAudit, VerifyAudit
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.text import Line

@@ -4,7 +4,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import Refresh
+from aileron_core.console_port import Refresh
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.draw.context import (

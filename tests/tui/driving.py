@@ -10,7 +10,7 @@ from typing import Any
 from fake_port import RecordingPort
 from textual.pilot import Pilot
 
-from aileron_core.console_port.port import ApprovalView, NotAcceptedView, Snapshot
+from aileron_core.console_port import ApprovalView, NotAcceptedView, Snapshot
 from aileron_tui.app import AileronApp
 from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document

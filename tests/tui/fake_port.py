@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     CoreEvent,
     ExportAudit,
     Intent,

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fake_port import RecordingPort
 
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,

@@ -19,7 +19,7 @@ from driving import short, start
 from fake_port import RecordingPort
 
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,

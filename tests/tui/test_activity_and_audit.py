@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, short, start
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditVerified,
     IntentRefused,
     ReadRecord,

@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from textual import events
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     ApprovalUpdated,
     Approve,

@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from picturing import Scenario, Snap, at_rest, picture
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     CoreLost,
     DriftView,

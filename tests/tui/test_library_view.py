@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, start
 
-from aileron_core.console_port.port import Accept, LibraryUpdated, WithdrawAcceptance
+from aileron_core.console_port import Accept, LibraryUpdated, WithdrawAcceptance
 from tests.support.screens.home import held_back, library, problems
 
 STATE = start(held=(held_back(),), library=library(NOW), problems=problems())

@@ -7,7 +7,7 @@ import pytest
 from driving import NOW, Console, drive, short, start
 from textual import events
 
-from aileron_core.console_port.port import ApprovalUpdated
+from aileron_core.console_port import ApprovalUpdated
 from aileron_tui.draw.text import cells, plain
 from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS
 from aileron_tui.input.keymap import remapped

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     CoreLost,
     PauseChanged,
     SessionsUpdated,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from driving import NOW, Console, mail, short, start
 from picturing import Look, Scenario, Snap, at_rest, dark, dark_and_light, taken
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     DriftView,
     FieldChangeView,

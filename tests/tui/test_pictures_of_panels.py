@@ -16,7 +16,7 @@ from picturing import (
 )
 from textual import events
 
-from aileron_core.console_port.port import FieldView, NotAcceptedView, PreviewView, Snapshot
+from aileron_core.console_port import FieldView, NotAcceptedView, PreviewView, Snapshot
 from aileron_core.errors import Problem
 from tests.support.screens.calls import fixtures, snapshot
 from tests.support.screens.home import sessions

@@ -19,7 +19,7 @@ from picturing import (
     to_row,
 )
 
-from aileron_core.console_port.port import AuditVerified, Recorded, Snapshot
+from aileron_core.console_port import AuditVerified, Recorded, Snapshot
 from tests.support.screens.calls import snapshot
 from tests.support.screens.home import held_back, library, problems, records, sessions
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, start
 
-from aileron_core.console_port.port import Containment, EndSession, SessionsUpdated
+from aileron_core.console_port import Containment, EndSession, SessionsUpdated
 from tests.support.screens.home import sessions
 
 CODEX, CLAUDE, RELAY = sessions(NOW)

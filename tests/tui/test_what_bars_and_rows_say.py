@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import FieldView, NotAcceptedView
+from aileron_core.console_port import FieldView, NotAcceptedView
 from aileron_tui.draw.bars import empty_lines, top_bar
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings

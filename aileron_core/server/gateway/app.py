@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol, TypeAlias
 
 from aileron_core.app import App
-from aileron_core.console_port.port import CoreEvent, SessionsUpdated
+from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.errors import AileronError
 from aileron_core.server.auth import admit, check_address, own_socket_of
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
     DriftView,
     FieldChangeView,

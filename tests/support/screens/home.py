@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     FieldView,
     LibraryItemView,
     NotAcceptedView,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     WAITING_STATES,
     Accept,
     AcceptSuite,

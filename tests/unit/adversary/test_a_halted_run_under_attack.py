@@ -9,7 +9,7 @@ from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writ
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
-from aileron_core.console_port.port import ApprovalView, Refresh, SetPause, StopEverything
+from aileron_core.console_port import ApprovalView, Refresh, SetPause, StopEverything
 from aileron_core.errors import Conflict, Paused
 from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body
@@ -417,7 +417,7 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
             upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(first)
             again = await core.back(first)
-            held = core.app.approvals.registry.approval(again.approval_id)
+            held = core.app.approvals.registry.by_approval(again.approval_id)
             assert held is not None
             assert held.row.progress is not None
             assert held.row.progress.spent >= 1.0

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
-from aileron_core.console_port.port import ApprovalView, SessionsUpdated, SetPause
+from aileron_core.console_port import ApprovalView, SessionsUpdated, SetPause
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.sockets import bind_tcp

@@ -12,7 +12,7 @@ from core_harness import Core, furnish, run
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.read import verify_home
 from aileron_core.console import audit_reader
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditExported,
     AuditVerified,
     ExportAudit,

@@ -7,7 +7,7 @@ from typing import TypeVar
 from core_harness import furnish
 
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditVerified,
     CoreEvent,
     EndSession,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from core_harness import Core, Mailbox, furnish, run
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     LibraryItemView,
     LibraryUpdated,

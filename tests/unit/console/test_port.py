@@ -9,7 +9,7 @@ from core_harness import DRAFT, Mailbox, furnish, open_session
 
 from aileron_core.app import App, AppOptions
 from aileron_core.connectors.protocol import Route
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,

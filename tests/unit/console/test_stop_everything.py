@@ -17,7 +17,7 @@ from core_harness import (
     writes,
 )
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     EndSession,
     EverythingStopped,
     SessionsUpdated,

@@ -11,7 +11,7 @@ from suites import FIRST, GATED, READS, write_actions
 from aileron_core.actions.suites import read_suites, write_suite
 from aileron_core.canonical import sha256_hex
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port.port import AcceptSuite, LibraryUpdated, NotAcceptedView
+from aileron_core.console_port import AcceptSuite, LibraryUpdated, NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_tui.cli.adding import add_actions

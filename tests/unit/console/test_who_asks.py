@@ -5,7 +5,7 @@ from pathlib import Path
 
 from core_harness import DRAFT, Core, Mailbox, furnish, run, standing_still
 
-from aileron_core.console_port.port import SessionsUpdated, SessionView
+from aileron_core.console_port import SessionsUpdated, SessionView
 from aileron_core.runs import Call
 from aileron_core.runs.waiting_agents import GRACE
 from aileron_core.testing import FrozenClock

@@ -9,7 +9,7 @@ import pytest
 from core_harness import DRAFT, Core, furnish, run
 
 from aileron_core import app
-from aileron_core.console_port.port import LibraryUpdated
+from aileron_core.console_port import LibraryUpdated
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.library.file_stamps import FileStamps, read_stamps
 

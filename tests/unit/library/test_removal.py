@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from core_harness import Core, Mailbox, furnish, run
 
-from aileron_core.console_port.port import Accept
+from aileron_core.console_port import Accept
 from aileron_core.errors import Conflict, NotFound
 from aileron_tui.cli.actions import remove_action
 from aileron_tui.cli.connectors import remove_connector

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from core_harness import DRAFT, Core, Mailbox, furnish, run, upon, writes
 
-from aileron_core.console_port.port import ApprovalView, FetchAgain, WithdrawAcceptance
+from aileron_core.console_port import ApprovalView, FetchAgain, WithdrawAcceptance
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.testing import FrozenClock
 

@@ -16,7 +16,7 @@ from core_harness import (
     writes,
 )
 
-from aileron_core.console_port.port import PauseChanged, SetPause, WithdrawAcceptance
+from aileron_core.console_port import PauseChanged, SetPause, WithdrawAcceptance
 from aileron_core.errors import Conflict, Paused, StorageUnavailable, Unauthorized
 from aileron_core.runs.pause import PauseSwitch as Gatekeeper
 

@@ -7,7 +7,7 @@ from core_harness import Core, run
 from scripted_guest import FQN, ScriptedService, furnish_guest, scripted_service
 
 from aileron_core.connectors.posted_reads import AWS
-from aileron_core.console_port.port import Accept, ApprovalView, NotAcceptedView, WithdrawAcceptance
+from aileron_core.console_port import Accept, ApprovalView, NotAcceptedView, WithdrawAcceptance
 
 HOSTS = ("api.example:443",)
 GRAPHQL = "GraphQL queries at api.example/graphql"

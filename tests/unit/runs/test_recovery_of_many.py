@@ -9,7 +9,7 @@ from core_harness import UPDATE_DRAFT, Core, Mailbox, furnish, open_session, run
 from aileron_core.app import App, AppOptions
 from aileron_core.audit.read import verify_home
 from aileron_core.console import publisher
-from aileron_core.console_port.port import ApprovalsRead, ApprovalView, ReadApprovals
+from aileron_core.console_port import ApprovalsRead, ApprovalView, ReadApprovals
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call

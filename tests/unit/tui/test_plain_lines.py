@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain
 from aileron_tui.items import Item

@@ -1,6 +1,6 @@
 """A host that stands for another: both spellings, in a call and in a connector to take in."""
 
-from aileron_core.console_port.port import NotAcceptedView
+from aileron_core.console_port import NotAcceptedView
 from aileron_tui.draw.document import approval_blocks, held_blocks
 from aileron_tui.draw.hidden_characters import hidden_characters_of
 from aileron_tui.draw.text import plain

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port.view_models import TrafficView
+from aileron_core.console_port import TrafficView
 from aileron_core.home.layout import Home
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer

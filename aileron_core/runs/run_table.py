@@ -1,27 +1,12 @@
-"""The row verbs of runs: what the gate's units call on a transaction."""
+"""The SQL of the table `runs`, called on a transaction or a reading connection."""
 
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from aileron_core.runs.model import COLUMNS, RunRecord
-from aileron_core.runs.transitions import OPEN, RunState
+from aileron_core.runs.transitions import FINAL, OPEN
 from aileron_core.storage.database import Tx
-
-__all__ = [
-    "args_kept",
-    "by_approval",
-    "by_key",
-    "calls_by_action",
-    "forget",
-    "forget_before",
-    "forgettable",
-    "insert",
-    "open_rows",
-    "recent",
-    "tampered",
-    "update",
-]
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
 _VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
@@ -78,7 +63,7 @@ def open_rows(connection: sqlite3.Connection) -> list[RunRecord]:
 
 def recent(connection: sqlite3.Connection, limit: int) -> list[RunRecord]:
     """Return the newest gated runs that are over, oldest first."""
-    final = sorted(str(state) for state in set(RunState) - OPEN - {RunState.NEW})
+    final = sorted(str(state) for state in FINAL)
     marks = ", ".join("?" * len(final))
     found = _read(
         connection,
