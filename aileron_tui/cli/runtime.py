@@ -17,9 +17,9 @@ from aileron_core.app import App, AppOptions
 from aileron_core.console.core_thread import CoreThread
 from aileron_core.console_port.port import ApprovalsRead, CoreEvent, LibraryUpdated, SessionsUpdated
 from aileron_core.home.layout import Home
-from aileron_core.launch.launch_dir import private_parents, sweep
+from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
+from aileron_core.launch.protected_paths import finish_sessions
 from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
-from aileron_core.launch.unfinished import finish_sessions
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
@@ -150,7 +150,7 @@ class _LaunchSweep:
         tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
 
     def _clear(self) -> None:
-        sweep(private_parents(self._home, os.environ))
+        remove_stale(launch_dir_parents(self._home, os.environ))
         keep_notices(
             self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
         )
