@@ -20,7 +20,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeAlias, cast
 
 from aileron_core.canonical import Json, JsonObject
+from aileron_core.console_port import CoreEvent, LibraryUpdated
 from aileron_core.errors import Unavailable
+from aileron_core.library.home_library import HomeLibrary
 from aileron_core.tasks import spawn
 
 __all__ = [
@@ -298,3 +300,20 @@ class LazyMcpApp:
         self._imported()
         mount = module.McpMount(self._call, self._hold_seconds, self._version, self._is_tool)
         return cast("Mount", mount)
+
+
+class ToolsWatcher:
+    """Tells MCP clients when the accepted actions changed, and only then: a listener of core events."""
+
+    def __init__(self, library: HomeLibrary, mcp: LazyMcpApp) -> None:
+        self._library = library
+        self._mcp = mcp
+        self._known = self._accepted()
+
+    def _accepted(self) -> tuple[tuple[str, str], ...]:
+        return tuple((action.name, action.sha256) for action in self._library.ready())
+
+    def __call__(self, event: CoreEvent) -> None:
+        if isinstance(event, LibraryUpdated) and (accepted := self._accepted()) != self._known:
+            self._known = accepted
+            self._mcp.tools_changed()

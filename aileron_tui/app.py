@@ -15,7 +15,7 @@ from textual.filter import LineFilter
 from textual.types import AnimationLevel
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port.port import ApprovalUpdated, ConsolePort, CoreLost
+from aileron_core.console_port import ApprovalUpdated, ConsolePort, CoreLost
 from aileron_core.errors import Unavailable
 from aileron_core.settings import NotifySettings
 from aileron_core.text import escape

@@ -11,7 +11,7 @@ from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
 from aileron_core.connectors.http.hosts import short_host, short_hosts
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
     DriftView,
     FieldChangeView,

@@ -46,13 +46,13 @@ class LaunchDir:
         if not remove_tree(self.path):
             self._say(f"{self.path} could not be removed whole. It is no longer used: remove it.")
 
-    def write(self, name: str, text: str, *, mode: int = 0o600) -> Path:
+    def write(self, name: str, content: str | bytes, *, mode: int = 0o600) -> Path:
         """Write a file of ours into it."""
         path = self.path / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         return path
 
 

@@ -145,8 +145,9 @@ def _write_launch_files(
         inside = PurePosixPath(launch_dir.path)
         token = launch_dir.write("token", session.token)
         settings = [f"AILERON_HOME={request.aileron_home}", f"AILERON_TOKEN_FILE={token}"]
-    launch_dir.write("aileron_mcp.py", request.relay.read_text(encoding="utf-8"))
-    relay = shlex.join([str(own_interpreter()), "-I", f"{inside}/aileron_mcp.py"])
+    for name, content in request.relay.items():
+        launch_dir.write(f"relay/{name}", content)
+    relay = shlex.join([str(own_interpreter()), "-I", f"{inside}/relay"])
     lines = [
         "#!/bin/sh",
         "unset AILERON_TOKEN AILERON_TOKEN_FILE AILERON_URL AILERON_AGENT",

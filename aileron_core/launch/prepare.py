@@ -32,8 +32,8 @@ class LaunchRequest:
     """The person's."""
     aileron_home: Path
     env: Mapping[str, str]
-    relay: Path
-    """The relay's one file."""
+    relay: Mapping[str, bytes]
+    """The files of a folder that `python -I` runs as the relay, by their paths in it."""
     sandbox: Literal["on", "offline", "off"] = "on"
     allow_abstract: bool = False
     gateway: bool = True

@@ -21,7 +21,7 @@ from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
-from aileron_core.console_port.port import LibraryItemView, NotAcceptedView
+from aileron_core.console_port import LibraryItemView, NotAcceptedView
 from aileron_core.errors import (
     AileronError,
     Conflict,

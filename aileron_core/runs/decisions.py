@@ -17,7 +17,7 @@ from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.store import RunStore
-from aileron_core.runs.transitions import FINAL, RunEvent, RunState
+from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.storage.database import Database
 
 __all__ = ["ApprovalService"]
@@ -165,6 +165,23 @@ class ApprovalService:
             raise Conflict("There is no preview op to look through. Look at the service itself.")
         await self.runner.fetch_again(held)
 
+    def refresh_refused(self, read: str) -> None:
+        """Fetch anew the previews that were refused *read*, which has just been accepted."""
+        for run in self.registry:
+            if run.is_waiting and read in run.preview.refused_reads:
+                tasks.spawn(self.previews.refresh(run), name="fetch a preview again")
+
+    def requester_gone(self, session_id: str) -> None:
+        """A session has ended: its approvals stay, and what is shown of them differs."""
+        self.previews.forget(session_id)
+        self.requester_changed(session_id)
+
+    def requester_changed(self, session_id: str) -> None:
+        """Something differs that every open approval of a session shows."""
+        for run in self.registry:
+            if run.row.session_id == session_id and run.row.gated and not run.is_final:
+                self.store.notify(run)
+
     async def result(self, session_id: str, approval_id: str, wait: float) -> RunRecord:
         """Return the run of this approval, after its end or after *wait* seconds.
 
@@ -251,7 +268,7 @@ class ApprovalService:
             raise _too_late(held.row)
 
     def _require_open(self, held: LiveRun) -> None:
-        if held.row.state not in (RunState.PENDING, RunState.AWAITING_VAULT, RunState.CHECKING):
+        if held.row.state not in UNDECIDED:
             raise _too_late(held.row)
 
     async def _stored(self, session_id: str, approval_id: str) -> RunRecord:

@@ -8,7 +8,7 @@ from typing import Any
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Limits, OpResult
-from aileron_core.console_port.port import EverythingStopped
+from aileron_core.console_port import EverythingStopped
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
 from aileron_core.events import EventBus
 from aileron_core.runs import ApprovalService, LiveRun

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -329,6 +330,15 @@ class RunRegistry:
     def pending_of(self, session_id: str) -> int:
         """Return how many of the session's runs wait for a person."""
         return len(self._waiting.get(session_id, ()))
+
+    async def settle(self, seconds: float) -> int:
+        """Wait for effects that have begun, *seconds* at most; return how many go on after that."""
+        executing = [run for run in self if run.row.state is RunState.EXECUTING]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for run in executing:
+                    await run.ended.wait()
+        return sum(not run.ended.is_set() for run in executing)
 
     def __iter__(self) -> Iterator[LiveRun]:
         return iter(tuple(self._by_run.values()))

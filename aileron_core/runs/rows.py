@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aileron_core.runs.model import COLUMNS, RunRecord
-from aileron_core.runs.transitions import OPEN, RunState
+from aileron_core.runs.transitions import FINAL, OPEN
 from aileron_core.storage.database import Tx
 
 __all__ = [
@@ -78,7 +78,7 @@ def open_rows(connection: sqlite3.Connection) -> list[RunRecord]:
 
 def recent(connection: sqlite3.Connection, limit: int) -> list[RunRecord]:
     """Return the newest gated runs that are over, oldest first."""
-    final = sorted(str(state) for state in set(RunState) - OPEN - {RunState.NEW})
+    final = sorted(str(state) for state in FINAL)
     marks = ", ".join("?" * len(final))
     found = _read(
         connection,

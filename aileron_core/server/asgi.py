@@ -74,7 +74,7 @@ def create_app(
             Middleware(
                 Guard,
                 sessions=app.sessions,
-                hosts=lambda: app.hosts,
+                hosts=lambda: app.address.hosts,
                 met=lambda session_id, found: app.session_service.met(session_id, found),  # noqa: PLW0108 - not there yet
             ),
             Middleware(_UnexpectedErrors),

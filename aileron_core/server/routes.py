@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from aileron_core.app import App
+from aileron_core.clock import rfc3339
 from aileron_core.connectors.json_depth import is_small
 from aileron_core.errors import Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import APPROVAL_ID, SESSION_ID
@@ -91,7 +92,7 @@ async def openapi(request: Request) -> Response:
 async def status(request: Request) -> Response:
     """Say how the console is, to the person's own command line."""
     require_peer(request)
-    return JSONResponse(app_of(request).status())
+    return JSONResponse(app_of(request).console.status())
 
 
 async def open_session(request: Request) -> Response:
@@ -119,8 +120,8 @@ async def open_session(request: Request) -> Response:
         "session_id": opened.session.session_id,
         "token": opened.token,
         "gateway_token": opened.gateway_token,
-        "url": app_of(request).url,
-        "expires_at": app_of(request).time_text(opened.session.expires_at),
+        "url": app_of(request).address.url,
+        "expires_at": rfc3339(opened.session.expires_at),
     }
     if contained:
         sockets: SessionSockets = request.app.state.own_sockets
@@ -209,7 +210,7 @@ async def take_in_project(request: Request) -> Response:
 
 def _project(request: Request, pin: AcceptanceRecord) -> dict[str, str]:
     agent, _, path = pin.name.partition(" ")
-    at = app_of(request).time_text(pin.taken_at)
+    at = rfc3339(pin.taken_at)
     return {"agent": agent, "path": path, "digest": pin.digest, "taken_at": at}
 
 
@@ -283,7 +284,9 @@ async def run_action(request: Request) -> Response:
         await app.approvals.deliver(row.approval_id)
         return await _answered(row, completed_body(row))
     if row.gated:
-        return JSONResponse(pending_body(row, app.url, attached=answer.attached), status_code=202)
+        return JSONResponse(
+            pending_body(row, app.address.url, attached=answer.attached), status_code=202
+        )
     assert row.failure is not None
     return failure_response(row.failure)
 

@@ -12,7 +12,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.console_port.view_models import TrafficView
+from aileron_core.console_port import TrafficView
 from aileron_core.errors import AileronError
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx

@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import importlib.util
 import os
 import shlex
 import sys
@@ -24,6 +23,7 @@ from aileron_core.launch.prepare import LaunchRequest, prepare
 from aileron_core.launch.project import ProjectSettings
 from aileron_core.settings import load_settings
 from aileron_core.text import escape
+from aileron_mcp.relay_copies import compiled_folder
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.tmux import open_console
 
@@ -191,7 +191,7 @@ def launch_agent(
         home=Path.home(),
         aileron_home=context.home,
         env=dict(os.environ),
-        relay=_relay(),
+        relay=compiled_folder(),
         sandbox="off" if sandbox == "off" else "offline" if sandbox == "offline" else "on",
         allow_abstract=allow_abstract,
         gateway=gateway,
@@ -204,13 +204,6 @@ def launch_agent(
         open_console(context.home, request.env)
     person = _AtTerminal(context, accepted=accept_project)
     return launch(request, HomeSessions(context.home), person)
-
-
-def _relay() -> Path:
-    spec = importlib.util.find_spec("aileron_mcp.relay")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin)
 
 
 def _address(home: Path) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.port import ApprovalView, FieldView, ProcessView, RecordView
+from aileron_core.console_port import ApprovalView, FieldView, ProcessView, RecordView
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
 from aileron_tui.draw.times import age, clock_minutes, clock_seconds

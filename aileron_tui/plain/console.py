@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import ConsolePort, CoreEvent
+from aileron_core.console_port import ConsolePort, CoreEvent
 from aileron_tui import words
 from aileron_tui.draw.bars import standing_warnings
 from aileron_tui.draw.glyphs import Glyphs

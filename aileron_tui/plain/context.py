@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port import ConsolePort
 from aileron_core.text import escape
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry

@@ -1,6 +1,6 @@
 """What looks in the console without a screen: lists, one row whole, the filter. Nothing here decides."""
 
-from aileron_core.console_port.port import ExportAudit, FetchAgain, VerifyAudit
+from aileron_core.console_port import ExportAudit, FetchAgain, VerifyAudit
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.text import escape
 from aileron_tui.draw.text import Line

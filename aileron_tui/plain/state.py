@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     AuditExported,

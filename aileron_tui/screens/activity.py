@@ -1,7 +1,4 @@
-"""View 2: what agents did, newest first.
-
-`python -m aileron_tui.screens.activity` shows it on fixtures.
-"""
+"""View 2: what agents did, newest first."""
 
 from typing import ClassVar
 
@@ -17,9 +14,3 @@ class ActivityScreen(ListScreen):
 
     VIEW: ClassVar[View] = "activity"
     CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("activity", "filter", "stop")
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("activity"))

@@ -1,12 +1,9 @@
-"""View 3: every record, to the first.
-
-`python -m aileron_tui.screens.audit` shows it on fixtures.
-"""
+"""View 3: every record, to the first."""
 
 from dataclasses import replace
 from typing import ClassVar
 
-from aileron_core.console_port.port import ExportAudit, VerifyAudit
+from aileron_core.console_port import ExportAudit, VerifyAudit
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.text import Line
@@ -63,9 +60,3 @@ class AuditScreen(ListScreen):
     def action_export(self) -> None:
         """Write every record into a new file in the home."""
         self.submit(ExportAudit())
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("audit"))

@@ -8,7 +8,7 @@ from textual.css.query import NoMatches
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import Intent, SetPause
+from aileron_core.console_port import Intent, SetPause
 from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, wrap

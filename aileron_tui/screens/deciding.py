@@ -6,7 +6,7 @@ from collections.abc import Callable
 from textual.timer import Timer
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import Approve, Deny, FetchAgain
+from aileron_core.console_port import Approve, Deny, FetchAgain
 from aileron_tui import words
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, lay_out
 from aileron_tui.draw.document import undrawable_blocks

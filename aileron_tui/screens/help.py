@@ -1,7 +1,4 @@
-"""The keys of a page, beside it: from the registry, with what the signs mean.
-
-`python -m aileron_tui.screens.help` shows it on fixtures.
-"""
+"""The keys of a page, beside it: from the registry, with what the signs mean."""
 
 from collections.abc import Iterator, Sequence
 
@@ -163,9 +160,3 @@ class HelpScreen(ModalScreen[None]):
     def action_close(self) -> None:
         """Go back to what was below."""
         self.dismiss(None)
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("waiting", first_key="help"))

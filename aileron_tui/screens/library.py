@@ -1,7 +1,4 @@
-"""View 4: actions and connectors: what is ready, held back, in error.
-
-`python -m aileron_tui.screens.library` shows it on fixtures.
-"""
+"""View 4: actions and connectors: what is ready, held back, in error."""
 
 from typing import ClassVar
 
@@ -17,9 +14,3 @@ class LibraryScreen(ListScreen):
 
     VIEW: ClassVar[View] = "library"
     CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("library", "filter", "stop")
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("library"))

@@ -1,7 +1,4 @@
-"""Every command by name, from the one registry. What decides is not in it: those keys are pressed.
-
-`python -m aileron_tui.screens.palette` shows it on fixtures.
-"""
+"""Every command by name, from the one registry. What decides is not in it: those keys are pressed."""
 
 import re
 from typing import ClassVar
@@ -135,9 +132,3 @@ class PaletteScreen(ModalScreen[str]):
     def action_palette_leave(self) -> None:
         """Go back, nothing done."""
         self.dismiss("")
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("waiting", first_key="palette"))

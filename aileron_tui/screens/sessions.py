@@ -1,7 +1,4 @@
-"""View 5: who is at work.
-
-`python -m aileron_tui.screens.sessions` shows it on fixtures.
-"""
+"""View 5: who is at work."""
 
 from typing import ClassVar
 
@@ -17,9 +14,3 @@ class SessionsScreen(ListScreen):
 
     VIEW: ClassVar[View] = "sessions"
     CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("sessions", "filter", "stop", "end")
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("sessions"))

@@ -1,14 +1,11 @@
-"""View 1: what waits, and the one item that the keys are about.
-
-`python -m aileron_tui.screens.waiting` shows it on fixtures.
-"""
+"""View 1: what waits, and the one item that the keys are about."""
 
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
-from aileron_core.console_port.port import Refresh
+from aileron_core.console_port import Refresh
 from aileron_core.text import escape
 from aileron_tui import words
 from aileron_tui.draw import bars
@@ -302,9 +299,3 @@ class WaitingScreen(SharingScreen):
         item = self.model.queue.current
         view = item.approval if item is not None else None
         return words.deny_question(escape(view.title), agent_name(view)) if view else ""
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("waiting"))

@@ -10,11 +10,11 @@ from typing import Any
 from fake_port import RecordingPort
 from textual.pilot import Pilot
 
-from aileron_core.console_port.port import ApprovalView, NotAcceptedView, Snapshot
+from aileron_core.console_port import ApprovalView, NotAcceptedView, Snapshot
 from aileron_tui.app import AileronApp
-from aileron_tui.screens.fixtures import approval, snapshot
 from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
+from tests.support.screens.calls import approval, snapshot
 
 NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
 _TYPED = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import FieldView, PreviewView
-from aileron_tui.screens.fixtures import HOSTILE
+from aileron_core.console_port import FieldView, PreviewView
+from tests.support.screens.calls import HOSTILE
 
 INVOICE = PreviewView(
     status="ready",

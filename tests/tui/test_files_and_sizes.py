@@ -3,7 +3,7 @@
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     LibraryUpdated,
     NotAcceptedView,

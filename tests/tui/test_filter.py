@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import ApprovalUpdated, Approve
-from aileron_tui.screens.fixture_home import held_back, library, sessions
+from aileron_core.console_port import ApprovalUpdated, Approve
 from aileron_tui.state.filter import parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue
+from tests.support.screens.home import held_back, library, sessions
 
 
 def call(number: int, agent: str, **changes: object):

@@ -5,7 +5,7 @@ from itertools import product
 
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import PreviewView
+from aileron_core.console_port import PreviewView
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.draw.text import cells, plain
 from aileron_tui.input.commands import COMMANDS, DEFAULT

@@ -9,7 +9,7 @@ from driving import Console, drive, short, start
 from textual import events
 from textual.geometry import Size
 
-from aileron_core.console_port.port import ApprovalUpdated
+from aileron_core.console_port import ApprovalUpdated
 from aileron_tui.messages import CoreEventArrived
 from aileron_tui.terminal.driver import ConsoleDriver, InputCame
 

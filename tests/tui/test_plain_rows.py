@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import FieldView, RecordView
+from aileron_core.console_port import FieldView, RecordView
 from aileron_tui.draw.drift import whole_row
 from aileron_tui.draw.text import Line, Piece, cells, plain
 from aileron_tui.items import Item
@@ -19,7 +19,6 @@ from aileron_tui.plain.lines import (
     text_of,
     whole_preview,
 )
-from aileron_tui.screens.fixtures import approval, drifted, snapshot
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Model
 from aileron_tui.state.tables.activity import ActivityTable
@@ -28,6 +27,7 @@ from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
 from tests.support.attacks import ATTACKS
+from tests.support.screens.calls import approval, drifted, snapshot
 
 NOW = 1_790_000_000.0
 WIDTHS = (40, 80, 120, 200)

@@ -9,7 +9,7 @@ from statistics import median
 from typing import ClassVar
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.port import ApprovalView, RecordView
+from aileron_core.console_port import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles, joined

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditVerified,
     ReadRecord,
     ReadRecords,

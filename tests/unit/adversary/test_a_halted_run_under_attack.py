@@ -9,8 +9,7 @@ from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writ
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import ApprovalView, Refresh, SetPause, StopEverything
+from aileron_core.console_port import ApprovalView, Refresh, SetPause, StopEverything
 from aileron_core.errors import Conflict, Paused
 from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body
@@ -122,13 +121,13 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
             second = await halted(core)
         file.write_text(text + "\nchanged\n")
         async with Core.open(home, mailbox, accept=False) as core:
-            (view,) = (await core.app.snapshot()).approvals
+            (view,) = (await core.app.console.snapshot()).approvals
             with pytest.raises(Conflict, match="not accepted any more"):
                 await core.app.approvals.approve(view.approval_id, second.digest)
         if restored:
             file.write_text(text)
             async with Core.open(home, mailbox, accept=False) as core:
-                (view,) = (await core.app.snapshot()).approvals
+                (view,) = (await core.app.console.snapshot()).approvals
                 assert statuses(view) == {"find": "done", "send": "asked"}
                 with pytest.raises(Conflict, match="changed while you answered"):
                     await core.app.approvals.approve(view.approval_id, second.digest)
@@ -177,7 +176,7 @@ def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, do
                 return
         elsewhere(home, edit)
         async with Core.open(home, mailbox) as core:
-            assert (await core.app.snapshot()).approvals == ()
+            assert (await core.app.console.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -199,7 +198,7 @@ def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
             await halted(core, key="another")
         elsewhere(home, f"UPDATE runs SET {column} = {moment}")
         async with Core.open(home, mailbox) as core:
-            assert (await core.app.snapshot()).approvals == ()
+            assert (await core.app.console.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -261,7 +260,7 @@ def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> No
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             before, requests = len(await core.records()), len(writes(mailbox))
-            await carry_out(core.app, Refresh(approval_id=second.approval_id))
+            await core.app.console.carry_out(Refresh(approval_id=second.approval_id))
             assert len(await core.records()) == before
             assert len(writes(mailbox)) == requests
             assert core.views(second.approval_id)[-1].version == second.version
@@ -355,11 +354,11 @@ def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> N
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
-            await carry_out(core.app, SetPause(on=True))
+            await core.app.console.carry_out(SetPause(on=True))
             with pytest.raises(Paused):
                 await core.approve(second)
-            await carry_out(core.app, SetPause(on=False))
-            await carry_out(core.app, StopEverything())
+            await core.app.console.carry_out(SetPause(on=False))
+            await core.app.console.carry_out(StopEverything())
             over = await core.ended(second)
             assert (over.state, over.reason) == ("denied", "A person stopped everything.")
             row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
@@ -472,7 +471,7 @@ def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) 
             mailbox.control(hang="list")
             await core.approve(first)
             await arrived(mailbox, "GET drafts", 1)
-            await carry_out(core.app, StopEverything())
+            await core.app.console.carry_out(StopEverything())
             over = await core.ended(first)
             assert over.state in ("failed", "denied")
             assert await core.records("run.halted") == []

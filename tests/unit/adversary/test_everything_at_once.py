@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 from aileron_core.errors import AileronError
 
 _MOVES = ("approve", "approve", "deny", "withdraw", "refresh", "again", "again", "keyed", "stale")

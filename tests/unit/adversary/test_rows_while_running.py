@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from core_harness import Core, Mailbox, furnish, open_session, run
 
-from aileron_core.console_port.port import StorageHealth
+from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
 from aileron_core.testing import FrozenClock

@@ -11,7 +11,7 @@ from echoes import ECHO, SAYS, chained, take_in
 
 from aileron_core.actions.interpolate import json_text
 from aileron_core.canonical import Json
-from aileron_core.console_port.port import ApprovalView, StepView
+from aileron_core.console_port import ApprovalView, StepView
 from aileron_core.runs.model import RunRecord
 
 Chain = tuple[str, str, bool, str | None]

@@ -14,8 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import ApprovalView, SessionsUpdated, SetPause
+from aileron_core.console_port import ApprovalView, SessionsUpdated, SetPause
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.sockets import bind_tcp
@@ -28,7 +27,7 @@ CODEX = {"callId": "call_7", "threadId": "thread-1", "sessionId": "x" * 600, "it
 async def served(core: Core) -> AsyncGenerator[str, None]:
     """Serve *core* with `/mcp` on a real port."""
     tcp = bind_tcp("127.0.0.1", 0)
-    core.app.url = f"http://127.0.0.1:{tcp.getsockname()[1]}"
+    core.app.address.listen_on(tcp.getsockname()[1])
     state: dict[str, Any] = {"app": core.app}
 
     async def whole(scope: Any, receive: Any, send: Any) -> None:
@@ -38,7 +37,7 @@ async def served(core: Core) -> AsyncGenerator[str, None]:
     asgi_app = create_app(core.app, {"/mcp": mcp.app})
     state["draining"] = asgi_app.state.draining
     async with mcp.run(), EmbeddedServer(asgi_app, [tcp], before_drain=mcp.close_streams):
-        yield core.app.url
+        yield core.app.address.url
 
 
 @asynccontextmanager
@@ -243,7 +242,7 @@ def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seconds(ho
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core, served(core) as url:
             core.app.pause.hold_seconds = 0.2
-            await carry_out(core.app, SetPause(on=True))
+            await core.app.console.carry_out(SetPause(on=True))
             headers = {"Authorization": f"Bearer {core.token}"}
             async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
                 answer = await http.post(

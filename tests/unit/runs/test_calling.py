@@ -69,7 +69,7 @@ def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Pa
             await core.app.approvals.deny(denied.approval_id, "no")
             # Whoever asks once more is not told to wait for an answer that was given.
             row = (await core.call()).row
-            message = pending_body(row, core.app.url, attached=True)["message"]
+            message = pending_body(row, core.app.address.url, attached=True)["message"]
             assert (row.approval_id, row.state) == (denied.approval_id, "denied")
             assert "It has ended" in message
             assert "must approve" not in message
@@ -145,7 +145,7 @@ def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: P
                 await asyncio.gather(*(core.call("get-draft", unlisted) for _ in range(50)))
             again = await core.call()
             assert (again.attached, again.row.approval_id) == (True, view.approval_id)
-            assert len(list(core.app._runs)) == 1
+            assert len(list(core.app.registry)) == 1
 
     with Mailbox() as mailbox:
         run(story(mailbox))

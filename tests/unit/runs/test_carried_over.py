@@ -26,7 +26,7 @@ def test_a_call_that_waited_in_the_first_version_waits_on(home: Path) -> None:
 
     async def story() -> None:
         async with Core.open(home, clock=clock) as core:
-            states = [view.state for view in (await core.app.snapshot()).approvals]
+            states = [view.state for view in (await core.app.console.snapshot()).approvals]
             assert states.count("pending") == 1
 
     run(story())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 from aileron_core.home.layout import Home
 
 

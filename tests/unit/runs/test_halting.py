@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, run, upon, writes
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Conflict
 from aileron_core.server.responses import result_body
 from aileron_core.settings import Settings
@@ -177,7 +177,7 @@ def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> No
             await core.approve(view)
             halted = await core.back(view)
         async with Core.open(home, mailbox) as core:
-            (again,) = (await core.app.snapshot()).approvals
+            (again,) = (await core.app.console.snapshot()).approvals
             assert again.state == "pending"
             assert statuses(again) == statuses(halted)
             assert sent_to(again, "bcc") == sent_to(halted, "bcc")
@@ -232,7 +232,10 @@ def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: 
             await core.back(third)
         forge()
         async with Core.open(home, mailbox) as core:
-            shown = {view.approval_id: view.state for view in (await core.app.snapshot()).approvals}
+            shown = {
+                view.approval_id: view.state
+                for view in (await core.app.console.snapshot()).approvals
+            }
             assert third.approval_id not in shown
 
     with Mailbox() as mailbox:

@@ -16,8 +16,7 @@ from core_harness import (
     writes,
 )
 
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import PauseChanged, SetPause, WithdrawAcceptance
+from aileron_core.console_port import PauseChanged, SetPause, WithdrawAcceptance
 from aileron_core.errors import Conflict, Paused, StorageUnavailable, Unauthorized
 from aileron_core.runs.pause import PauseSwitch as Gatekeeper
 
@@ -25,11 +24,11 @@ OTHER = "r-8842190312"
 
 
 async def pause(core: Core) -> None:
-    await carry_out(core.app, SetPause(on=True))
+    await core.app.console.carry_out(SetPause(on=True))
 
 
 async def go_on(core: Core) -> None:
-    await carry_out(core.app, SetPause(on=False))
+    await core.app.console.carry_out(SetPause(on=False))
 
 
 def held(core: Core, action: str = "get-draft", **options: object) -> "asyncio.Task[object]":
@@ -154,7 +153,7 @@ def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) ->
                 await reached()
                 call = held(core, "update-draft")
                 async with asyncio.timeout(PATIENCE):
-                    while len(core.app._runs._by_run) < 2:
+                    while len(core.app.registry._by_run) < 2:
                         await asyncio.sleep(0)
                 await pause(core)
             assert (await core.ended(view)).state == "completed"
@@ -180,8 +179,8 @@ def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
             gone, refused = held(core, session=other), held(core)
             await core.ask(OTHER)
             await core.app.session_service.end(other.session_id, "it was ended")
-            await carry_out(
-                core.app, WithdrawAcceptance(kind="action", name="get-draft", digest=digest)
+            await core.app.console.carry_out(
+                WithdrawAcceptance(kind="action", name="get-draft", digest=digest)
             )
             await go_on(core)
             with pytest.raises(Unauthorized, match="has ended"):
@@ -220,13 +219,13 @@ def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
             core.app.database._stopped = StorageUnavailable("full")
             with pytest.raises(StorageUnavailable, match="All calls are held, but"):
                 await pause(core)
-            assert (await core.app.snapshot()).paused_at is not None
+            assert (await core.app.console.snapshot()).paused_at is not None
             with pytest.raises(StorageUnavailable):  # and they go on only on record
                 await go_on(core)
             assert core.app.pause.on
             core.app.database._stopped = None
         async with Core.open(home, mailbox) as core:
-            assert (await core.app.snapshot()).paused_at is None
+            assert (await core.app.console.snapshot()).paused_at is None
             assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
 
     with Mailbox() as mailbox:

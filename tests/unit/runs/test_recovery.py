@@ -57,7 +57,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
         # What a killed console would have left at that step.
         assert left.exists()
         async with Core.open(left, mailbox) as core:
-            (found,) = (await core.app.snapshot()).approvals
+            (found,) = (await core.app.console.snapshot()).approvals
             assert (found.approval_id, found.state) == (view.approval_id, state)
             assert note in found.note
             if state == "unknown":
@@ -100,7 +100,7 @@ def test_a_deadline_holds_over_a_restart(home: Path) -> None:
         clock.advance(61)
         async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
             await core.app.approvals.sweep()
-            (found,) = (await core.app.snapshot()).approvals
+            (found,) = (await core.app.console.snapshot()).approvals
             assert (found.approval_id, found.state) == (view.approval_id, "expired")
 
     with Mailbox() as mailbox:
@@ -133,7 +133,7 @@ def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) ->
             view = await core.ask()
         change(home, FORGED.format(state=state, record=record))
         async with Core.open(home, mailbox) as core:
-            shown = [found.approval_id for found in (await core.app.snapshot()).approvals]
+            shown = [found.approval_id for found in (await core.app.console.snapshot()).approvals]
             assert shown == [view.approval_id]
             with pytest.raises(NotFound):
                 await core.app.approvals.approve(
@@ -168,7 +168,7 @@ def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, ed
             await core.ask()
         change(home, f"UPDATE runs SET {edit}")
         async with Core.open(home, mailbox) as core:
-            assert (await core.app.snapshot()).approvals == ()
+            assert (await core.app.console.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -214,7 +214,7 @@ def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str)
             await core.ask()
         change(home, spoiling)
         async with Core.open(home, mailbox, accept=False) as core:
-            snapshot = await core.app.snapshot()
+            snapshot = await core.app.console.snapshot()
             assert snapshot.approvals == ()
             assert snapshot.actions_ready == 0  # nor are its pins accounted for
             assert any(record.event == "audit.unreadable" for record in snapshot.records)
@@ -265,7 +265,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
             view = await core.ask()
             await core.app.approvals.deny(view.approval_id, "")
             clock.advance(30 * day - 1)
-            await core.app._forgetting.sweep()
+            await core.app.retention.sweep()
             assert await arguments(core) == [(0, 1)]
         clock.advance(2)
         async with Core.open(home, mailbox, clock=clock) as core:
@@ -277,7 +277,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
             again = await core.ask("r-8842190312")
             await core.app.approvals.deny(again.approval_id, "")
             clock.advance(31 * day)
-            await core.app._forgetting.sweep()
+            await core.app.retention.sweep()
             assert await arguments(core) == [(1, 1)] * 2
             await core.app.approvals.deliver(again.approval_id)
             assert await arguments(core) == [(1, 1)] * 2

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, run, writes
 
-from aileron_core.console_port.port import FieldView
+from aileron_core.console_port import FieldView
 
 
 def _two_steps() -> str:

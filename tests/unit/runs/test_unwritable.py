@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from core_harness import DRAFT, Core, Mailbox, furnish, run, upon, writes
 
-from aileron_core.console_port.port import StorageHealth
+from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
 
 

@@ -9,26 +9,25 @@ from concurrent.futures import Future
 
 from aileron_core import tasks
 from aileron_core.app import App
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import CoreEvent, CoreLost, Intent, IntentRefused, Snapshot
-from aileron_core.errors import AileronError, StorageUnavailable, Unavailable
-
-__all__ = ["CoreThread", "Serving"]
+from aileron_core.console_port import CoreEvent, CoreLost, Intent, Snapshot
+from aileron_core.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 _JOIN_SECONDS = 8.0
 _SNAPSHOT_SECONDS = 5.0
 
-Serving = Callable[[App], contextlib.AbstractAsyncContextManager[None]]
-"""What runs around the app on its loop: the server, given by the root."""
-
 
 class CoreThread:
-    """A `ConsolePort`: the core on a loop of its own (uvloop where there is one)."""
+    """A `ConsolePort`: the core on a loop of its own (uvloop where there is one).
 
-    def __init__(self, make_plane: Callable[[], App], serving: Serving) -> None:
-        self._make_plane = make_plane
-        self._serving = serving
+    Args:
+        open_core: opens the home, with whatever serves it, for as long as the context lasts.
+    """
+
+    def __init__(
+        self, open_core: Callable[[], contextlib.AbstractAsyncContextManager[App]]
+    ) -> None:
+        self._open_core = open_core
         self._thread = threading.Thread(target=self._run, name="aileron-core", daemon=True)
         self._ready: Future[App] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -90,7 +89,7 @@ class CoreThread:
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        async with self._make_plane() as app, self._serving(app):
+        async with self._open_core() as app:
             self._app = app
             self._ready.set_result(app)
             await self._stop.wait()
@@ -98,34 +97,18 @@ class CoreThread:
     # The port
 
     def submit(self, intent: Intent) -> None:
-        """Hand *intent* over and return at once."""
+        """Hand *intent* over and return at once. After `CoreLost` nothing happens."""
         if self._loop is None:
             return
         with contextlib.suppress(RuntimeError):  # it ended just now; CoreLost is on its way
-            self._loop.call_soon_threadsafe(self._take, intent)
+            self._loop.call_soon_threadsafe(self._begin, intent)
 
-    def _take(self, intent: Intent) -> None:
-        tasks.spawn(self._carry_out(intent), name=f"intent {type(intent).__name__}")
-
-    async def _carry_out(self, intent: Intent) -> None:
+    def _begin(self, intent: Intent) -> None:
         assert self._app is not None
-        try:
-            await carry_out(self._app, intent)
-        except AileronError as error:
-            if isinstance(error, StorageUnavailable):
-                self._app.publisher.unwritable(error.message)
-            self._refuse(intent, error.message)
-        except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
-            _log.error("an intent ended with %s", type(error).__name__)
-            self._refuse(intent, "A fault of Aileron's own; its log has the kind. Nothing changed.")
-
-    def _refuse(self, intent: Intent, message: str) -> None:
-        assert self._app is not None
-        about = getattr(intent, "approval_id", "")
-        self._app.events.publish(IntentRefused(approval_id=about, message=message))
+        tasks.spawn(self._app.console.submit(intent), name=f"intent {type(intent).__name__}")
 
     def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
-        """Return the present state; *sink* is called on the core's thread for every later fact.
+        """Return the present state; *sink* is called on the core's thread for every later event.
 
         Raises:
             Unavailable: the core has ended.
@@ -133,21 +116,20 @@ class CoreThread:
         if self._loop is None or self._app is None:
             raise Unavailable("The core has ended.")
         self._sinks.append(sink)
-        future = asyncio.run_coroutine_threadsafe(self._subscribed(sink), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._subscribed(self._app, sink), self._loop)
         return future.result(_SNAPSHOT_SECONDS)
 
-    async def _subscribed(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
-        assert self._app is not None
-        # Facts of the moment of reading are held until the snapshot is out, then told in order.
+    async def _subscribed(self, app: App, sink: Callable[[CoreEvent], None]) -> Snapshot:
+        # Events of the moment of reading are held until the snapshot is out, then told in order.
         early: list[CoreEvent] = []
-        unsubscribe = self._app.events.subscribe(early.append)
+        unsubscribe = app.events.subscribe(early.append)
         try:
-            snapshot = await self._app.snapshot()
+            snapshot = await app.console.snapshot()
         finally:
             unsubscribe()
-        self._app.events.subscribe(sink)
-        for fact in early:
-            sink(fact)
+        app.events.subscribe(sink)
+        for event in early:
+            sink(event)
         return snapshot
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     WAITING_STATES,
     Accept,
     AcceptSuite,
@@ -45,7 +45,7 @@ from aileron_core.console_port.port import (
     VerifyAudit,
     WithdrawAcceptance,
 )
-from aileron_tui.screens.fixtures import snapshot
+from tests.support.screens.calls import snapshot
 
 __all__ = ["FixtureCore", "FixturePort"]
 

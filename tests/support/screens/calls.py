@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
     DriftView,
     FieldChangeView,
@@ -11,7 +11,7 @@ from aileron_core.console_port.port import (
     Snapshot,
     StepView,
 )
-from aileron_tui.screens.fixture_home import held_back, library, process, records, sessions
+from tests.support.screens.home import held_back, library, process, records, sessions
 
 __all__ = ["approval", "drifted", "fixtures", "later_steps", "snapshot"]
 

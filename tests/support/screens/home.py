@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aileron_core.audit.events import AuditEvent
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     FieldView,
     LibraryItemView,
     NotAcceptedView,
@@ -67,7 +67,7 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     )  # fmt: skip
     relay = replace(
         codex, session_id="ses-00000000000000000000000003", agent="WILL HAPPEN\u200b",
-        label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",  # noqa: S108
+        label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",
         opened_at=now - 120, connected=False, waiting=0, process=None, pid=None, executable="",
         claims=(), traffic=None,
     )  # fmt: skip
