@@ -24,8 +24,6 @@ from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["show_doctor"]
-
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
 

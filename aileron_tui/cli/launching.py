@@ -27,8 +27,6 @@ from aileron_mcp.relay_copies import compiled_folder
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.tmux import open_console
 
-__all__ = ["launch_agent"]
-
 _AGAIN_SECONDS = 1.0
 _HIDDEN = "HIDDEN"
 """What stands for the gateway token where nothing is started."""
