@@ -33,7 +33,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
-from aileron_core.runs import rows
+from aileron_core.runs.run_table import by_approval
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
@@ -172,7 +172,7 @@ class Person:
         }
 
     async def _approval(self, approval_id: str) -> Any:
-        row = await self._app.database.read(lambda c: rows.by_approval(c, approval_id))
+        row = await self._app.database.read(lambda c: by_approval(c, approval_id))
         assert row is not None
         return result_body(row)
 
