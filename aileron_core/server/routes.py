@@ -15,15 +15,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
-<<<<<<< HEAD
 from aileron_core.connectors.protocol import is_small
-from aileron_core.errors import Forbidden, InvalidRequest, NotFound
-from aileron_core.ids import APPROVAL_ID, SESSION_ID
-=======
-from aileron_core.connectors.json_depth import is_small
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
->>>>>>> main
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import bearer_of, principal_of, proof
