@@ -4,8 +4,7 @@ import re
 
 from aileron_core.clock import Clock
 from aileron_core.console.records import ConsoleRecords
-from aileron_core.home.daemon_file import write_daemon_file
-from aileron_core.home.layout import Home
+from aileron_core.home.layout import Home, write_daemon_file
 from aileron_core.storage.database import Database, Tx
 
 
