@@ -11,7 +11,7 @@ from aileron_core.containment.peer import exists_in_root
 from aileron_core.errors import AileronError
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import Unowned, locked_by
-from aileron_core.launch.doctor.finding import Finding
+from aileron_core.launch.doctor import Finding
 from aileron_core.sessions import session_table
 from aileron_core.storage.open import open_reader
 
