@@ -2,13 +2,11 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.clock import rfc3339
 from aileron_core.errors import HomeError
 from aileron_core.home.owner import Unowned, locked_by, socket_path
 
@@ -165,23 +163,3 @@ class HomeLock:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-
-def write_daemon_file(home: Home, url: str, now: float) -> None:
-    """Write where this process listens to `daemon.json`: mode 0600, whole or not at all, no secret in it.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    content = {
-        "version": 1,
-        "url": url,
-        "socket": str(home.socket),
-        "pid": os.getpid(),
-        "started_at": rfc3339(now),
-    }
-    temporary = home.daemon.with_suffix(".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        opened.write(json.dumps(content))
-    temporary.replace(home.daemon)
