@@ -21,7 +21,7 @@ __all__ = ["FOLLOW_SECONDS", "PlainContext"]
 FOLLOW_SECONDS = 5.0
 """How long the answer to what was asked is waited for before the next question."""
 
-_ABOUT_A_ROW = frozenset({"take_in", "hold_back", "end_session", "look_again", "replay"})
+_ABOUT_A_ROW = frozenset({"accept", "withdraw_acceptance", "end_session", "look_again", "replay"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

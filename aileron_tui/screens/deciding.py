@@ -183,17 +183,17 @@ class DecidingScreen(ConsoleScreen):
         """Approve, if this press counts."""
         self._press("approve")
 
-    def action_take_in(self) -> None:
-        """Take the file in, if this press counts."""
-        self._press("take_in")
+    def action_accept(self) -> None:
+        """Accept the file, if this press counts."""
+        self._press("accept")
 
-    def action_take_in_rest(self) -> None:
-        """Take in what was added together but those to look at first, if this press counts."""
-        self._press("take_in_rest")
+    def action_accept_rest(self) -> None:
+        """Accept what was added together but those to look at first, if this press counts."""
+        self._press("accept_rest")
 
-    def action_hold_back(self) -> None:
-        """Hold the file back, if this press counts."""
-        self._press("hold_back")
+    def action_withdraw_acceptance(self) -> None:
+        """Withdraw the acceptance of the file, if this press counts."""
+        self._press("withdraw_acceptance")
 
     def action_go_on(self) -> None:
         """Let calls go on, if this press counts."""

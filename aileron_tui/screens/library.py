@@ -1,4 +1,4 @@
-"""View 4: actions and connectors: what is ready, held back, in error.
+"""View 4: actions and connectors: what is ready, not accepted, in error.
 
 `python -m aileron_tui.screens.library` shows it on fixtures.
 """
@@ -13,7 +13,7 @@ __all__ = ["LibraryScreen"]
 
 
 class LibraryScreen(ListScreen):
-    """One row for each file in the home. A file is taken in or held back where its facts stand."""
+    """One row for each file in the home. A file is accepted, or its acceptance withdrawn, where its facts stand."""
 
     VIEW: ClassVar[View] = "library"
     CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("library", "filter", "stop")
