@@ -26,15 +26,16 @@ BANNER_ROWS = 3
 NAMED_AGENTS = 4
 """More agents than these are counted in the top bar."""
 _Agents = Literal["named", "counted", "left out"]
-_SHORTER: tuple[tuple[bool, int, _Agents], ...] = (
-    (True, 2, "named"),
-    (True, 2, "counted"),
-    (True, 1, "counted"),
-    (True, 0, "counted"),
-    (True, 0, "left out"),
-    (False, 0, "left out"),
+_SHORTER: tuple[tuple[int, int, _Agents], ...] = (
+    (2, 2, "named"),
+    (2, 2, "counted"),
+    (2, 1, "counted"),
+    (2, 0, "counted"),
+    (1, 0, "counted"),
+    (1, 0, "left out"),
+    (0, 0, "left out"),
 )
-"""Whether the top bar names files that are not accepted, in how many words problems, how agents."""
+"""In how many words the top bar tells of files not accepted, in how many of problems, how of agents."""
 _ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
 READ_ON_LATER = 45
 """Where reading on stands in the footer once everything was read: before moving."""
@@ -60,8 +61,10 @@ def top_bar(
     """
     clock = line(Piece(clock_minutes(now), "muted"), " ")
     sides: list[Line] = []
-    for files_named, of_problems, agents in _SHORTER:
-        told = _exceptions(view, held, problems, registry, files_named=files_named, of_problems=of_problems)
+    for of_files, of_problems, agents in _SHORTER:
+        told = _exceptions(
+            view, held, problems, registry, of_files=of_files, of_problems=of_problems
+        )
         sides.append((*told, *_agents(sessions, agents), *clock))
     every = len(words.VIEWS)
     for right in sides:
@@ -83,13 +86,13 @@ def _exceptions(
     problems: int,
     registry: CommandRegistry,
     *,
-    files_named: bool,
+    of_files: int,
     of_problems: int,
 ) -> Line:
     """Return how many files are not accepted, and how many problems files have with the keys to them."""
     parts: list[Piece] = []
     if held:
-        parts += [Piece(words.not_accepted(held, named=files_named), "attn"), Piece("  ")]
+        parts += [Piece(words.not_accepted(held, of_files), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
         way = registry.face("last")

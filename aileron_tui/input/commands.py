@@ -103,7 +103,7 @@ COMMANDS: tuple[Command, ...] = (
         help="accept what was added together, but those to look at first", contexts=("waiting",),
     ),
     Command(
-        id="withdraw_acceptance", keys=("x",), label="withdraw acceptance", decides=True, rank=21,
+        id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, rank=21,
         help="withdraw the acceptance: agents see it no more", contexts=("library",),
     ),
     Command(
@@ -212,7 +212,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_library", keys=("4",), label="actions", rank=83,
-        help="actions and connectors: ready, not accepted, in error", contexts=VIEW_CONTEXTS,
+        help="actions and connectors: accepted or not, in error", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_sessions", keys=("5",), label="sessions", rank=84,

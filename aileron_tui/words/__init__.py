@@ -329,9 +329,10 @@ def more_warnings(count: int, *, of_more: bool, key: str) -> str:
     return f"▲ {told}: {key} shows every one"
 
 
-def not_accepted(count: int, *, named: bool) -> str:
-    """Return how many files nobody accepted, for the top bar."""
-    return f"▲ {count} not accepted" if named else f"▲ {count}"
+def not_accepted(count: int, words: int) -> str:
+    """Return how many files nobody accepted, for the top bar, in 0 to 2 *words*."""
+    noun = "file" if count == 1 else "files"
+    return f"▲ {count}" + ("", f" {noun}", " not accepted")[words]
 
 
 def load_problems(count: int, keys: str, words: int) -> str:

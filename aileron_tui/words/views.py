@@ -186,7 +186,7 @@ def withdraws_acceptance(key: str, kind: str, name: str) -> str:
     """Return what the key that withdraws an acceptance would do."""
     if kind == "preview":
         return f"{key} ends it: no preview reads by POST any more: {name}."
-    return f"{key} withdraws the acceptance of the {kind} {name}; agents see it no more."
+    return f"{key} withdraws acceptance; agents see {name} no more."
 
 
 def ends_session(key: str, agent: str) -> str:

@@ -77,7 +77,7 @@ def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
         await shown.press_alone("x")
         await shown.shows("THE FILE")
         await shown.rest()
-        assert "x withdraws the acceptance of the action send-draft; agents see it no more." in shown.voice
+        assert "x withdraws acceptance; agents see send-draft no more." in shown.voice
         await shown.press_alone("x")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [
@@ -132,7 +132,7 @@ def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
         assert "accept" not in shown.keys
-        assert "withdraw acceptance" not in shown.keys
+        assert "withdraw" not in shown.keys
 
     drive(scenario, STATE)
 
