@@ -80,3 +80,9 @@ def test_every_action_that_may_move_can_be_moved() -> None:
     for each in COMMANDS:
         if not each.fixed:
             assert remapped(((each.id, "é"),)).face(each.id) == "é"
+
+
+def test_a_name_that_an_action_had_before_still_gives_it_a_key() -> None:
+    """A settings file outlives a change of words."""
+    assert remapped((("take_in", "T"), ("take_in_rest", "R"))).face("accept") == "T"
+    assert remapped((("hold_back", "X"),)).face("withdraw_acceptance") == "X"
