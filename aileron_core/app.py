@@ -1,35 +1,32 @@
-"""The composition root of the core: it opens a home and puts the rooms together."""
+"""The composition of the core: it opens a home, puts the services together, and closes them."""
 
 import asyncio
 import logging
-import os
-import re
 import sqlite3
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any, Self
+from typing import Self
 
 from aileron_core import tasks
-from aileron_core.audit.chain import seal
 from aileron_core.audit.head import JOURNAL, HeadFile, SystemJournal
 from aileron_core.audit.read import head_contradiction
-from aileron_core.audit.verify import CUT_FOUND
-from aileron_core.clock import Clock, SystemClock, rfc3339
+from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.engine import WasmEngine
+from aileron_core.console.address import ConsoleAddress
 from aileron_core.console.audit_reader import AuditReader
 from aileron_core.console.publisher import EventPublisher
-from aileron_core.console.view_mapping import records_from
-from aileron_core.console_port.port import CoreEvent, Snapshot
+from aileron_core.console.records import ConsoleRecords
+from aileron_core.console.service import ConsoleService
+from aileron_core.console.storage_monitor import StorageMonitor
+from aileron_core.console_port import CoreEvent
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
-from aileron_core.hash_words import two_words
-from aileron_core.home.daemon_file import write_daemon_file
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.library.project_trust import ProjectTrust
@@ -39,28 +36,24 @@ from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.emergency_stop import EmergencyStop, StopToken
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
-from aileron_core.runs.live_run import RunRegistry
 from aileron_core.runs.locks import ConnectorLocks
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.recovery import Recovery
-from aileron_core.runs.restore_claims import restore_claims
+from aileron_core.runs.recovery import Recovery, restore_claims
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.retention import Retention
 from aileron_core.runs.store import RunStore
-from aileron_core.runs.transitions import RunState
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.sessions.service import SessionService, nobody
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Settings
-from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
-
-__all__ = ["App", "AppOptions"]
+from aileron_core.storage.database import Database
 
 _log = logging.getLogger(__name__)
-_TICK = 0.5
-_SETTLE = 3.0
+_SWEEP_SECONDS = 0.5
+_SETTLE_SECONDS = 3.0
+"""How long effects in flight have, when the console stops, to end on record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,350 +65,250 @@ class AppOptions:
     settings: Settings = field(default_factory=Settings)
     failpoint: Failpoint = no_failpoint
 
+    def routes_shown(self) -> tuple[str, ...]:
+        """Return `host:port -> address:port` of each route."""
+        return tuple(f"{each.host} -> {each.address}:{each.port}" for each in self.routes)
+
 
 class App:
-    """The core on its own loop. Front ends hold this (the server) or its port (the console)."""
+    """The services of one open home, on the core's own loop. See `open`."""
 
-    def __init__(self, home: Home, options: AppOptions, clock: Clock | None = None) -> None:
+    def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
+        settings = GateSettings(expires_seconds=options.settings.expires_seconds)
         self.home = home
         self.options = options
-        self.clock = clock or SystemClock()
+        self.clock = clock
+        self.database = database
+        self.version = metadata.version("aileron")
         self.events: EventBus[CoreEvent] = EventBus()
-        self.sessions = SessionRegistry(self.clock)
         self.pause = PauseSwitch()
-        self.url = ""
-        self._lock = HomeLock(home)
-        self._run_changed: EventBus[LiveRun] = EventBus()
-        self._runs = RunRegistry()
-        self._tick: asyncio.Task[None] | None = None
-        self._recovering: asyncio.Task[None] | None = None
+        self.registry = RunRegistry()
+        self.run_changed: EventBus[LiveRun] = EventBus()
 
-    # Life
+        self.sessions = SessionRegistry(clock)
+        self.traffic = TrafficMeter(
+            self.sessions,
+            database,
+            clock,
+            changed=lambda: self.publisher.sessions_changed(),  # noqa: PLW0108 - not there yet
+        )
+        self.publisher = EventPublisher(
+            self.events,
+            self.registry,
+            self.sessions,
+            clock,
+            preview_seconds=settings.preview_seconds,
+            traffic=self.traffic.view,
+        )
+        self.records = ConsoleRecords(database, clock)
+        self.storage = StorageMonitor(self.events, self.records)
+        self.address = ConsoleAddress(home, database, clock, self.records)
 
-    async def __aenter__(self) -> Self:
-        """Take the home, bring back what the last life left, and begin to tick.
+        self.outgoing = OutgoingClient(routes=options.routes, clock=clock)
+        # Compiled forms stay in memory: only a key from a vault would outlive this process.
+        self.engine = WasmEngine(self.outgoing, apart=True)
+        self.stops = StopToken(self.engine.stop_running)
+        store = ConnectorStore(home.path)
+        self.library = HomeLibrary(
+            actions=home.actions,
+            store=store,
+            registry=ConnectorRegistry(store, self.engine),
+            database=database,
+            clock=clock,
+            routes=options.routes,
+            changed=lambda: self.publisher.library_changed(self.library),
+            guard=self.stops.guarded,
+        )
+        self.project_trust = ProjectTrust(database, clock)
+
+        executor = Executor(clock)
+        locks = ConnectorLocks()
+        self.run_store = RunStore(database, clock, self.run_changed, options.failpoint)
+        self.previews = PreviewFetcher(executor, self.run_store, self.library, clock, settings)
+        self.gate = Gate(
+            library=self.library,
+            registry=self.registry,
+            store=self.run_store,
+            previews=self.previews,
+            executor=executor,
+            locks=locks,
+            database=database,
+            clock=clock,
+            settings=settings,
+            pause=self.pause,
+            argument_quota=ArgumentQuota(
+                database, self.registry, self.run_store, clock, most=settings.argument_bytes
+            ),
+            is_open=lambda session_id: self.sessions.get(session_id) is not None,
+        )
+        self.approvals = ApprovalService(
+            registry=self.registry,
+            store=self.run_store,
+            previews=self.previews,
+            runner=ApprovedRunner(
+                executor=executor,
+                store=self.run_store,
+                previews=self.previews,
+                library=self.library,
+                locks=locks,
+                clock=clock,
+                settings=settings,
+                pause=self.pause,
+            ),
+            database=database,
+            clock=clock,
+            settings=settings,
+            pause=self.pause,
+        )
+        self.retention = Retention(
+            database, self.approvals, clock, days=settings.keep_arguments_days
+        )
+        self.session_service = SessionService(
+            registry=self.sessions,
+            database=database,
+            clock=clock,
+            changed=self.publisher.sessions_changed,
+            gone=self.approvals.requester_gone,
+            met=self.approvals.requester_changed,
+        )
+        self.audit = AuditReader(home, database, clock)
+        self.emergency_stop = EmergencyStop(
+            stops=self.stops,
+            pause=self.pause,
+            approvals=self.approvals,
+            registry=self.registry,
+            run_changed=self.run_changed,
+            sessions=self.session_service,
+            note=self.records.by_person,
+        )
+        self.console = ConsoleService(
+            version=self.version,
+            home=home,
+            routes=options.routes_shown(),
+            accepted_installed=options.accept_installed,
+            address=self.address,
+            events=self.events,
+            publisher=self.publisher,
+            storage=self.storage,
+            records=self.records,
+            database=database,
+            clock=clock,
+            registry=self.registry,
+            approvals=self.approvals,
+            library=self.library,
+            sessions=self.session_service,
+            pause=self.pause,
+            emergency_stop=self.emergency_stop,
+            audit=self.audit,
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, home: Home, options: AppOptions, clock: Clock | None = None
+    ) -> AsyncGenerator[Self]:
+        """Take the home, bring back what the last life left, and look after it until the end.
 
         Raises:
             HomeError: the home is locked, foreign or damaged.
             StorageUnavailable: the database cannot be written.
         """
-        self.home.prepare()
-        self._lock.acquire()
-        try:
-            await self._open()
-        except BaseException:
-            self._lock.release()
-            raise
-        return self
+        home.prepare()
+        async with AsyncExitStack() as closing:
+            lock = HomeLock(home)
+            lock.acquire()
+            closing.callback(lock.release)
+            closing.callback(home.daemon.unlink, missing_ok=True)
+            heads = closing.enter_context(ExitStack())
+            database = Database(home.database)
+            closing.push_async_callback(asyncio.to_thread, database.close)
+            # Before the first record of this life overwrites what the last one left.
+            contradiction = await database.read(lambda c: head_contradiction(c, home.path))
+            _copy_heads(home, database, heads)
+            app = cls(home, options, clock or SystemClock(), database)
+            closing.callback(app.outgoing.close)
+            closing.push_async_callback(asyncio.to_thread, app.engine.close)
+            database.on_commit(app.publisher.committed)
+            database.on_failure(app.storage.commit_failed)
+            recovery = await app._begin(contradiction)
+            closing.push_async_callback(app._end)
+            closing.callback(recovery.cancel)
+            closing.callback(tasks.spawn(app._keep_house(), name="housekeeping").cancel)
+            yield app
 
-    async def _open(self) -> None:
-        settings = GateSettings(expires_seconds=self.options.settings.expires_seconds)
-        self.database = Database(self.home.database, seal)
-        self.traffic = TrafficMeter(self.sessions, self.database, self.clock, self._traffic_moved)
-        self.publisher = EventPublisher(
-            self.events,
-            self._runs,
-            self.sessions,
-            self.clock,
-            preview_seconds=settings.preview_seconds,
-            traffic=self.traffic.view,
+    async def _begin(self, contradiction: str) -> asyncio.Task[None]:
+        """Put the start on record and take over what the last life left; return what is left of that."""
+        await self.records.started(
+            {
+                "version": self.version,
+                "routes": list(self.options.routes_shown()),
+                "accept_installed": self.options.accept_installed,
+                "upstreams": self.options.settings.gateway.named(),
+            },
+            contradiction=contradiction,
         )
-        # Before the first record of this life overwrites what the last one left.
-        found = await self.database.read(lambda c: head_contradiction(c, self.home.path))
-        self._head_file = HeadFile(self.home.audit_head)
-        self.database.on_commit(self._head_file)
-        self._journald = SystemJournal(self.home.path) if JOURNAL.exists() else None
-        if self._journald is not None:
-            self.database.on_commit(self._journald)
-        self.database.on_commit(self.publisher.committed)
-        self.database.on_failure(self.publisher.commit_failed)
-        self._store = ConnectorStore(self.home.path)
-        self._outgoing = OutgoingClient(routes=self.options.routes, clock=self.clock)
-        # Compiled forms stay in memory: only a key from a vault would outlive this process.
-        self._engine = WasmEngine(self._outgoing, apart=True)
-        self._stops = StopToken(self._engine.stop_running)
-        self._registry = ConnectorRegistry(self._store, self._engine)
-        self.library = HomeLibrary(
-            actions=self.home.actions,
-            store=self._store,
-            registry=self._registry,
-            database=self.database,
-            clock=self.clock,
-            routes=self.options.routes,
-            changed=lambda: self.publisher.library_changed(self.library),
-            guard=self._stops.guarded,
-        )
-        self._compose(settings)
-        self.session_service = SessionService(
-            book=self.sessions,
-            database=self.database,
-            clock=self.clock,
-            changed=self.publisher.sessions_changed,
-            gone=self._requester_gone,
-            met=self._tell_waiting,
-        )
-        self.project_trust = ProjectTrust(self.database, self.clock)
-        await self._note_start(found)
         await self.project_trust.load()
         await self.library.load()
         if self.options.accept_installed:
             await self.library.accept_all()
-        await self._recover(await self.session_service.load())
-        self.audit = AuditReader(self.home, self.database, self.clock)
-        self.emergency_stop = EmergencyStop(
-            stops=self._stops,
-            pause=self.pause,
-            approvals=self.approvals,
-            registry=self._runs,
-            run_changed=self._run_changed,
-            sessions=self.session_service,
-            note=self.note,
-        )
-        self._run_changed.subscribe(self.publisher.run_changed)
-        self._tick = tasks.spawn(self._ticking(), name="tick")
+        recovering = await self._recover(await self.session_service.load())
+        self.run_changed.subscribe(self.publisher.run_changed)
+        return recovering
 
-    def _compose(self, settings: GateSettings) -> None:
-        journal = RunStore(self.database, self.clock, self._run_changed, self.options.failpoint)
-        executor = Executor(self.clock)
-        locks = ConnectorLocks()
-        lookout = PreviewFetcher(executor, journal, self.library, self.clock, settings)
-        self._journal, self._lookout = journal, lookout
-        self.gate = Gate(
-            library=self.library,
-            registry=self._runs,
-            store=journal,
-            previews=lookout,
-            executor=executor,
-            locks=locks,
-            database=self.database,
-            clock=self.clock,
-            settings=settings,
-            pause=self.pause,
-            argument_quota=ArgumentQuota(
-                self.database, self._runs, journal, self.clock, most=settings.argument_bytes
-            ),
-            is_open=lambda session_id: self.sessions.get(session_id) is not None,
-        )
-        carrier = ApprovedRunner(
-            executor=executor,
-            journal=journal,
-            lookout=lookout,
-            library=self.library,
-            locks=locks,
-            clock=self.clock,
-            settings=settings,
-            pause=self.pause,
-        )
-        self.approvals = ApprovalService(
-            registry=self._runs,
-            store=journal,
-            previews=lookout,
-            runner=carrier,
-            database=self.database,
-            clock=self.clock,
-            settings=settings,
-            pause=self.pause,
-        )
-        days = settings.keep_arguments_days
-        self._forgetting = Retention(self.database, self.approvals, self.clock, days=days)
-
-    async def _note_start(self, contradiction: str) -> None:
-        extra = {
-            "version": self.version,
-            "routes": list(self.routes),
-            "accept_installed": self.options.accept_installed,
-            "upstreams": self.options.settings.gateway.named(),
-        }
-
-        def unit(tx: Tx) -> None:
-            if contradiction:
-                tx.record(self._record(CUT_FOUND, "aileron", contradiction, {}))
-            tx.record(self._record("console.started", "aileron", "The console started", extra))
-
-        await self.database.write(unit)
-
-    async def _recover(self, known: Mapping[str, Session]) -> None:
+    async def _recover(self, known: Mapping[str, Session]) -> asyncio.Task[None]:
         recovery = Recovery(
-            registry=self._runs,
-            store=self._journal,
-            previews=self._lookout,
+            registry=self.registry,
+            store=self.run_store,
+            previews=self.previews,
             library=self.library,
             database=self.database,
             clock=self.clock,
             session_of=lambda session_id: known.get(session_id) or nobody(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
-        await self._forgetting.sweep()
+        await self.retention.sweep()
         rest = await recovery.recover()
-        await restore_claims(self._runs, self.database)
+        await restore_claims(self.registry, self.database)
         self.publisher.recovered()
-        self._recovering = tasks.spawn(recovery.take_up(rest), name="recovery")
+        return tasks.spawn(recovery.take_up(rest), name="recovery")
 
-    async def __aexit__(self, *exc_info: object) -> None:
-        """Stop, in the reverse order. Effects in flight get `_SETTLE` seconds to end on record."""
-        if self._tick is not None:
-            self._tick.cancel()
-        if self._recovering is not None:
-            self._recovering.cancel()
+    async def _keep_house(self) -> None:
+        """Twice a second, look at what changes with time alone."""
+        jobs: Sequence[Callable[[], Awaitable[None]]] = (
+            self.library.poll,
+            self.approvals.sweep,
+            self.session_service.sweep,
+            self.traffic.sweep,
+            self.publisher.sweep,
+            self.retention.sweep,
+            self.storage.probe,
+        )
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            for job in jobs:
+                try:
+                    await job()
+                except StorageUnavailable as error:
+                    self.storage.failed(error.message)
+                except (AileronError, OSError, sqlite3.Error) as error:
+                    _log.error("housekeeping failed with %s", type(error).__name__)
+
+    async def _end(self) -> None:
         self.audit.close()
-        await self._settle()
+        if left := await self.registry.settle(_SETTLE_SECONDS):
+            # The next life takes them for unknown.
+            _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
             await self.traffic.sweep(all_of_it=True)
-            await self.database.write(
-                lambda tx: tx.record(
-                    self._record("console.stopped", "aileron", "The console stopped", {})
-                )
-            )
-        await asyncio.to_thread(self._engine.close)
-        self._outgoing.close()
-        await asyncio.to_thread(self.database.close)
-        self._head_file.close()
-        if self._journald is not None:
-            self._journald.close()
-        with suppress(FileNotFoundError):
-            self.home.daemon.unlink()
-        self._lock.release()
+            await self.records.stopped()
 
-    async def _settle(self) -> None:
-        """Wait for effects that have begun; one that takes longer is unknown to the next life."""
-        running = [held for held in self._runs if held.row.state is RunState.EXECUTING]
-        try:
-            async with asyncio.timeout(_SETTLE):
-                for held in running:
-                    await held.ended.wait()
-        except TimeoutError:
-            _log.warning("%d runs were still going on when the console stopped", len(running))
 
-    async def _ticking(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK)
-            try:
-                await self.library.poll()
-                await self.approvals.sweep()
-                await self.session_service.sweep()
-                await self.traffic.sweep()
-                self.publisher.waiters.sweep(self._is_open)
-                await self._forgetting.sweep()
-                if not self.publisher.health.writable:
-                    await self._probe()
-            except StorageUnavailable as error:
-                self.publisher.unwritable(error.message)
-            except (AileronError, OSError, sqlite3.Error) as error:
-                _log.error("a tick failed with %s", type(error).__name__)
-
-    def _is_open(self, approval_id: str) -> bool:
-        held = self._runs.approval(approval_id)
-        return held is not None and not held.is_final
-
-    async def note(self, event: str, summary: str) -> None:
-        """Put on record what a person did with the console itself.
-
-        Raises:
-            StorageUnavailable: it could not be written.
-        """
-        await self.database.write(lambda tx: tx.record(self._record(event, "person", summary, {})))
-
-    async def _probe(self) -> None:
-        """See whether the database can be written again, by recording that it could not."""
-        record = self._record("storage.mended", "aileron", "The audit can be written again", {})
-        await self.database.write(lambda tx: tx.record(record))
-        self.publisher.mended()
-
-    def _traffic_moved(self) -> None:
-        self.publisher.sessions_changed()
-
-    def _requester_gone(self, session_id: str) -> None:
-        """Its approvals stay; what is shown of them differs."""
-        self._lookout.forget(session_id)
-        self._tell_waiting(session_id)
-
-    def _tell_waiting(self, session_id: str) -> None:
-        """Something differs that every open approval of a session shows."""
-        for held in self._runs:
-            if held.row.session_id == session_id and held.row.gated and not held.is_final:
-                self._journal.notify(held)
-
-    # Addresses
-
-    @property
-    def version(self) -> str:
-        """Aileron's version."""
-        return metadata.version("aileron")
-
-    @property
-    def hosts(self) -> frozenset[str]:
-        """The Host headers that are answered over TCP."""
-        return frozenset({self.url.removeprefix("http://")})
-
-    @property
-    def routes(self) -> tuple[str, ...]:
-        """`host:port -> address:port`, from `--route`."""
-        return tuple(f"{each.host} -> {each.address}:{each.port}" for each in self.options.routes)
-
-    async def remembered_port(self) -> int:
-        """Return the TCP port that was given to the first console of this home, 0 if none was."""
-        query = "SELECT value FROM meta WHERE key = 'port'"
-        found = await self.database.read(lambda c: c.execute(query).fetchone())
-        # Another program may have written there; any free port will do then.
-        return int(found[0]) if found and re.fullmatch(r"\d{1,5}", str(found[0])) else 0
-
-    async def announce(self, port: int) -> None:
-        """Write down where this console listens."""
-        self.url = f"http://127.0.0.1:{port}"
-        if not await self.remembered_port():
-
-            def unit(tx: Tx) -> None:
-                tx.execute("INSERT INTO meta VALUES('port', ?)", (str(port),))
-                tx.record(self._record("console.port", "aileron", f"Listens on port {port}", {}))
-
-            await self.database.write(unit)
-        write_daemon_file(self.home, self.url, self.clock.now())
-
-    def look_again_for(self, read: str) -> None:
-        """Fetch anew the previews that were refused for what counts now under the name *read*."""
-        for held in self._runs:
-            if held.is_waiting and read in held.preview.refused_reads:
-                tasks.spawn(self._lookout.refresh(held), name="fetch a preview again")
-
-    def status(self) -> dict[str, Any]:
-        """Return what `aileron status` shows."""
-        return {
-            "running": True,
-            "url": self.url,
-            "pid": os.getpid(),
-            "version": self.version,
-            "pending": sum(1 for held in self._runs if held.row.gated and not held.is_final),
-            "sessions": len(self.sessions.all()),
-        }
-
-    def time_text(self, seconds: float) -> str:
-        """Return RFC 3339."""
-        return rfc3339(seconds)
-
-    async def snapshot(self, records: int = 500) -> Snapshot:
-        """Return everything that a front end draws first; facts published after it are later than it."""
-        found = await self.database.read(lambda connection: records_from(connection, records))
-        approvals, more = self.publisher.first_approvals()
-        return Snapshot(
-            version=self.version,
-            home=str(self.home.path),
-            url=self.url,
-            routes=self.routes,
-            accepted_installed=self.options.accept_installed,
-            approvals=approvals,
-            more=more,
-            sessions=self.publisher.sessions(),
-            held_back=self.library.not_accepted(),
-            problems=self.library.problems(),
-            actions_ready=len(self.library.ready()),
-            records=found,
-            head_words=two_words(self.database.head.hash),
-            health=self.publisher.health,
-            library=self.library.items(),
-            paused_at=self.pause.since,
-        )
-
-    def _record(self, event: str, actor: str, summary: str, extra: dict[str, Any]) -> AuditRecord:
-        return AuditRecord(
-            at=rfc3339(self.clock.now()), event=event, actor=actor, summary=summary, extra=extra
-        )
+def _copy_heads(home: Home, database: Database, closing: ExitStack) -> None:
+    """Have the audit's head written outside the database after each commit."""
+    head_file = HeadFile(home.audit_head)
+    closing.callback(head_file.close)
+    database.on_commit(head_file)
+    if JOURNAL.exists():
+        journal = SystemJournal(home.path)
+        closing.callback(journal.close)
+        database.on_commit(journal)

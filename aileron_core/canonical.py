@@ -6,8 +6,6 @@ from typing import Any, TypeAlias, cast
 
 import rfc8785
 
-__all__ = ["Json", "JsonObject", "canonical", "exact", "sha256_hex"]
-
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
 
@@ -15,7 +13,7 @@ _SAFE = 2**53
 
 
 def exact(value: Json) -> Json:
-    """Return *value* with integers that JSON readers disagree on as `{"$int": "<digits>"}` (WIRE.md, Digest)."""
+    """Return *value* with integers that JSON readers disagree on as `{"$int": "<digits>"}`."""
     if isinstance(value, bool) or value is None or isinstance(value, str | float):
         return value
     if isinstance(value, int):

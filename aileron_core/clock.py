@@ -4,8 +4,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "rfc3339", "since_epoch"]
-
 
 class Clock(Protocol):
     """Wall time for records and deadlines (they hold over restarts), monotonic time for waiting."""
@@ -23,16 +21,14 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> float:
-        """Return seconds since the epoch."""
         return time.time()  # noqa: TID251 - this is the clock
 
     def monotonic(self) -> float:
-        """Return seconds that never step back."""
         return time.monotonic()
 
 
 def rfc3339(seconds: float) -> str:
-    """Return RFC 3339 UTC with milliseconds, as WIRE.md has all times."""
+    """Return RFC 3339 UTC with milliseconds."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 

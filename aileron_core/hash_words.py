@@ -1,4 +1,4 @@
-"""Words that stand for bits, so that a person can compare two hashes at a glance (WIRE.md, Digest).
+"""Words that stand for bits, so that a person can compare two hashes at a glance.
 
 The list is frozen: 2,048 words of four to seven letters whose first four letters are unique.
 Changing it would change what old records say.
@@ -6,8 +6,6 @@ Changing it would change what old records say.
 
 from functools import cache
 from importlib import resources
-
-__all__ = ["three_words", "two_words"]
 
 
 @cache

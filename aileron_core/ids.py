@@ -1,20 +1,9 @@
-"""Identifiers and tokens, in WIRE.md's forms."""
+"""Identifiers and tokens. Their forms are promised: `docs/wire.md#ids`."""
 
 import hashlib
 import re
 import secrets
 from datetime import UTC, datetime
-
-__all__ = [
-    "APPROVAL_ID",
-    "RUN_ID",
-    "SESSION_ID",
-    "new_approval_id",
-    "new_run_id",
-    "new_session_id",
-    "new_token",
-    "token_hash",
-]
 
 APPROVAL_ID = re.compile(r"act-\d{8}T\d{6}-[0-9a-f]{16}")
 RUN_ID = re.compile(r"run-[0-9a-hjkmnp-tv-z]{26}")
@@ -35,7 +24,6 @@ def new_run_id(now: float) -> str:
 
 
 def new_session_id(now: float) -> str:
-    """Return `ses-<26>`."""
     return "ses-" + _ordered(now)
 
 

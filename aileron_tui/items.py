@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView, SuiteView
+from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView, SuiteView
 from aileron_core.errors import Problem
 
 

@@ -5,23 +5,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from aileron_core.console_port.port import CoreEvent
-
-__all__ = [
-    "CommandRequested",
-    "CopyRequested",
-    "CoreEventArrived",
-    "CoreEventsReady",
-    "DocumentScrolled",
-    "Failed",
-    "OpenRequested",
-    "PagerRequested",
-    "Painted",
-    "PieceClicked",
-    "RowClicked",
-    "SettleDue",
-    "SizeChanged",
-]
+from aileron_core.console_port import CoreEvent
 
 
 class CoreEventArrived(Message):

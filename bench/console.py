@@ -162,7 +162,7 @@ def _console(home: Path) -> Screen:
 
 async def _wait_for(home: Home, count: int) -> None:
     settings = Settings(expires_seconds=0)
-    async with App(home, AppOptions(accept_installed=True, settings=settings)) as app:
+    async with App.open(home, AppOptions(accept_installed=True, settings=settings)) as app:
         for first in range(0, count, PER_SESSION):
             opened = await app.session_service.open(
                 agent="bench", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=3600

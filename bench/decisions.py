@@ -61,7 +61,7 @@ async def _measure(folder: Path, callers: int) -> float:
     home = Home(folder / f"home-{callers}")
     home.prepare()
     fill(home.path)
-    async with App(home, AppOptions(accept_installed=True)) as app:
+    async with App.open(home, AppOptions(accept_installed=True)) as app:
         return await _decide(app, callers)
 
 

@@ -1,7 +1,13 @@
-"""Cold start of an agent's MCP server: from exec to the answer of `tools/list`.
+"""Cold start of an agent's MCP server.
 
-Ours (`aileron-mcp`, a relay, beside a running console) against a bare stdio server on the `mcp`
-package with as many tools. Interleaved rounds; aim: a tenth of the bare server's time.
+The program alone: `python -I -m aileron_mcp.relay`, until it has seen its standard input's end, and a
+launch's copy of it, against a Python that imports the same modules of the standard library and ends;
+aim: at most 1.25 times its time.
+
+From exec to the answer of `tools/list`: `aileron-mcp`, beside a running console, against a bare stdio
+server on the `mcp` package with as many tools; aim: a tenth of its time.
+
+Interleaved rounds.
 """
 
 import json
@@ -9,11 +15,21 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
+from aileron_mcp.relay_copies import compiled_folder
 from bench.support import RELAY, home, milliseconds, serving
 
 ROUNDS = 9
+STARTS = 60
+_LOADED = """
+import sys
+before = {*sys.modules}
+import aileron_mcp.relay.main
+print(*(name for name in sys.modules if name not in before and name.partition(".")[0] in sys.stdlib_module_names))
+"""
 _BARE = """
 import anyio
 from mcp import types
@@ -65,8 +81,47 @@ def _start(command: list[str], environment: dict[str, str]) -> float:
     return took
 
 
+def _run(command: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(command, stdin=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+def _program_alone() -> None:
+    """Print what the relay's own modules cost beside those of the standard library."""
+    python = [sys.executable, "-I"]
+    loaded = subprocess.run([*python, "-c", _LOADED], check=True, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in compiled_folder().items():
+            file = Path(folder, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        commands = {
+            "the same standard modules": [
+                *python,
+                "-c",
+                f"import {', '.join(loaded.stdout.split())}",
+            ],
+            "the relay": [*python, "-m", "aileron_mcp.relay"],
+            "a launch's copy of it": [*python, folder],
+        }
+        times: dict[str, list[float]] = {name: [] for name in commands}
+        for _ in range(STARTS):
+            for name, command in commands.items():
+                times[name].append(_run(command))
+    print("relay_start: exec to exit, standard input empty")
+    base = times["the same standard modules"]
+    for name, each in times.items():
+        pairs = statistics.median(one / other for one, other in zip(each, base, strict=True))
+        print(
+            f"  {name:<26} {milliseconds(each)}  ratio {statistics.median(each) / statistics.median(base):.2f}"
+            f" (of pairs {pairs:.2f}; aim 1.25)"
+        )
+
+
 def main() -> None:
-    """Print both, and the ratio."""
+    """Print each beside what it is held against, and the ratio."""
+    _program_alone()
     print("relay_start: exec to tools/list answered")
     with home() as path, serving(path):
         environment = {**os.environ, "AILERON_HOME": str(path)}

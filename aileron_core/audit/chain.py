@@ -1,10 +1,17 @@
-"""How a record becomes a link of the chain (WIRE.md, Audit)."""
+"""How a record becomes a link of the chain: SHA-256(hash of the record before, JCS text of this one)."""
 
-from aileron_core.audit.link import chain_hash
+import hashlib
+
+from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import JsonObject, canonical
-from aileron_core.storage.record import AuditRecord
 
-__all__ = ["record_body", "seal"]
+GENESIS = bytes(32)
+"""The hash before the first record."""
+
+
+def chain_hash(prev: bytes, body: bytes) -> bytes:
+    """Return the hash of the record whose text is *body*, after the one whose hash is *prev*."""
+    return hashlib.sha256(prev + body).digest()
 
 
 def record_body(seq: int, record: AuditRecord) -> JsonObject:
@@ -13,7 +20,7 @@ def record_body(seq: int, record: AuditRecord) -> JsonObject:
         **record.extra,
         "seq": seq,
         "at": record.at,
-        "event": record.event,
+        "event": str(record.event),
         "run": record.run,
         "session": record.session,
         "action": record.action,

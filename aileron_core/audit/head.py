@@ -10,11 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from aileron_core.audit.link import StoredHead
-from aileron_core.storage.open import ChainHead
-from aileron_core.storage.record import CommittedRecord
-
-__all__ = ["JOURNAL", "HeadFile", "SystemJournal", "parse_head", "read_head"]
+from aileron_core.audit.record import ChainHead, CommittedRecord, StoredHead
 
 JOURNAL = Path("/run/systemd/journal/socket")
 _LINE = 256
@@ -42,7 +38,6 @@ class HeadFile:
             return
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._handle)
 
 
@@ -75,7 +70,6 @@ class SystemJournal:
             return
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 

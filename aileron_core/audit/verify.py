@@ -1,7 +1,7 @@
 """Whether the chain is whole. Pure: rows and heads in, problems out.
 
 Until a vault holds a key this finds accidents and carelessness, not a program of the same user
-that rewrites everything (WIRE.md, Audit).
+that rewrites everything.
 """
 
 import json
@@ -9,17 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from aileron_core.audit.link import StoredHead, chain_hash
+from aileron_core.audit.chain import GENESIS, chain_hash
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import StoredHead
 from aileron_core.canonical import canonical
 
-__all__ = ["CUT_FOUND", "ChainProblem", "ChainReport", "ChainRow", "LastRecord", "verify"]
-
-CUT_FOUND = "audit.cut"
-"""The event by which a console records what `audit.head` knew and the table did not have."""
 ChainProblemKind = Literal["edited", "missing", "reordered", "cut", "orphan"]
-_GENESIS = bytes(32)
 _NAMED_BY = {"run": "run", "session": "session"}
-"""Which member of a record names the row of each kind; a pin's is its name."""
+"""Which member of a record names the row of each kind; an acceptance record's is its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,7 @@ class ChainRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRecord:
-    """A row elsewhere (a run, a session, a pin) that names its last record."""
+    """A row elsewhere (a run, a session, an acceptance record) that names its last record."""
 
     what: str
     key: str
@@ -47,7 +44,7 @@ class LastRecord:
     content: str | None = None
     """For a run: the SHA-256 of its arguments, which that record must state too."""
     digest: str | None = None
-    """For a pin: the digest that was taken in, which that record must state too."""
+    """For an acceptance record: the digest that was accepted, which that record must state too."""
     told: Mapping[str, object] = field(default_factory=dict[str, object])
     """What else the row says that the record must say too, by the record's member."""
 
@@ -76,7 +73,6 @@ class ChainReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.problems
 
 
@@ -88,7 +84,7 @@ def verify(
     hashes: dict[int, bytes] = {}
     bodies: dict[int, dict[str, Any]] = {}
     broken: list[ChainRow] = []
-    prev, expected = _GENESIS, 1
+    prev, expected = GENESIS, 1
     for row in rows:
         if row.seq != expected:
             problems.append(_gap(row.seq, expected))
@@ -120,7 +116,7 @@ def _gap(seq: int, expected: int) -> ChainProblem:
 
 def _told(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
     """Return what a console found of earlier records when it started, before it wrote a new head."""
-    if body.get("event") != CUT_FOUND:
+    if body.get("event") != AuditEvent.AUDIT_CUT:
         return []
     message = f"a console found at its start: {body.get('summary')}"
     return [ChainProblem(seq=seq, kind="cut", message=message)]
@@ -129,7 +125,7 @@ def _told(seq: int, body: dict[str, Any]) -> list[ChainProblem]:
 def _broken(row: ChainRow, known: set[bytes]) -> ChainProblem:
     """Say why a record does not name the hash of the one before it."""
     if chain_hash(row.prev, _bytes(row)) == row.hash:
-        if row.prev in known or row.prev == _GENESIS:
+        if row.prev in known or row.prev == GENESIS:
             message = f"record {row.seq} does not follow record {row.seq - 1}: it was moved here"
             return ChainProblem(seq=row.seq, kind="reordered", message=message)
         message = f"record {row.seq - 1} is not the one that record {row.seq} was written after"

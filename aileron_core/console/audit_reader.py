@@ -11,7 +11,7 @@ from typing import TextIO
 from aileron_core.audit.read import verify_home
 from aileron_core.clock import Clock
 from aileron_core.console.view_mapping import records_from
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditExported,
     AuditVerified,
     RecordRead,

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from aileron_core.audit.record import ChainHead, CommittedRecord
 from aileron_core.clock import Clock
 from aileron_core.console.view_mapping import approval_view, record_view, session_view
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalsRead,
     ApprovalUpdated,
     ApprovalView,
@@ -15,20 +16,16 @@ from aileron_core.console_port.port import (
     Recorded,
     SessionsUpdated,
     SessionView,
-    StorageHealth,
     TrafficView,
 )
-from aileron_core.errors import AileronError
 from aileron_core.events import EventBus
 from aileron_core.hash_words import two_words
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import LiveRun
-from aileron_core.runs.live_run import RunRegistry
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.run_counts import RunCounts
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.storage.open import ChainHead
-from aileron_core.storage.record import CommittedRecord
 
 __all__ = ["EventPublisher"]
 
@@ -70,7 +67,6 @@ class EventPublisher:
         self._preview_seconds = preview_seconds
         self._traffic = traffic
         self._loop = asyncio.get_running_loop()
-        self.health = StorageHealth(writable=True)
 
     def approvals(self) -> tuple[ApprovalView, ...]:
         """Return every approval in memory, in order of arrival."""
@@ -134,7 +130,7 @@ class EventPublisher:
 
     def _waiting_changed(self, approval_id: str) -> None:
         """An agent stopped waiting for an answer, or waits for it again."""
-        held = self._book.approval(approval_id)
+        held = self._book.by_approval(approval_id)
         if held is not None:
             self.run_changed(held)
 
@@ -158,17 +154,18 @@ class EventPublisher:
             )
         )
 
-    # Storage; the first two on the writer's thread
+    async def sweep(self) -> None:
+        """Notice the agents that have stopped waiting. Called every half second."""
+        self.waiters.sweep(self._is_open)
+
+    def _is_open(self, approval_id: str) -> bool:
+        run = self._book.by_approval(approval_id)
+        return run is not None and not run.is_final
 
     def committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
-        """Records are on disk."""
+        """Records are on disk. Called on the writer's thread."""
         with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
             self._loop.call_soon_threadsafe(self._publish_records, head, tuple(committed))
-
-    def commit_failed(self, error: AileronError) -> None:
-        """A write failed: whoever's it was, the person has to know."""
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self.unwritable, error.message)
 
     def _publish_records(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
         words = two_words(head.hash)
@@ -176,17 +173,6 @@ class EventPublisher:
             session = self._sessions.get(each.record.session or "")
             agent = session.agent if session else ""
             self._facts.publish(Recorded(record=record_view(each, agent), head_words=words))
-
-    def unwritable(self, message: str) -> None:
-        """Nothing can run or be decided until the database can be written."""
-        if self.health.writable:
-            self.health = StorageHealth(writable=False, message=message)
-            self._facts.publish(self.health)
-
-    def mended(self) -> None:
-        """It can be written again."""
-        self.health = StorageHealth(writable=True)
-        self._facts.publish(self.health)
 
 
 def _place(held: LiveRun) -> tuple[float, str]:

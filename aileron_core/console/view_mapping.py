@@ -6,10 +6,12 @@ from typing import Any, Literal, cast
 
 from aileron_core.actions.interpolate import uses_earlier_output
 from aileron_core.actions.model import Action, Preview, Step
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
 from aileron_core.connectors.http.hosts import short_host, short_hosts
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
     DriftView,
     FieldChangeView,
@@ -36,7 +38,6 @@ from aileron_core.runs.transitions import FINAL
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.model import Process, Session
 from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.storage.record import CommittedRecord
 
 __all__ = ["approval_view", "record_view", "records_from", "session_view"]
 
@@ -355,7 +356,7 @@ def _stored_view(seq: int, body: str, agent: str) -> RecordView:
         return RecordView(
             seq=seq,
             at=0.0,
-            event="audit.unreadable",
+            event=AuditEvent.AUDIT_UNREADABLE,
             run_id=None,
             session_id=None,
             action=None,

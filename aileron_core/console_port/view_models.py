@@ -8,25 +8,6 @@ from typing import Literal
 
 from aileron_core.containment.peer import Containment
 
-__all__ = [
-    "WAITING_STATES",
-    "ApprovalView",
-    "Containment",
-    "DriftView",
-    "FieldChangeView",
-    "FieldView",
-    "LibraryItemView",
-    "NotAcceptedView",
-    "PreviewView",
-    "ProcessView",
-    "RecordView",
-    "SessionView",
-    "ShownState",
-    "StepView",
-    "SuiteView",
-    "TrafficView",
-]
-
 ShownState = Literal[
     "new",
     "awaiting_vault",
@@ -43,6 +24,10 @@ ShownState = Literal[
 ]
 WAITING_STATES: frozenset[str] = frozenset({"pending", "awaiting_vault", "checking"})
 """States in which a person's answer is still out, or is being checked."""
+FINAL_STATES: frozenset[str] = frozenset(
+    {"completed", "failed", "unknown", "denied", "expired", "withdrawn"}
+)
+"""States that nothing leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,9 +183,9 @@ class ApprovalView:
     claims: tuple[FieldView, ...] = ()
     """What the agent's client says of this call (its own call, thread and session ids): claims."""
     stopped_waiting_at: float | None = None
+    """Since when no call of the agent waits for the answer; None while one does, or none ever did."""
     can_look_again: bool = False
     """Nobody knows how it ended, and its preview op can be asked how it is now."""
-    """Since when no call of the agent waits for the answer; None while one does, or none ever held."""
 
     decided_at: float | None = None
     decided_by: str = ""

@@ -19,6 +19,7 @@ _LONGEST_NAME = 100  # bytes; a socket's address has room for 104 (macOS) or 108
 _LOCAL_PEERPID, _SOL_LOCAL = 2, 0  # <sys/un.h> of macOS; the socket module does not name them
 
 _Path = str | os.PathLike[str]
+_Reason = Literal["free", "foreign_home", "unknown", "silent", "other_user", "impostor"]
 
 
 class Peer(NamedTuple):
@@ -36,13 +37,9 @@ class Unowned(Exception):
     `other_user` or `impostor`, another user's process answers, or one that does not hold the lock.
     """
 
-    def __init__(
-        self,
-        reason: Literal["free", "foreign_home", "unknown", "silent", "other_user", "impostor"],
-        text: str,
-    ) -> None:
+    def __init__(self, reason: _Reason, text: str) -> None:
         super().__init__(text)
-        self.reason = reason
+        self.reason: _Reason = reason
 
 
 def socket_path(home: _Path) -> str:

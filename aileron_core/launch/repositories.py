@@ -1,23 +1,24 @@
-"""The project's repositories during a launch: stand-ins before it, followed while it runs, brought back after."""
+"""The project's repositories during a launch: prepared before it, imported from while it runs and after."""
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.session import GitFolders, begin, recover
+from aileron_core.containment.git.session import SessionRepositories, recover
 from aileron_core.containment.support import find_bwrap
 
-_LOOK = 0.25
+_POLL_SECONDS = 0.25
 """Seconds between two looks at the agent's refs."""
-_REST = 10
-"""After a look that failed, so many times as long as it took is waited."""
-_LATER = "told.txt"
+_BACKOFF = 10
+"""After an import that failed, the pause is this many times as long as it took."""
+_NOTICES = ".told.txt"
 
 
 class Repositories:
-    """Those of one contained launch; entered before the agent starts, left after it ended."""
+    """The repositories of one contained launch; entered before the agent starts, left after it ended."""
 
     def __init__(
         self,
@@ -30,9 +31,9 @@ class Repositories:
         say: Callable[[str], None],
     ) -> None:
         self._say = say
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._begin: Callable[[], GitFolders] = lambda: begin(
+        self._prepare: Callable[[], SessionRepositories] = lambda: prepare_repositories(
             bwrap=bwrap,
             parent=aileron_home / "git",
             aside=aileron_home / "aside" / session,
@@ -40,59 +41,63 @@ class Repositories:
             project=project,
             env=env,
         )
-        self._folders: GitFolders | None = None
+        self._session: SessionRepositories | None = None
 
     def __enter__(self) -> "Repositories":
-        """Make the stand-ins.
+        """Give the session git directories of its own.
 
         Raises:
             Forbidden: the project has what nothing can be mounted over.
         """
-        self._folders = self._begin()
-        for sentence in self._folders.told:
+        self._session = self._prepare()
+        for sentence in self._session.notices:
             self._say(sentence)
         return self
 
     @property
     def mounts(self) -> tuple[str, ...]:
-        """Arguments of bubblewrap, for behind the project's own."""
-        return self._folders.mounts if self._folders else ()
+        """Arguments of bubblewrap, to follow the mount of the project."""
+        return self._session.mounts if self._session else ()
 
     def follow(self) -> None:
-        """Bring back what is new whenever a ref moved, from a thread of its own, until the end."""
+        """Import what is new whenever a ref changes, from a thread of its own, until the end."""
         self._thread = threading.Thread(target=self._follow, name="aileron-git", daemon=True)
         self._thread.start()
 
     def _follow(self) -> None:
-        assert self._folders is not None
-        seen = list(_state(self._folders))
-        rest = _LOOK
-        while not self._over.wait(rest):
-            now = list(_state(self._folders))
-            rest = _LOOK
+        assert self._session is not None
+        seen = list(_ref_files(self._session))
+        pause = _POLL_SECONDS
+        while not self._ended.wait(pause):
+            now = list(_ref_files(self._session))
+            pause = _POLL_SECONDS
             if now == seen:
                 continue
             began = time.monotonic()
             try:
-                self._folders.bring_back()
+                self._session.import_changes()
                 seen = now
-            except (GitFailed, OSError, ValueError):  # told at the end, if it is so then
-                rest = max(_LOOK, _REST * (time.monotonic() - began))
+            except (GitFailed, OSError):  # told at the end, if it is so then
+                pause = max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
 
     def __exit__(self, *_: object) -> None:
-        """Bring everything back, and tell what a person has to know."""
-        self._over.set()
+        """Import everything, and tell what a person has to know."""
+        self._ended.set()
         if self._thread is not None:
             self._thread.join()
-        if self._folders is not None:
-            for sentence in self._folders.end():
+        if self._session is not None:
+            for sentence in self._session.end():
                 self._say(sentence)
 
 
-def _state(folders: GitFolders) -> Iterator[tuple[str, int, int, int]]:
-    """Yield what changes when a ref does."""
-    for sides in folders.sides():
-        waiting = [sides.own / "HEAD", sides.own / "packed-refs", sides.own / "refs"]
+def _ref_files(session: SessionRepositories) -> Iterator[tuple[str, int, int, int]]:
+    """Yield what the file system says of the agent's refs: it changes when one of them does."""
+    for repository in session.repositories():
+        waiting = [
+            repository.session_git_dir / "HEAD",
+            repository.session_git_dir / "packed-refs",
+            repository.session_git_dir / "refs",
+        ]
         while waiting:
             path = waiting.pop()
             try:
@@ -104,18 +109,18 @@ def _state(folders: GitFolders) -> Iterator[tuple[str, int, int, int]]:
                 continue
 
 
-def left_by_killed_launches(aileron_home: Path) -> list[str]:
-    """Bring back what launches left that were killed; return what a person has to know."""
+def import_from_killed_launches(aileron_home: Path) -> list[str]:
+    """Import what launches left that were killed; return what a person has to know."""
     bwrap = find_bwrap()
     if bwrap is None or not (aileron_home / "git").is_dir():
         return []
     return recover(bwrap=bwrap, parent=aileron_home / "git", aside=aileron_home / "aside")
 
 
-def tell_later(aileron_home: Path, sentences: list[str]) -> None:
-    """Keep *sentences*, each once, for the next launch: who brought something back has no terminal of a person's."""
+def keep_notices(aileron_home: Path, sentences: list[str]) -> None:
+    """Keep *sentences*, each once, for the next launch: a console that imports has nobody to tell."""
     if sentences:
-        path = aileron_home / "git" / f".{_LATER}"
+        path = aileron_home / "git" / _NOTICES
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with path.open("a+", encoding="utf-8") as file:
             file.seek(0)
@@ -124,10 +129,10 @@ def tell_later(aileron_home: Path, sentences: list[str]) -> None:
             file.write("".join(f"{sentence}\n" for sentence in new))
 
 
-def told_before(aileron_home: Path) -> list[str]:
-    """Return what `tell_later` kept, once."""
-    path = aileron_home / "git" / f".{_LATER}"
-    taken = path.with_name(f".{_LATER}.taken")
+def take_notices(aileron_home: Path) -> list[str]:
+    """Return what `keep_notices` kept, and forget it."""
+    path = aileron_home / "git" / _NOTICES
+    taken = path.with_name(f"{_NOTICES}.taken")
     try:
         path.replace(taken)
         return taken.read_text(encoding="utf-8").splitlines()

@@ -6,25 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.storage.database import Tx
 
 __all__ = [
-    "ACCEPTED",
-    "REMOVED",
-    "WITHDRAWN",
     "AcceptanceRecord",
     "all_records",
     "drop",
     "put",
     "withdrawn",
 ]
-
-ACCEPTED = "library.taken_in"
-"""The event that makes a pin count."""
-WITHDRAWN = "library.held_back"
-"""The event by which a person took it back."""
-REMOVED = "library.removed"
-"""Its file went: what comes in its place waits for a person, whatever its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +59,7 @@ def all_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
     return [
         AcceptanceRecord(kind=kind, name=name, digest=digest, taken_at=at, taken_by=by)
         for kind, name, digest, at, by in found
-        if newest.get((kind, name)) == (ACCEPTED, digest)
+        if newest.get((kind, name)) == (AuditEvent.LIBRARY_ACCEPTED, digest)
     ]
 
 
@@ -77,7 +68,7 @@ def withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     return {
         (kind, name, digest)
         for (kind, name), (event, digest) in _newest(connection).items()
-        if event == WITHDRAWN
+        if event == AuditEvent.LIBRARY_WITHDRAWN
     }
 
 
@@ -87,7 +78,7 @@ def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[st
     # `run IS NULL` first: an index finds these few among all the records of runs.
     for event, body in connection.execute(
         "SELECT event, body FROM audit WHERE run IS NULL AND event IN (?, ?, ?) ORDER BY seq",
-        (ACCEPTED, WITHDRAWN, REMOVED),
+        (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_WITHDRAWN, AuditEvent.LIBRARY_REMOVED),
     ):
         said = _said(body)
         kind, name, digest = said.get("kind"), said.get("name"), said.get("digest")

@@ -11,6 +11,8 @@ from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, CatalogEntry, CatalogScan, read_file, scan
 from aileron_core.actions.model import Action
 from aileron_core.actions.suites import Suite, forget_suite, read_suites
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.connectors.availability import offer_problems
@@ -19,7 +21,7 @@ from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
 from aileron_core.connectors.registry import ConnectorRegistry
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
-from aileron_core.console_port.port import LibraryItemView, NotAcceptedView
+from aileron_core.console_port import LibraryItemView, NotAcceptedView
 from aileron_core.errors import (
     AileronError,
     Conflict,
@@ -35,9 +37,8 @@ from aileron_core.library.file_stamps import FileStamps, read_stamps
 from aileron_core.library.preview_reads import accepted_reads, reads_of
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.runs import ResolvedAction
-from aileron_core.runs.rows import calls_by_action
+from aileron_core.runs.run_table import calls_by_action
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["HomeLibrary"]
 
@@ -144,9 +145,9 @@ class HomeLibrary:
             self._changed()
         return False
 
-    async def changed_since(self, loaded: ResolvedAction) -> str:
+    async def changed_since(self, resolved: ResolvedAction) -> str:
         """Read action file and connectors from disk again; return what differs, or ''."""
-        return await asyncio.to_thread(self._compare, loaded)
+        return await asyncio.to_thread(self._compare, resolved)
 
     def _compare(self, loaded: ResolvedAction) -> str:
         try:
@@ -277,7 +278,9 @@ class HomeLibrary:
         def unit(tx: Tx) -> None:
             for pin in gone:
                 pins.drop(tx, pin.kind, pin.name)
-                tx.record(self._record(pins.REMOVED, pin, "What was taken in was removed:"))
+                tx.record(
+                    self._record(AuditEvent.LIBRARY_REMOVED, pin, "What was taken in was removed:")
+                )
 
         if gone:
             await self._database.write(unit)
@@ -404,7 +407,11 @@ class HomeLibrary:
             for pin in taken:
                 pins.put(tx, pin)
                 how = " (--accept-installed)" if by != "person" else ""
-                tx.record(self._record(pins.ACCEPTED, pin, f"Took in the {_NOUNS[pin.kind]}", how))
+                tx.record(
+                    self._record(
+                        AuditEvent.LIBRARY_ACCEPTED, pin, f"Took in the {_NOUNS[pin.kind]}", how
+                    )
+                )
 
         await self._database.write(unit)
         self._forget(ended)
@@ -455,23 +462,26 @@ class HomeLibrary:
     def _end(self, tx: Tx, ended: Sequence[AcceptanceRecord]) -> None:
         for pin in ended:
             pins.drop(tx, pin.kind, pin.name)
-            tx.record(self._record(pins.WITHDRAWN, pin, f"Held back the {_NOUNS[pin.kind]}"))
+            tx.record(
+                self._record(AuditEvent.LIBRARY_WITHDRAWN, pin, f"Held back the {_NOUNS[pin.kind]}")
+            )
 
     def _forget(self, ended: Sequence[AcceptanceRecord]) -> None:
         for pin in ended:
             self._pins.pop((pin.kind, pin.name), None)
             self._refused.add((pin.kind, pin.name, pin.digest))
 
-    def _record(self, event: str, pin: AcceptanceRecord, what: str, how: str = "") -> AuditRecord:
+    def _record(
+        self, event: AuditEvent, pin: AcceptanceRecord, what: str, how: str = ""
+    ) -> AuditRecord:
         extra: dict[str, Json] = {"kind": pin.kind, "name": pin.name, "digest": pin.digest}
-        if event == pins.ACCEPTED:
+        if event == AuditEvent.LIBRARY_ACCEPTED:
             extra["by"] = pin.taken_by
             if pin.kind == "action":
                 extra["connectors"] = self._connectors_of(pin)
         return AuditRecord(
             at=rfc3339(self._clock.now()),
             event=event,
-            actor="aileron" if event == pins.REMOVED else "person",
             summary=f"{what} {pin.name}{how}",
             extra=extra,
         )

@@ -2,12 +2,13 @@
 
 from pathlib import PurePosixPath
 
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import InvalidRequest
 from aileron_core.library import acceptance as pins
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
 
 __all__ = ["KIND", "ProjectTrust"]
 
@@ -60,8 +61,7 @@ class ProjectTrust:
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),
-                    event=pins.ACCEPTED,
-                    actor="person",
+                    event=AuditEvent.LIBRARY_ACCEPTED,
                     summary=f"Took in the settings of a project for {agent}",
                     extra={"kind": KIND, "name": pin.name, "digest": digest, "by": pin.taken_by},
                 )

@@ -10,7 +10,7 @@ from aileron_core.actions.catalog import Catalog, CatalogEntry, cannot_run
 from aileron_core.actions.model import Action
 from aileron_core.actions.suites import Suite
 from aileron_core.connectors.protocol import Connector
-from aileron_core.console_port.port import LibraryItemView, NotAcceptedView, SuiteView
+from aileron_core.console_port import LibraryItemView, NotAcceptedView, SuiteView
 from aileron_core.errors import Problem
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.preview_reads import KIND, reads_of

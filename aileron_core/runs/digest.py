@@ -1,4 +1,4 @@
-"""What exactly a person's yes covers (WIRE.md, Digest). Pure."""
+"""What exactly a person's yes covers. Pure."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from aileron_core.canonical import Json, JsonObject, canonical, exact
 from aileron_core.hash_words import three_words
-
-__all__ = ["ConnectorPart", "Consent", "StepPart", "consent_digest", "preview_digest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,6 @@ class Consent:
 
 
 def preview_digest(output: Json) -> str:
-    """Return the SHA-256 of the preview op's whole output."""
     return hashlib.sha256(canonical(exact(output))).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What the gate needs of the house: the accepted actions, and its settings."""
+"""What the gate needs from the rest of the core: the accepted actions, and its settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,12 @@ from typing import Protocol
 from aileron_core.actions.model import Action
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity
 
-__all__ = ["Failpoint", "GateSettings", "Library", "ResolvedAction", "no_failpoint"]
-
 Failpoint = Callable[[str], None]
 """Called with the name of each step of a run's life. Tests of crashes stop the process in it."""
 
 
 def no_failpoint(_name: str) -> None:
-    """Do nothing."""
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +21,7 @@ class ResolvedAction:
 
     action: Action
     connectors: Mapping[str, Connector]
-    """By FQN, exactly the version and hash that the action pins."""
+    """By FQN, exactly the version and hash that the action names."""
     routed: tuple[str, ...] = ()
     """Those of its hosts that `--route` sends elsewhere, as `host:port -> address:port`."""
 
@@ -34,14 +32,14 @@ class ResolvedAction:
 
 
 class Library(Protocol):
-    """The actions and connectors that a person took in."""
+    """The actions and connectors that a person accepted."""
 
     def find(self, name: str) -> ResolvedAction:
         """Return the accepted action *name*.
 
         Raises:
             NotFound: there is none.
-            Conflict: its file, or a connector of it, is held back or broken.
+            Conflict: its file, or a connector of it, is not accepted, or broken.
         """
         ...
 
@@ -53,14 +51,14 @@ class Library(Protocol):
         """Offer a person to accept *read*, which was just refused; True where it counts already."""
         ...
 
-    async def changed_since(self, loaded: ResolvedAction) -> str:
+    async def changed_since(self, resolved: ResolvedAction) -> str:
         """Read action file and connectors from disk again; return what differs as a sentence, or ''."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSettings:
-    """WIRE.md, Defaults. Seconds unless named otherwise."""
+    """Limits and times (`docs/wire.md#defaults`); seconds unless named otherwise."""
 
     expires_seconds: float = 1800.0
     """0: approvals never expire."""

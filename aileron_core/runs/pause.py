@@ -10,8 +10,6 @@ from contextlib import contextmanager
 
 from aileron_core.errors import Paused
 
-__all__ = ["PauseSwitch"]
-
 
 class PauseSwitch:
     """Whether calls go on.
@@ -43,7 +41,6 @@ class PauseSwitch:
         self._judge()
 
     def end(self) -> None:
-        """Let calls go on."""
         self._since = None
         self._judge()
 

@@ -5,7 +5,7 @@ Rules of this file:
    it raises, and nothing was changed.
 2. Nothing outside this file compares a state to choose the next one.
 
-DESIGN 5 draws the same table; `docs/states.md` is made from it.
+`docs/states.md` is made from this table.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,6 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from aileron_core.errors import IllegalTransition
-
-__all__ = ["FINAL", "OPEN", "TRANSITIONS", "RunEvent", "RunState", "advance"]
 
 
 class RunState(StrEnum):
@@ -48,7 +46,7 @@ class RunEvent(StrEnum):
     """It is gated: a person has to answer."""
     NEED_VAULT = "need_vault"
     REFUSE = "refuse"
-    """It cannot run (arguments, connector, held back): ended before it began."""
+    """It cannot run (arguments, connector, not accepted): ended before it began."""
     RULE_DENY = "rule_deny"
     APPROVE = "approve"
     """A person's yes."""
@@ -121,6 +119,9 @@ FINAL = frozenset(RunState) - {state for state, _ in TRANSITIONS}
 
 OPEN = frozenset(RunState) - FINAL - {RunState.NEW}
 """States of a run that is not over."""
+
+UNDECIDED = frozenset(state for state, event in TRANSITIONS if event is RunEvent.DENY)
+"""States in which a person's no, or the agent's withdrawal, still counts."""
 
 
 def advance(state: RunState, event: RunEvent, *, gated: bool = False) -> RunState:

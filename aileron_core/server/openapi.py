@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from aileron_core.runs.transitions import FINAL
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.routes import ROUTES, RouteSpec
 from aileron_core.settings import AGENT_NAMES
@@ -144,17 +145,7 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Result": _object(
         {
-            "status": {
-                "enum": [
-                    "pending_approval",
-                    "completed",
-                    "denied",
-                    "expired",
-                    "withdrawn",
-                    "failed",
-                    "unknown",
-                ]
-            },
+            "status": {"enum": ["pending_approval", *sorted(map(str, FINAL))]},
             "approval_id": _STRING,
             "action": _STRING,
             "audit_id": _STRING,

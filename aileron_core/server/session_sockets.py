@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aileron_core import tasks
 from aileron_core.app import App
-from aileron_core.console_port.port import CoreEvent, SessionsUpdated
+from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.containment.peer import containment_of
 from aileron_core.server.sockets import bind_unix
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["OpenedSession", "Process", "Session"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
@@ -80,7 +78,7 @@ class Session:
 
     @property
     def contained(self) -> bool:
-        """Whether who opened it says that its agent is contained; `SessionBook.containment` knows more."""
+        """Whether who opened it says that its agent is contained; `SessionRegistry.containment` knows more."""
         return self.opened_by == "contained"
 
 

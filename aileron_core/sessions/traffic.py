@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from aileron_core import tasks
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.console_port.view_models import TrafficView
+from aileron_core.console_port import TrafficView
 from aileron_core.errors import AileronError
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
-from aileron_core.storage.record import AuditRecord
-
-__all__ = ["GatewayRequest", "TrafficMeter"]
 
 _NEWS_SECONDS = 0.5
 _RECORD_SECONDS = 5.0
@@ -65,7 +64,7 @@ class _Totals:
 
 
 class TrafficMeter:
-    """Counts per session, told as news now and then, and put on record in batches.
+    """Counts per session, told to listeners now and then, and put on record in batches.
 
     Args:
         sessions: who is there.
@@ -96,7 +95,6 @@ class TrafficMeter:
         return totals is not None and len(totals.unrecorded) >= _MOST_UNRECORDED
 
     def began(self, session_id: str, provider: str, method: str, path: str) -> GatewayRequest:
-        """Count a request that begins to pass."""
         totals = self._totals.get(session_id)
         if totals is None:
             totals = self._totals[session_id] = _Totals()
@@ -115,13 +113,11 @@ class TrafficMeter:
         return passing
 
     def sent(self, passing: GatewayRequest, count: int) -> None:
-        """Count bytes of a request's body."""
         passing.up += count
         passing.totals.up += count
         self._tell_soon()
 
     def came(self, passing: GatewayRequest, count: int) -> None:
-        """Count bytes of an answer's body."""
         passing.down += count
         passing.totals.down += count
         self._tell_soon()
@@ -141,7 +137,6 @@ class TrafficMeter:
         self._tell_soon()
 
     def view(self, session_id: str) -> TrafficView | None:
-        """Return the session's numbers; None where nothing of it has passed."""
         totals = self._totals.get(session_id)
         if totals is None:
             return None
@@ -193,8 +188,7 @@ class TrafficMeter:
         count = len(batch)
         record = AuditRecord(
             at=rfc3339(self._clock.now()),
-            event="gateway.passed",
-            actor="agent",
+            event=AuditEvent.GATEWAY_PASSED,
             summary=f"{count} model request{'' if count == 1 else 's'} passed the gateway",
             session=session_id,
             extra={"requests": [_entry(each) for each in batch]},

@@ -1,4 +1,4 @@
-"""One SQLite file, one writing thread, group commit (PERFORMANCE 4).
+"""One SQLite file, one writing thread, group commit.
 
 `write(unit)` runs `unit(tx)` on the writer inside its own SAVEPOINT of the current transaction. A
 unit that fails is rolled back alone. A unit that changed rows and recorded nothing is refused:
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from aileron_core.audit.chain import seal
+from aileron_core.audit.record import AuditRecord, ChainHead, CommittedRecord
 from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, UnrecordedChange
 from aileron_core.storage.migrations import migrate
-from aileron_core.storage.open import GENESIS, ChainHead, open_reader, open_writer
-from aileron_core.storage.record import AuditRecord, CommittedRecord, Seal
-
-__all__ = ["Database", "FailureSink", "HeadSink", "Tx"]
+from aileron_core.storage.open import open_reader, open_writer
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
@@ -41,16 +40,14 @@ FailureSink: TypeAlias = Callable[[AileronError], None]
 
 
 class Tx:
-    """One unit of work: the verbs of a room change rows through it, the gate records through it."""
+    """One unit of work: rows are changed and records written through it."""
 
-    def __init__(self, connection: sqlite3.Connection, head: ChainHead, seal: Seal) -> None:
+    def __init__(self, connection: sqlite3.Connection, head: ChainHead) -> None:
         self._connection = connection
-        self._seal = seal
         self.head = head
         self.committed: list[CommittedRecord] = []
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """Run one statement."""
         return self._connection.execute(sql, parameters)
 
     def next_seq(self) -> int:
@@ -64,7 +61,7 @@ class Tx:
             StorageUnavailable: another program put a record of its own into that place.
         """
         seq = self.head.seq + 1
-        body, digest = self._seal(seq, self.head.hash, record)
+        body, digest = seal(seq, self.head.hash, record)
         try:
             self._connection.execute(
                 "INSERT INTO audit(seq, at, event, run, prev, hash, body) VALUES(?,?,?,?,?,?,?)",
@@ -92,14 +89,13 @@ class _Job(Generic[_T]):
 class Database:
     """The home's database, owned by this process."""
 
-    def __init__(self, path: Path, seal: Seal) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._seal = seal
         self._sinks: list[HeadSink] = []
         self._failure_sinks: list[FailureSink] = []
         self._closed = False
         self._jobs: queue.SimpleQueue[_Job[Any] | None] = queue.SimpleQueue()
-        migrate(path, seal)
+        migrate(path)
         self._connection, self._epoch, self._head = open_writer(path)
         self._schema = self._schema_cookie()
         self._stopped: AileronError | None = None
@@ -114,11 +110,9 @@ class Database:
         return self._head
 
     def on_commit(self, sink: HeadSink) -> None:
-        """Have *sink* called after every commit that recorded something."""
         self._sinks.append(sink)
 
     def on_failure(self, sink: FailureSink) -> None:
-        """Have *sink* called after every commit that failed."""
         self._failure_sinks.append(sink)
 
     async def write(self, unit: Callable[[Tx], _T]) -> _T:
@@ -230,7 +224,7 @@ class Database:
     def _run(self, job: _Job[Any], head: ChainHead, committed: list[CommittedRecord]) -> ChainHead:
         connection = self._connection
         connection.execute("SAVEPOINT unit")
-        tx = Tx(connection, head, self._seal)
+        tx = Tx(connection, head)
         before = connection.total_changes
         try:
             job.result = job.unit(tx)
@@ -296,6 +290,3 @@ def _resolve(jobs: list[_Job[Any]]) -> None:
             job.future.set_exception(job.error)
         else:
             job.future.set_result(job.result)
-
-
-assert bytes(32) == GENESIS

@@ -15,12 +15,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from aileron_core.audit.chain import GENESIS, seal
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord, ChainHead
 from aileron_core.clock import Clock, SystemClock, rfc3339
 from aileron_core.errors import HomeError
 from aileron_core.home.layout import Home
 from aileron_core.storage.open import (
-    GENESIS,
-    ChainHead,
     cannot_open,
     connect,
     newest,
@@ -30,15 +31,10 @@ from aileron_core.storage.open import (
     set_version,
     stated_version,
 )
-from aileron_core.storage.record import AuditRecord, Seal
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 
-__all__ = ["FIRST", "KEPT_DAYS", "MIGRATED", "MIGRATIONS", "Migration", "migrate", "schema_of"]
-
-MIGRATED = "storage.migrated"
-"""The event by which the audit tells of a migration."""
 KEPT_DAYS = 30
-"""How long the copy stays: it holds arguments, and those are kept so long (WIRE.md, Defaults)."""
+"""How long the copy stays: it holds arguments, and those are kept so long."""
 
 FIRST: tuple[str, ...] = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
@@ -108,7 +104,7 @@ def schema_of(version: int) -> frozenset[str]:
         return frozenset(sql for _, sql in objects(scratch))
 
 
-def migrate(path: Path, seal: Seal, clock: Clock | None = None) -> None:
+def migrate(path: Path, clock: Clock | None = None) -> None:
     """Bring the database at *path* to today's schema; nothing happens where it is there or missing.
 
     The caller holds the home's lock. Copies of earlier migrations that are over `KEPT_DAYS` old go.
@@ -124,14 +120,12 @@ def migrate(path: Path, seal: Seal, clock: Clock | None = None) -> None:
         return
     try:
         with closing(connect(path)) as connection:
-            _migrate(connection, path, folder, seal, now)
+            _migrate(connection, path, folder, now)
     except sqlite3.Error as error:
         raise cannot_open(path, error) from error
 
 
-def _migrate(
-    connection: sqlite3.Connection, path: Path, folder: Path, seal: Seal, now: float
-) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path, folder: Path, now: float) -> None:
     # No other writer from here on: the copy is what the steps begin with.
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -141,7 +135,7 @@ def _migrate(
         refuse_strange(objects(connection), schema_of(version), path)
         copy = _copied(path, folder, version, now)
         try:
-            _carry(connection, path, version, copy, seal, now)
+            _carry(connection, path, version, copy, now)
             connection.execute("COMMIT")
         except BaseException:
             copy.unlink()  # of a database that is as it was; the next try makes its own
@@ -152,7 +146,7 @@ def _migrate(
 
 
 def _carry(
-    connection: sqlite3.Connection, path: Path, version: int, copy: Path, seal: Seal, now: float
+    connection: sqlite3.Connection, path: Path, version: int, copy: Path, now: float
 ) -> None:
     """Take the steps and record them, in the transaction that is open."""
     steps = MIGRATIONS[version - 1 : SCHEMA_VERSION - 1]
@@ -164,8 +158,7 @@ def _carry(
     head = newest(connection, path) or ChainHead(seq=0, hash=GENESIS, at="")
     record = AuditRecord(
         at=rfc3339(now),
-        event=MIGRATED,
-        actor="aileron",
+        event=AuditEvent.STORAGE_MIGRATED,
         summary=(
             f"The database went from schema {version} to {SCHEMA_VERSION}: "
             f"{' '.join(step.what for step in steps)} A copy from before is kept for {KEPT_DAYS} days"

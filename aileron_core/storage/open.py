@@ -2,29 +2,14 @@
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from aileron_core.audit.chain import GENESIS
+from aileron_core.audit.record import ChainHead
 from aileron_core.errors import HomeError
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 
-__all__ = [
-    "GENESIS",
-    "ChainHead",
-    "cannot_open",
-    "connect",
-    "newest",
-    "objects",
-    "open_reader",
-    "open_writer",
-    "refuse_strange",
-    "set_version",
-    "stated_version",
-]
-
-GENESIS = bytes(32)
-"""`prev` of the first record (WIRE.md, Audit)."""
 _STATISTICS = frozenset(
     {
         "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
@@ -32,15 +17,6 @@ _STATISTICS = frozenset(
     }
 )
 """What ANALYZE puts into a schema, word for word as SQLite writes it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChainHead:
-    """The newest record: its number (which is also the count), hash and time."""
-
-    seq: int
-    hash: bytes
-    at: str
 
 
 def open_reader(path: Path, *, timeout: float = 5.0) -> sqlite3.Connection:

@@ -1,10 +1,8 @@
 """The database's schema, word for word.
 
 What stands here is compared with `sqlite_schema` at every open: a trigger, view or index that
-somebody else added is a reason to stop, not something to live with (DESIGN 3).
+somebody else added is a reason to stop, not something to live with.
 """
-
-__all__ = ["SCHEMA", "SCHEMA_VERSION"]
 
 SCHEMA_VERSION = 2
 """A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""

@@ -1,23 +1,23 @@
 """The tree of commands; each imports what it needs when it runs."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from aileron_core.text import escape
 from aileron_tui.cli import subcommands
-from aileron_tui.cli.options import Program, command_options, shared_options
+from aileron_tui.cli.options import Program, command_options, paths, shared_options
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
-from aileron_tui.cli.process import close_memory, leave_no_hands
+from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
-
-__all__ = ["aileron"]
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="aileron", message="aileron %(version)s")
 @shared_options
 def aileron(home: str | None, as_json: bool, no_color: bool) -> None:
-    """The control app and approval console for AI agents."""
+    """The control plane and approval console for AI agents."""
 
 
 @aileron.command()
@@ -51,7 +51,7 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-        help="Take in all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
+        help="Accept all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
     )(function)
     return click.option(
         "--route",
@@ -81,7 +81,7 @@ def console(
             "it is; `aileron serve --json` runs without one.",
         )
     close_memory()
-    leave_no_hands()
+    drop_key_variables()
     from aileron_tui.cli.runtime import run_console
 
     return run_console(context, routes, accept_installed=accept_installed, plain=plain)
@@ -159,6 +159,31 @@ def launch(
         label=label,
         dry_run=dry_run,
     )
+
+
+@aileron.command("mcp-relay")
+@click.option(
+    "--zip",
+    "file",
+    required=True,
+    metavar="FILE",
+    shell_complete=paths,
+    help="Write the relay there, as one file for Python 3.11 or newer.",
+)
+@command_options
+def mcp_relay(context: CommandContext, file: str) -> int:
+    """Write `aileron-mcp` as one file, for a container.
+
+    It needs Python's standard library alone. An agent there starts it with python3 -I FILE.
+    """
+    from aileron_mcp.relay_copies import write_zipapp
+
+    write_zipapp(Path(file))
+    if context.json:
+        context.show({"file": file})
+    else:
+        context.say(f"Wrote {escape(file)}. An agent starts it with: python3 -I {escape(file)}")
+    return EXIT.DONE
 
 
 @aileron.command()

@@ -8,25 +8,22 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Final
 
-from aileron_core import tasks
 from aileron_core.app import App, AppOptions
-from aileron_core.console.core_thread import CoreThread
-from aileron_core.console_port.port import ApprovalsRead, CoreEvent, LibraryUpdated, SessionsUpdated
+from aileron_core.console_port import ApprovalsRead, CoreEvent
+from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
-from aileron_core.launch.launch_dir import private_parents, sweep
-from aileron_core.launch.repositories import left_by_killed_launches, tell_later
-from aileron_core.launch.unfinished import finish_sessions
+from aileron_core.launch.sweep import LaunchSweep
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.session_sockets import SessionSockets
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
-from aileron_mcp.lazy_mount import LazyMcpApp, Receive, Send, asgi_call
+from aileron_mcp.lazy_mount import LazyMcpApp
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
@@ -49,7 +46,7 @@ def core_thread(
     Args:
         home: whose core it is.
         routes: as given to `--route`.
-        accept_installed: take in what lies there.
+        accept_installed: accept what lies there.
         first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
             interpreter's lock) is imported after that, or at once without a screen.
         failpoint: for tests of crashes, in process only.
@@ -67,48 +64,43 @@ def core_thread(
     )
 
     @contextlib.asynccontextmanager
-    async def serving(app: App) -> AsyncGenerator[None, None]:
-        async with _served(app, settings, first_frame):
-            yield
+    async def opened() -> AsyncGenerator[App]:
+        async with App.open(home, options) as app, _served(app, settings, first_frame):
+            yield app
 
-    return CoreThread(lambda: App(home, options), serving)
+    return CoreThread(opened)
 
 
 @contextlib.asynccontextmanager
 async def _served(
     app: App, settings: Settings, first_frame: threading.Event | None
 ) -> AsyncGenerator[None, None]:
-    tcp = bind_tcp(settings.listen_host, settings.listen_port or await app.remembered_port())
+    tcp = bind_tcp(
+        settings.listen_host, settings.listen_port or await app.address.remembered_port()
+    )
     unix = bind_unix(app.home.socket)
     port: int = tcp.getsockname()[1]
-    app.url = f"http://127.0.0.1:{port}"
-    state: dict[str, object] = {"app": app}
-
-    async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        await asgi_app(scope, receive, send)
-
+    app.address.listen_on(port)
+    agents = AgentApi(app)
     mcp = LazyMcpApp(
-        asgi_call(whole, state=state),
+        agents,
         hold_seconds=settings.hold_seconds,
         version=app.version,
         is_tool=settings.is_tool,
         # What it brings stays: a walk over it, each other second, would stop agents for 0.1 s.
         imported=gc.freeze,
     )
-    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app})
-    state["draining"] = asgi_app.state.draining
-    forget = app.events.subscribe(_ToolsWatcher(app, mcp))
+    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
     unkeep = app.events.subscribe(_keep_calls)
-    unsweep = app.events.subscribe(_LaunchSweep(app.home.path))
-    server = EmbeddedServer(asgi_app, [tcp, unix], before_drain=mcp.close_streams)
+    unsweep = app.events.subscribe(LaunchSweep(app.home.path))
+    server = EmbeddedServer(asgi_app, [tcp, unix])
     own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
     try:
         async with mcp.run(), server, own.listening():
-            await app.announce(port)
+            await app.address.announce(port)
             _start_after(first_frame, mcp)
             yield
     finally:
-        forget()
         unkeep()
         unsweep()
         with contextlib.suppress(OSError):
@@ -134,51 +126,6 @@ def _keep_calls(fact: CoreEvent) -> None:
         gc.freeze()
 
 
-class _LaunchSweep:
-    """Removes what killed launches left, tokens among it, when a session has ended, and at first.
-
-    What their agents did in git is brought back, and what they left in their projects is moved aside;
-    what a person has to know of it waits for a launch.
-    """
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._open: frozenset[str] = frozenset()
-        self._sweep()
-
-    def _sweep(self) -> None:
-        tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
-
-    def _clear(self) -> None:
-        sweep(private_parents(self._home, os.environ))
-        tell_later(self._home, [*left_by_killed_launches(self._home), *finish_sessions(self._home)])
-
-    def __call__(self, fact: CoreEvent) -> None:
-        """Hear of a fact."""
-        if isinstance(fact, SessionsUpdated):
-            now = frozenset(each.session_id for each in fact.sessions)
-            if self._open - now:
-                self._sweep()
-            self._open = now
-
-
-class _ToolsWatcher:
-    """Tells MCP clients when the accepted set changed, and only then."""
-
-    def __init__(self, app: App, mcp: LazyMcpApp) -> None:
-        self._app = app
-        self._mcp = mcp
-        self._known = self._present()
-
-    def _present(self) -> tuple[tuple[str, str], ...]:
-        return tuple((action.name, action.sha256) for action in self._app.library.ready())
-
-    def __call__(self, fact: CoreEvent) -> None:
-        if isinstance(fact, LibraryUpdated) and (present := self._present()) != self._known:
-            self._known = present
-            self._mcp.tools_changed()
-
-
 def _prepare(context: CommandContext) -> Home:
     home = Home(context.home)
     home.prepare()
@@ -187,7 +134,7 @@ def _prepare(context: CommandContext) -> Home:
 
 
 def _log_start(app: App, how: str) -> None:
-    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.url)
+    _log.info("%s %s began as process %d at %s", how, app.version, os.getpid(), app.address.url)
 
 
 def _log_end(core: CoreThread, how: str) -> None:
@@ -242,15 +189,17 @@ def run_serve(context: CommandContext, routes: Sequence[str], *, accept_installe
 
 def _say_start(context: CommandContext, app: App) -> None:
     if context.json:
-        context.show({"url": app.url, "socket": str(app.home.socket), "home": str(app.home.path)})
+        context.show(
+            {"url": app.address.url, "socket": str(app.home.socket), "home": str(app.home.path)}
+        )
         return
     context.say(
-        f"Aileron serves {app.home.path} at {app.url}. Nobody can approve without a console."
+        f"Aileron serves {app.home.path} at {app.address.url}. Nobody can approve without a console."
     )
-    for route in app.routes:
+    for route in app.options.routes_shown():
         context.say(f"Routed: {route}, without credential.")
     if app.options.accept_installed:
-        context.say("Everything that lay in the home was taken in (--accept-installed).")
+        context.say("Everything that lay in the home was accepted (--accept-installed).")
 
 
 def run_console(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from aileron_core.console_port.port import ApprovalView, SessionView
+from aileron_core.console_port import ApprovalView, SessionView
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from aileron_core.console_port.port import ApprovalView, FieldView, ProcessView, RecordView
+from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port import ApprovalView, FieldView, ProcessView, RecordView
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
 from aileron_tui.draw.times import age, clock_minutes, clock_seconds
@@ -22,15 +23,15 @@ RUNS = 5
 
 _APPROVED = frozenset({"approved", "executing", "completed", "failed", "unknown"})
 _ENDS: dict[str, tuple[str, Role]] = {
-    "run.completed": ("✓", "ok"),
-    "run.failed": ("✗", "danger"),
-    "run.unknown": ("?", "attn"),
-    "run.started": ("▶", "ok"),
-    "run.asked_again": ("●", "muted"),
-    "recheck.differed": ("▲", "attn"),
-    "approval.denied": ("✗", "danger"),
-    "approval.expired": ("–", "muted"),
-    "approval.withdrawn": ("←", "muted"),
+    AuditEvent.RUN_COMPLETED: ("✓", "ok"),
+    AuditEvent.RUN_FAILED: ("✗", "danger"),
+    AuditEvent.RUN_UNKNOWN: ("?", "attn"),
+    AuditEvent.RUN_STARTED: ("▶", "ok"),
+    AuditEvent.RUN_ASKED_AGAIN: ("●", "muted"),
+    AuditEvent.RECHECK_DIFFERED: ("▲", "attn"),
+    AuditEvent.APPROVAL_DENIED: ("✗", "danger"),
+    AuditEvent.APPROVAL_EXPIRED: ("–", "muted"),
+    AuditEvent.APPROVAL_WITHDRAWN: ("←", "muted"),
 }
 """How far a run came, by the record that says so."""
 _OTHERS = {"expired": "–", "withdrawn": "←"}

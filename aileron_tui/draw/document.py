@@ -4,7 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aileron_core.connectors.posted_reads import AWS
-from aileron_core.console_port.port import ApprovalView, FieldView, NotAcceptedView, SessionView
+from aileron_core.console_port import (
+    FINAL_STATES,
+    ApprovalView,
+    FieldView,
+    NotAcceptedView,
+    SessionView,
+)
 from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui import words
@@ -24,7 +30,6 @@ IDENTITY = frozenset(
 )
 """Labels whose values say whom or what it hits; they are drawn bold."""
 
-_OVER = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
 """States in which nothing more will happen, and nothing can be decided."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,23}")
@@ -74,7 +79,7 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     if _has_outcome(view):
         role: Role = "danger" if view.state == "failed" else "attn"
         return heading(words.OUTCOME, _remark(words.OUTCOMES[view.state]), role)
-    if view.state in _OVER:
+    if view.state in FINAL_STATES:
         return _was_shown(view)
     if view.drift is not None:
         gone = bool(view.drift.unavailable)
@@ -217,10 +222,10 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
     if preview.status == "unavailable":
         reason = words.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *foreign_text(preview.reason)))
-        if view.state not in _OVER:
+        if view.state not in FINAL_STATES:
             again = words.ask_again_at(clock_seconds(preview.since), refresh_key)
             yield value("", _remark(again))
-    if view.drift is not None and view.state not in _OVER:
+    if view.drift is not None and view.state not in FINAL_STATES:
         if preview.status == "unavailable":
             yield blank()
         told = preview.status == "unavailable"

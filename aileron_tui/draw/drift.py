@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import TypeAlias
 
-from aileron_core.console_port.port import DriftView, FieldChangeView
+from aileron_core.console_port import DriftView, FieldChangeView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Layout, blank, value
 from aileron_tui.draw.foreign_text import block, foreign_text, rendered

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.document import agent_name
@@ -26,7 +26,7 @@ def approval_head(
 ) -> tuple[Line, ...]:
     """Return the head's lines: 2 to 4 where *compact*, else 3 and more."""
     bar = 10 if width >= 90 else 8
-    waiting = view.state in ("pending", "checking", "awaiting_vault")
+    waiting = view.state in WAITING_STATES
     right = deadline(view.requested_at, view.expires_at, now, bar) if waiting else _ended(view)
     first = line(
         " ", Piece(f" {effect_word(view.effect)} ", "chip"), "  ", *brief(view.title, "strong")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.foreign_text import brief

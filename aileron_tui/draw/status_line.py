@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
 )
 from aileron_core.text import escape

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
     LibraryItemView,
     NotAcceptedView,

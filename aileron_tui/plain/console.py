@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import ConsolePort, CoreEvent
+from aileron_core.console_port import ConsolePort, CoreEvent
 from aileron_tui import words
 from aileron_tui.draw.bars import standing_warnings
 from aileron_tui.draw.glyphs import Glyphs
@@ -31,8 +31,6 @@ from aileron_tui.state.model import Model, Token
 from aileron_tui.terminal.notifications import Notifier
 from aileron_tui.words import panels
 from aileron_tui.words import plain as plain_words
-
-__all__ = ["PlainConsole"]
 
 EXIT_CORE_LOST = 70
 _HERE = (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import ConsolePort
+from aileron_core.console_port import ConsolePort
 from aileron_core.text import escape
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry
@@ -15,8 +15,6 @@ from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 from aileron_tui.words import plain as plain_words
-
-__all__ = ["FOLLOW_SECONDS", "PlainContext"]
 
 FOLLOW_SECONDS = 5.0
 """How long the answer to what was asked is waited for before the next question."""

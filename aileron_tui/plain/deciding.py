@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
+    FINAL_STATES,
     Approve,
     Deny,
     EndSession,
@@ -19,10 +20,7 @@ from aileron_tui.state.pending_intents import file_key
 from aileron_tui.words import panels
 from aileron_tui.words import plain as plain_words
 
-__all__ = ["Decisions"]
-
 REASON_LIMIT = 2_000
-_ENDED = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
 _ASKS: dict[Panel, tuple[str, str]] = {
     "stop": ("stop_everything", "stop_enter"),
     "end": ("end_session", "end_enter"),
@@ -141,7 +139,11 @@ class Decisions:
             return False
         item = self._model.queue.get(key)
         view = item.approval if item is not None else None
-        return view is None or view.state in _ENDED or view.state in ("pending", "awaiting_vault")
+        return (
+            view is None
+            or view.state in FINAL_STATES
+            or view.state in ("pending", "awaiting_vault")
+        )
 
     def ask_core(self, action: str, typed: str) -> None:
         """Ask for the preview again, or hold all calls."""

@@ -1,6 +1,6 @@
 """What looks in the console without a screen: lists, one row whole, the filter. Nothing here decides."""
 
-from aileron_core.console_port.port import ExportAudit, FetchAgain, VerifyAudit
+from aileron_core.console_port import ExportAudit, FetchAgain, VerifyAudit
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.text import escape
 from aileron_tui.draw.text import Line
@@ -11,8 +11,6 @@ from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
 from aileron_tui.terminal.browser import browser_command, open_beside
 from aileron_tui.words import plain as plain_words
 from aileron_tui.words import sharing, views
-
-__all__ = ["VIEWS", "Navigation"]
 
 VIEWS: dict[str, View] = {
     "view_waiting": "waiting",

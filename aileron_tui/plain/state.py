@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from aileron_core.clock import Clock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     AuditExported,
@@ -26,8 +26,6 @@ from aileron_tui.state.model import Model, Token
 from aileron_tui.state.situation import situation_of
 from aileron_tui.terminal.notifications import Attention, Notifier
 from aileron_tui.words import plain as plain_words
-
-__all__ = ["PlainState"]
 
 
 class PlainState:

@@ -1,7 +1,4 @@
-"""What a console shows that nobody has touched for long: a count, and nothing else.
-
-`python -m aileron_tui.screens.lock` shows it on fixtures.
-"""
+"""What a console shows that nobody has touched for long: a count, and nothing else."""
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,8 +9,6 @@ from aileron_tui.draw.text import Line, Piece
 from aileron_tui.state.model import Model
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.words import panels
-
-__all__ = ["LockScreen"]
 
 
 class LockScreen(Screen[None]):
@@ -41,9 +36,3 @@ class LockScreen(Screen[None]):
             (Piece(panels.LOCKED_KEY, "muted"),),
         ]
         self.query_one("#locked", Lines).show(*centred(rows, *self.size))
-
-
-if __name__ == "__main__":
-    from aileron_tui.screens.demo import show
-
-    raise SystemExit(show("waiting", lock_seconds=3.0))

@@ -1,6 +1,6 @@
 """What each fact of the core changes in the console's state, and what the voice reports of it."""
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     WAITING_STATES,
     ApprovalsRead,
     ApprovalUpdated,

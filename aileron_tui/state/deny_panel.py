@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 
 REASONS_KEPT = 50
 _OPEN = frozenset({"pending", "awaiting_vault"})

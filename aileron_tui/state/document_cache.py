@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from aileron_core.console_port.port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.blocks import Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (

@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from aileron_core.console_port.port import CoreEvent
+from aileron_core.console_port import CoreEvent
 
 TOGETHER = 200
 """How many facts are taken in one go."""

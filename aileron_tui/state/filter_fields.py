@@ -1,6 +1,6 @@
 """What a row of the waiting list offers to a filter."""
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.items import Item, SuiteFiles

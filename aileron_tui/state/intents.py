@@ -1,6 +1,6 @@
 """What the press of a key asks of the core, for what stands on screen."""
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     Approve,

@@ -3,7 +3,8 @@
 from collections import deque
 from dataclasses import dataclass
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
+    FINAL_STATES,
     ApprovalsRead,
     ApprovalView,
     Approve,
@@ -25,7 +26,7 @@ from aileron_tui.state.deny_panel import DenyPanel
 from aileron_tui.state.filter import ParsedFilter, parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.pending_intents import PendingIntents
-from aileron_tui.state.queue import Ended, Queue
+from aileron_tui.state.queue import Queue
 from aileron_tui.state.reading import ReadingProgress
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.audit import AuditTable
@@ -258,7 +259,7 @@ class Model:
 
     def calls_wanted(self) -> ReadApprovals | None:
         """Return the reading that brings the rest of the calls; None where all are here."""
-        calls = [view for view in self.snapshot.approvals if view.state not in Ended]
+        calls = [view for view in self.snapshot.approvals if view.state not in FINAL_STATES]
         if not self.queue.to_come or not calls:
             return None
         return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
@@ -275,7 +276,7 @@ class Model:
         if not fact.left:
             # What came meanwhile and was not among them, as after a step of the clock, is not lost.
             late, self._aside = tuple(self._aside.values()), {}
-            self.queue.load_more((view for view in late if view.state not in Ended), 0)
+            self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)
         for view in fact.views:
             self.activity.know(view)
             self.denying.calls.take(view)

@@ -1,6 +1,6 @@
 """What the voice reports when a fact came: what happened to what the person did or looks at."""
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     ApprovalView,

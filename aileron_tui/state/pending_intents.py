@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     AcceptSuite,
     ApprovalView,

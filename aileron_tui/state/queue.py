@@ -5,7 +5,12 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import overload
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port import (
+    FINAL_STATES,
+    WAITING_STATES,
+    ApprovalView,
+    NotAcceptedView,
+)
 from aileron_core.errors import Problem
 from aileron_tui.items import Item, apart
 from aileron_tui.state.filter import Filter, ParsedFilter
@@ -19,8 +24,6 @@ MINE_SECONDS = 2.0
 """How long one that you decided keeps its place after its run has ended."""
 KEPT = 200
 """Decisions kept for the list of decisions."""
-
-Ended = frozenset({"completed", "failed", "unknown", "denied", "expired", "withdrawn"})
 
 
 class Rows(Sequence[Item]):
@@ -99,7 +102,7 @@ class Queue:
     ) -> None:
         """Start from a snapshot; the first waiting item is selected. *more* wait behind them."""
         for view in approvals:
-            if view.state in Ended:
+            if view.state in FINAL_STATES:
                 self._note_end(view)
             else:
                 self._put(Item(key=view.approval_id, approval=view))
@@ -289,7 +292,7 @@ class Queue:
         """Take an update; return whether an item came to wait that was not there before."""
         key, self._now = view.approval_id, now
         before = self._items.get(key)
-        if view.state in Ended:
+        if view.state in FINAL_STATES:
             self._note_end(view)
             if before is not None:
                 stay = MINE_SECONDS if key in self._mine else ELSEWHERE_SECONDS

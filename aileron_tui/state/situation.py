@@ -1,6 +1,6 @@
 """The situation of the model at this moment, from which every key's availability follows."""
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, Deny
+from aileron_core.console_port import WAITING_STATES, ApprovalView, Deny
 from aileron_tui.input.situation import BlockedBy, Situation
 from aileron_tui.items import Item
 from aileron_tui.state.model import Model

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aileron_core.console_port.port import Containment
+from aileron_core.console_port import Containment
 
 NAME: Final = "aileron"
 VIEWS: Final = {

@@ -3,7 +3,7 @@
 Each line of stdin is one intent, each line of stdout a fact. `--failpoint NAME` stops the process
 with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>"), the second
 time for "NAME#2".
-`--restart-grace` shortens WIRE.md's 30 seconds, which are the default.
+`--restart-grace` shortens the 30 seconds that a session has to come back, which are the default.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import threading
 from pathlib import Path
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,
@@ -101,7 +101,7 @@ def main() -> None:
         failpoint=fail,
     )
     app = core.start()
-    say({"url": app.url})
+    say({"url": app.address.url})
     snapshot = core.subscribe(told)
     for view in snapshot.approvals:
         show(view)

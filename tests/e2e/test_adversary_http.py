@@ -27,7 +27,7 @@ def _silent(console: Console, count: int) -> list[socket.socket]:
 def test_silent_connections_keep_nobody_from_being_heard(
     serve: Callable[..., Console], mailbox: Mailbox
 ) -> None:
-    """THREATS T5: whoever reaches the port without a token can neither lock agents nor person out."""
+    """Whoever reaches the port without a token can neither lock agents nor person out."""
     console = serve(mailbox, preexec_fn=_few_files)
     token = console.session()["token"]
     connections = _silent(console, 2 * _FILES)
@@ -61,7 +61,7 @@ def test_a_head_that_does_not_end_is_dropped_in_time(shared: Console) -> None:
 def test_the_open_streams_of_one_session_lock_no_other_out(
     serve: Callable[..., Console], mailbox: Mailbox
 ) -> None:
-    """THREATS T5: beyond 128 requests at once a session is told to wait, and others are served."""
+    """Beyond 128 requests at once a session is told to wait, and others are served."""
     console = serve(mailbox)
     greedy, other = console.session(), console.session()
     path = f"/v1/sessions/{greedy['session_id']}/hold"

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from aileron_mcp.session_limit import MOST_SESSIONS
+from aileron_mcp.open_sessions import MOST_SESSIONS
 from tests.unit.server.harness import Console
 
 _OPEN: dict[str, Any] = {
@@ -47,7 +47,7 @@ def _opened(console: Console, token: str) -> str:
 
 
 def test_one_agent_cannot_use_up_the_mcp_sessions_of_all(shared: Console) -> None:
-    """THREATS T5: the session of its own that it used longest ago makes way, no other agent's does."""
+    """The session of its own that it used longest ago makes way, no other agent's does."""
     greedy, other = shared.session()["token"], shared.session()["token"]
     theirs = _opened(shared, other)
     first, second = _opened(shared, greedy), _opened(shared, greedy)

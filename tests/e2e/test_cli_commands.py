@@ -1,4 +1,4 @@
-"""The `aileron` command: WIRE.md's exit codes, its JSON, its sentences."""
+"""The `aileron` command: its exit codes, its JSON, its sentences."""
 
 import contextlib
 import json

@@ -236,7 +236,7 @@ def test_a_press_of_tab_in_a_real_bash_completes(console: Console, tmp_path: Pat
     ],
 )
 def test_the_shared_options_stand_anywhere(home: Path, words: tuple[str, ...]) -> None:
-    """Before the group, before the command, after it (WIRE.md: everywhere)."""
+    """Before the group, before the command, after it: everywhere."""
     for spelling in ([*words, "--home", str(home)], ["--home", str(home), *words]):
         done = subprocess.run([*CLI, *spelling], capture_output=True, text=True, check=True)
         assert len(json.loads(done.stdout)["items"]) == 3

@@ -37,7 +37,7 @@ def in_tmux(folder: Path) -> Tmux:
 
 
 def test_a_console_opens_in_a_pane_of_its_own_and_shows_the_session(folder: Path) -> None:
-    """D1: none runs, so one opens; the agent keeps the keyboard; the console stays afterwards."""
+    """None runs, so one opens; the agent keeps the keyboard; the console stays afterwards."""
     tmux = in_tmux(folder)
     try:
         tmux.until(lambda _: tmux.panes() == 2)

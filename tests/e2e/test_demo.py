@@ -1,4 +1,4 @@
-"""`make demo`, as a person sees it: the whole path once, through the real programs (clause A1)."""
+"""`make demo`, as a person sees it: the whole path once, through the real programs."""
 
 import json
 import os
@@ -96,7 +96,7 @@ def _press_enter(terminal: Tmux, shown: str) -> bool:
 
 
 def test_a_terminated_console_gives_the_terminal_back(demo: Tmux, home: Path) -> None:
-    """SIGTERM leaves the alternate screen; the demo's lines stand where they were (clause A12)."""
+    """SIGTERM leaves the alternate screen; the demo's lines stand where they were."""
     demo.until(lambda shown: ARMED.search(shown) is not None)
     pid = json.loads((home / "daemon.json").read_text())["pid"]
     os.kill(pid, signal.SIGTERM)

@@ -7,7 +7,7 @@ from tests.unit.server.harness import Console, aileron, aileron_json
 
 
 def test_the_doctor_names_what_is_not_contained(home: Path) -> None:
-    """D3: agents, machine, code and home; a session that opened itself is an uncontained neighbour."""
+    """Agents, machine, code and home; a session that opened itself is an uncontained neighbour."""
     console = Console(home)
     session = console.session()["session_id"]
     said = aileron_json("doctor", home=home, code=None)

@@ -77,7 +77,7 @@ def ask(console: Console, token: str) -> Any:
 
 
 def test_each_event_passes_a_real_console_when_it_was_said(gateway: Console, model: _Model) -> None:
-    """E2: the next is said only once the one before was read; nothing of it is kept."""
+    """The next is said only once the one before was read; nothing of it is kept."""
     opened = gateway.session()
     connection, answer = ask(gateway, opened["gateway_token"])
     assert answer.status == 200
@@ -135,7 +135,7 @@ def test_a_console_that_is_stopped_breaks_its_streams_and_ends(
 def test_an_unreachable_upstream_is_an_error_that_the_client_understands(
     home: Path, serve: Callable[..., Console]
 ) -> None:
-    """E3: nothing listens there."""
+    """Nothing listens there."""
     (home / "config.toml").write_text(
         '[gateway]\nanthropic = "http://127.0.0.1:1"\n',
         encoding="utf-8",

@@ -176,7 +176,7 @@ def planted(folder: Path) -> dict[str, str]:
 def test_nothing_in_the_environment_or_the_folder_runs(
     installed: Installed, home: Path, program: tuple[str, str], here: bool
 ) -> None:
-    """DESIGN 10: not even before the program could start itself again: its Python starts with -I."""
+    """Not even before the program could start itself again: its Python starts with -I."""
     environment = planted(home.parent / "planted")
     done = subprocess.run(
         [str(installed.bin / program[0]), program[1]],
@@ -215,7 +215,7 @@ def test_the_programs_are_found_through_links_and_blanks(
 
 
 def test_the_relay_runs_isolated_too(installed: Installed, home: Path) -> None:
-    """DESIGN 10: what an agent's project puts on Python's path is not on the relay's."""
+    """What an agent's project puts on Python's path is not on the relay's."""
     (home.parent / "planted").mkdir()
     (home.parent / "planted" / "aileron_mcp.py").write_text("raise SystemExit('planted')\n")
     relay = subprocess.Popen(

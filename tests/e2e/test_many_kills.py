@@ -1,4 +1,4 @@
-"""Kills at moments that nobody chose: between a yes and its end, over and over (clause A9)."""
+"""Kills at moments that nobody chose: between a yes and its end, over and over."""
 
 import base64
 import contextlib

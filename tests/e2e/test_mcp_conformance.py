@@ -1,4 +1,4 @@
-"""The official MCP conformance suite at `/mcp` of a real console, in both protocol eras (clause C11).
+"""The official MCP conformance suite at `/mcp` of a real console, in both protocol eras.
 
 Which of its scenarios apply, and why the others do not, stands in tests/node/conformance.toml.
 """

@@ -1,7 +1,7 @@
 """The official MCP client, at the real console and through the real relay, in both protocol eras.
 
 The same promises are proven in detail against a small server in tests/unit/mcp; here nothing is
-small: gate, WASM, mail service, SQLite, and a person in the console (clause A11).
+small: gate, WASM, mail service, SQLite, and a person in the console.
 """
 
 import contextlib

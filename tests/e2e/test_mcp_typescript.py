@@ -1,7 +1,7 @@
 """The official TypeScript MCP client at a real console: on stdio through the relay, and at `/mcp`.
 
 Its two packages are `sdk` (protocols up to 2025-11-25, in most agents) and `client` (2026-07-28);
-both negotiate as they do by themselves. Four clients: each package on each way (clause C11).
+both negotiate as they do by themselves. Four clients: each package on each way.
 """
 
 import os
@@ -69,7 +69,7 @@ def newcomer(console: Attended, known: set[str]) -> str:
 def test_a_client_lists_the_tools_calls_them_and_reads_what_was_wrong(
     shared: Console, typescript: TypeScript, name: str
 ) -> None:
-    """Tools, capabilities and instructions arrive; results and mistakes are as WIRE.md has them."""
+    """Tools, capabilities and instructions arrive; results and mistakes are as docs/wire.md#mcp has them."""
     told = connect(typescript, shared, name)
     assert told["server"]["name"] == "aileron"
     assert told["capabilities"]["tools"]["listChanged"] is True

@@ -22,7 +22,7 @@ def console(tmp_path: Path) -> Iterator[Tmux]:
     """The fixture screen in a pane, with `less` as its pager."""
     assert shutil.which("less") is not None, "this test reads in less: install it"
     environment = {**os.environ, "PAGER": "less", "PYTHONPATH": str(ROOT), "LESS": ""}
-    command = shell(sys.executable, "-m", "aileron_tui.screens.waiting")
+    command = shell(sys.executable, "-m", "tests.support.screens", "waiting")
     tmux = Tmux(tmp_path / "tmux", command, environment, ROOT)
     yield tmux
     tmux.close()

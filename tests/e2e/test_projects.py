@@ -36,7 +36,7 @@ def test_what_was_taken_in_is_on_record_and_outlives_a_restart(home: Path) -> No
 
 
 def test_a_row_alone_takes_no_project_in(home: Path) -> None:
-    """DESIGN 3: a row that another program wrote is no authority."""
+    """A row that another program wrote is no authority."""
     console = Console(home)
     console.post("/v1/projects", ASKED, local=True)
     console.end()

@@ -1,4 +1,4 @@
-"""Ten thousand random bytes in bursts, over a full queue of the real console: nothing is decided (C2)."""
+"""Ten thousand random bytes in bursts, over a full queue of the real console: nothing is decided."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""The relay's one file where nothing else of Aileron is: the recipe of docs/launch.md for containers.
+"""The relay as one file where nothing else of Aileron is: the recipe of docs/launch.md#containers.
 
 The container is bubblewrap's: a root of its own with an interpreter, the file and the session's
 socket, no network, no process of ours.
@@ -7,14 +7,15 @@ socket, no network, no process of ours.
 import json
 import shutil
 import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.unit.server.harness import Console
+from tests.unit.server.harness import Console, aileron, aileron_json
 
-ROOT = Path(__file__).resolve().parents[2]
 PYTHON = Path("/usr/bin/python3")
 SAY: list[dict[str, Any]] = [
     {
@@ -35,8 +36,10 @@ SAY: list[dict[str, Any]] = [
 @pytest.mark.skipif(
     shutil.which("bwrap") is None or not PYTHON.exists(), reason="needs bwrap and a system Python"
 )
-def test_a_sessions_socket_is_all_that_a_container_needs(home: Path) -> None:
-    """D6: one file, any Python, `AILERON_URL=unix:...`; no token, no home, no network."""
+def test_a_sessions_socket_is_all_that_a_container_needs(home: Path, tmp_path: Path) -> None:
+    """One file, any Python, `AILERON_URL=unix:...`; no token, no home, no network."""
+    relay_file = tmp_path / "relay.pyz"
+    aileron("mcp-relay", "--zip", str(relay_file), home=home)
     console = Console(home)
     opened = console.session(launched=True, contained=True)
     folder = Path(opened["socket"]).parent
@@ -44,11 +47,11 @@ def test_a_sessions_socket_is_all_that_a_container_needs(home: Path) -> None:
         *("bwrap", "--unshare-all", "--clearenv", "--die-with-parent"),
         *("--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib"),
         *("--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev"),
-        *("--ro-bind", str(ROOT / "aileron_mcp" / "relay.py"), "/aileron_mcp.py"),
+        *("--ro-bind", str(relay_file), "/relay.pyz"),
         *("--ro-bind", str(folder), "/run/aileron"),
         *("--setenv", "AILERON_URL", "unix:/run/aileron/s.sock"),
         *("--setenv", "HOME", "/"),
-        *(str(PYTHON), "-I", "/aileron_mcp.py"),
+        *(str(PYTHON), "-I", "/relay.pyz"),
     ]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -71,3 +74,30 @@ def test_a_sessions_socket_is_all_that_a_container_needs(home: Path) -> None:
         relay.wait(20)
     assert "send_draft" in names
     console.end()
+
+
+@pytest.mark.parametrize("isolated", [["-I", "-S"], []])
+def test_the_one_file_needs_no_package_and_takes_none_from_the_environment(
+    home: Path, tmp_path: Path, isolated: list[str]
+) -> None:
+    """It knows its version and its use where Aileron is not installed; without -I it isolates itself."""
+    file = tmp_path / "relay.pyz"
+    assert aileron_json("mcp-relay", "--zip", str(file), home=home) == {"file": str(file)}
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    (planted / "json.py").write_text("raise SystemExit('planted')")
+
+    def said(word: str) -> str:
+        return subprocess.run(
+            [sys.executable, *isolated, str(file), word],
+            capture_output=True, text=True, check=True, timeout=20, env={"PYTHONPATH": str(planted)},
+        ).stdout  # fmt: skip
+
+    assert said("--version") == f"aileron-mcp {metadata.version('aileron')}\n"
+    assert "AILERON_TOKEN_FILE" in said("--help")
+
+
+def test_a_place_where_the_one_file_cannot_be_written_is_a_sentence(home: Path) -> None:
+    """No traceback, and the exit code says that it failed."""
+    done = aileron("mcp-relay", "--zip", str(home / "no" / "relay.pyz"), home=home, code=1)
+    assert "relay.pyz" in done.stderr

@@ -176,7 +176,7 @@ def test_a_withdrawal_ends_it_once(shared: Console, token: str) -> None:
 
 
 def test_an_equal_call_is_attached_and_a_key_asks_anew(shared: Console, token: str) -> None:
-    """WIRE.md: the same call is the same approval; its key decides instead."""
+    """The same call is the same approval; its key decides instead."""
     args = {"draft_id": DRAFT}
     first = shared.run("send-draft", args, token).json
     again = shared.run("send-draft", args, token)

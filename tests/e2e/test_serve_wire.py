@@ -136,7 +136,7 @@ def test_arguments_that_do_not_fit_are_named(shared: Console, token: str, args: 
 
 
 def test_a_null_for_an_optional_input_and_a_whole_float_fit(shared: Console, token: str) -> None:
-    """WIRE.md, MCP: absent, and an integer."""
+    """Absent, and an integer."""
     answer = shared.run("list-drafts", {"query": None, "max_results": 2.0}, token)
     assert answer.status == 200
     assert len(answer.json["output"]["drafts"]) == 2

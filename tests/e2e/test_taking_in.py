@@ -1,4 +1,4 @@
-"""A person takes files in at a real console; a real agent sees exactly that, and at once (clause B5)."""
+"""A person takes files in at a real console; a real agent sees exactly that, and at once."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 OLD, NEW = "legacy", "2026-07-28"
 RELAY = str(Path(sys.executable).with_name("aileron-mcp"))
 REST = 0.6
-"""Seconds: a key that follows another at once, or a new screen, counts for nothing (clause C2)."""
+"""Seconds: a key that follows another at once, or a new screen, counts for nothing."""
 NOTICED = 10.0
 """Seconds; the promise is one, and the rest is for a machine that does many things at once."""
 

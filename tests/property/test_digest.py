@@ -41,7 +41,7 @@ JSON = st.recursive(
 
 
 def _reference(consent: Consent) -> bytes:
-    """WIRE.md, Digest, written down once more without our canonical text (ASCII keys sort alike)."""
+    """docs/wire.md#digest, written down once more without our canonical text (ASCII keys sort alike)."""
     body = {
         "v": 1,
         "action": {"name": consent.action, "sha256": consent.action_sha256},
@@ -64,7 +64,7 @@ def _reference(consent: Consent) -> bytes:
 
 
 def test_the_digest_is_what_wire_says() -> None:
-    """WIRE, Digest: SHA-256 over the JCS text of exactly these members; words from its 33 bits."""
+    """SHA-256 over the JCS text of exactly these members; words from its 33 bits."""
     digest, words = consent_digest(CONSENT)
     raw = _reference(CONSENT)
     assert digest == raw.hex()
@@ -99,12 +99,12 @@ def test_the_digest_is_what_wire_says() -> None:
     ],
 )
 def test_each_member_changes_the_digest(other: Consent) -> None:
-    """DESIGN 5: approving covers each of these, so each must change the digest."""
+    """Approving covers each of these, so each must change the digest."""
     assert consent_digest(other)[0] != consent_digest(CONSENT)[0]
 
 
 def test_the_order_of_hosts_and_arguments_does_not_matter() -> None:
-    """WIRE, Digest: hosts are sorted; JCS sorts members."""
+    """Hosts are sorted; JCS sorts members."""
     turned = replace(
         CONSENT, hosts=["a.example:443", "b.example:443"], args={"count": 3, "draft_id": "r-1"}
     )
@@ -112,13 +112,13 @@ def test_the_order_of_hosts_and_arguments_does_not_matter() -> None:
 
 
 def test_integers_that_readers_disagree_on_are_refused_in_arguments() -> None:
-    """WIRE, Digest: integers outside +-2^53 are refused in arguments."""
+    """Integers outside +-2^53 are refused in arguments."""
     with pytest.raises(ValueError, match=r"2|safe|integer|range"):
         consent_digest(replace(CONSENT, args={"count": 2**53 + 1}))
 
 
 def test_integers_of_a_preview_are_told_apart_exactly() -> None:
-    """WIRE, Digest: a reader of doubles would take these for equal; a preview's digest does not."""
+    """A reader of doubles would take these for equal; a preview's digest does not."""
     assert preview_digest({"n": 2**53 + 1}) != preview_digest({"n": 2**53 + 2})
     assert preview_digest({"n": 1}) != preview_digest({"n": "1"})
     assert preview_digest({"n": True}) != preview_digest({"n": 1})
@@ -126,12 +126,12 @@ def test_integers_of_a_preview_are_told_apart_exactly() -> None:
 
 @given(JSON, JSON)
 def test_previews_that_differ_have_different_digests(before: Json, after: Json) -> None:
-    """DESIGN 6: the recheck compares the op's whole output."""
+    """The recheck compares the op's whole output."""
     assume(json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True))
     assert preview_digest(before) != preview_digest(after)
 
 
 @given(JSON)
 def test_a_preview_has_the_same_digest_after_a_trip_through_json(output: Json) -> None:
-    """DESIGN 6: the same answer of the service never counts as a difference."""
+    """The same answer of the service never counts as a difference."""
     assert preview_digest(json.loads(json.dumps(output))) == preview_digest(output)

@@ -1,4 +1,4 @@
-"""Any request and any answer that HTTP allows go through the gateway as they are (E2)."""
+"""Any request and any answer that HTTP allows go through the gateway as they are."""
 
 import asyncio
 import re

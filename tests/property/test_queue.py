@@ -10,9 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from aileron_core.console_port.port import WAITING_STATES, ApprovalView, NotAcceptedView
+from aileron_core.console_port import WAITING_STATES, ApprovalView, NotAcceptedView
 from aileron_core.errors import Problem
-from aileron_tui.screens.fixtures import approval
 from aileron_tui.state.ordered_keys import OrderedKeys
 from aileron_tui.state.queue import (
     ELSEWHERE_SECONDS,
@@ -20,6 +19,7 @@ from aileron_tui.state.queue import (
     Item,
     Queue,
 )
+from tests.support.screens.calls import approval
 
 STATES = ("pending", "checking", "awaiting_vault", "approved", "executing")
 ENDS = ("completed", "failed", "unknown", "denied", "expired", "withdrawn")

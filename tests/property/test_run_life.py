@@ -1,17 +1,18 @@
 """The one table of a run's life, driven event by event."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from aileron_core.console_port import FINAL_STATES, ShownState
 from aileron_core.errors import IllegalTransition
 from aileron_core.runs.transitions import FINAL, OPEN, TRANSITIONS, RunEvent, RunState, advance
 
-# DESIGN 5, as it is drawn there.
+# The states and what leads from one to the next, written down once more.
 DRAWN = """
 new -> executing pending awaiting_vault denied failed
 awaiting_vault -> pending executing denied expired withdrawn failed awaiting_vault
@@ -30,16 +31,18 @@ def _drawn() -> set[tuple[RunState, RunState]]:
     return edges
 
 
-def test_the_table_has_exactly_the_edges_that_design_5_draws() -> None:
-    """DESIGN 5: no state is reached in another way than the drawing says, and none is missing."""
+def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
+    """No state is reached in another way than the drawing says, and none is missing."""
     assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _drawn()
 
 
 def test_final_states_are_the_six_ends() -> None:
-    """WIRE: `status` to an agent is one of these six once it is final."""
+    """`status` to an agent is one of these six once it is final."""
     assert {str(state) for state in FINAL} == {
         "completed", "failed", "unknown", "denied", "expired", "withdrawn",
     }  # fmt: skip
+    assert {str(state) for state in FINAL} == FINAL_STATES
+    assert set(get_args(ShownState)) == {str(state) for state in RunState}
     assert OPEN.isdisjoint(FINAL)
 
 
@@ -47,7 +50,7 @@ def test_final_states_are_the_six_ends() -> None:
 def test_every_pair_of_state_and_event_either_moves_or_raises(
     state: RunState, event: RunEvent
 ) -> None:
-    """DESIGN 5: `advance` is total and pure: the same answer each time, or `IllegalTransition`."""
+    """`advance` is total and pure: the same answer each time, or `IllegalTransition`."""
     expected = TRANSITIONS.get((state, event))
     for _ in range(2):
         if expected is None:
@@ -58,7 +61,7 @@ def test_every_pair_of_state_and_event_either_moves_or_raises(
 
 
 def test_the_table_cannot_be_changed_while_it_runs() -> None:
-    """DESIGN 5: one table; nothing adds an edge to it."""
+    """One table; nothing adds an edge to it."""
     with pytest.raises(TypeError):
         TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
 
@@ -120,7 +123,7 @@ TestLife = Life.TestCase
 def test_a_planted_edge_is_caught_by_the_machine(
     edge: tuple[RunState, RunEvent], target: RunState
 ) -> None:
-    """A6: an illegal edge in the table makes the state machine fail."""
+    """An illegal edge in the table makes the state machine fail."""
 
     class Planted(Life):
         table: ClassVar[Mapping[tuple[RunState, RunEvent], RunState]] = {

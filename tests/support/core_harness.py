@@ -22,7 +22,7 @@ from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console_port.port import ApprovalUpdated, ApprovalView, CoreEvent
+from aileron_core.console_port import ApprovalUpdated, ApprovalView, CoreEvent
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call, RunAnswer
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
@@ -202,7 +202,7 @@ class Core:
             settings=settings or Settings(),
             failpoint=failpoint,
         )
-        async with App(Home(home), options, clock) as app:
+        async with App.open(Home(home), options, clock) as app:
             opened = await open_session(app)
             yield cls(app, opened[0], opened[1])
 

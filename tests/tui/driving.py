@@ -10,11 +10,11 @@ from typing import Any
 from fake_port import RecordingPort
 from textual.pilot import Pilot
 
-from aileron_core.console_port.port import ApprovalView, NotAcceptedView, Snapshot
+from aileron_core.console_port import ApprovalView, NotAcceptedView, Snapshot
 from aileron_tui.app import AileronApp
-from aileron_tui.screens.fixtures import approval, snapshot
 from aileron_tui.state.situation import situation_of
 from aileron_tui.widgets.document import Document
+from tests.support.screens.calls import approval, snapshot
 
 NOW = 1_791_468_120.0  # 2026-10-08 14:02:00 UTC
 _TYPED = {
@@ -130,7 +130,7 @@ class Console:
                 stands_since = monotonic()
             model = self.app._model
             assert model is not None
-            page = self.app._pages[model.view]
+            page = self.app._screens[model.view]
             if not page.is_current or model.small or not model.document_shown:
                 return True
             in_view = range(*page.query_one("#document", Document).in_view)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from aileron_core.clock import Clock, SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     CoreEvent,
     ExportAudit,
     Intent,
@@ -20,7 +20,7 @@ from aileron_core.console_port.port import (
     Snapshot,
     VerifyAudit,
 )
-from aileron_tui.screens.fixture_port import FixtureCore
+from tests.support.screens.port import FixtureCore
 
 TOLD_CALLS = 250
 TOLD = 500

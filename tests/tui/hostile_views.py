@@ -4,16 +4,16 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
-from aileron_core.console_port import view_models
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     FieldView,
     LibraryItemView,
     ProcessView,
     Snapshot,
     StepView,
+    view_models,
 )
 from aileron_core.errors import Problem
-from aileron_tui.screens.fixtures import approval, drifted, snapshot
+from tests.support.screens.calls import approval, drifted, snapshot
 
 __all__ = ["hostile", "hostile_snapshot"]
 

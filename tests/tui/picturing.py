@@ -7,9 +7,9 @@ import pytest
 from driving import NOW, Console, OwnedClock, app_on
 from fake_port import RecordingPort
 
-from aileron_core.console_port.port import Snapshot
-from aileron_tui.screens.fixtures import snapshot
+from aileron_core.console_port import Snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
+from tests.support.screens.calls import snapshot
 
 Snap = Callable[..., bool]
 Scenario = Callable[[Console], Awaitable[None]]

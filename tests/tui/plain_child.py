@@ -14,12 +14,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fake_port import RecordingPort
 
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,
@@ -37,8 +38,8 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.input.commands import DEFAULT
 from aileron_tui.plain.console import PlainConsole
 from aileron_tui.plain.terminal import LineTerminal
-from aileron_tui.screens.fixtures import snapshot
 from aileron_tui.terminal.notifications import Notifier
+from tests.support.screens.calls import snapshot
 
 OLDER = 1_100
 TOLD = 30

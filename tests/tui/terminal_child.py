@@ -12,13 +12,14 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from driving import short, start
 from fake_port import RecordingPort
 
 from aileron_core.clock import SystemClock
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,
@@ -28,7 +29,7 @@ from aileron_core.console_port.port import (
     Snapshot,
 )
 from aileron_tui.app import AileronApp
-from aileron_tui.screens.fixtures import drifted
+from tests.support.screens.calls import drifted
 
 
 class Unsayable(str):

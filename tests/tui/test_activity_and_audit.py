@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, short, start
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditVerified,
     IntentRefused,
     ReadRecord,
@@ -15,8 +15,8 @@ from aileron_core.console_port.port import (
     RecordView,
     VerifyAudit,
 )
-from aileron_tui.screens.fixture_home import records
 from aileron_tui.widgets.rows import RowList
+from tests.support.screens.home import records
 
 TOTAL = 2_000
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from driving import NOW, Console, drive, short, start
 from fake_port import TOLD_CALLS
 
-from aileron_core.console_port.port import ApprovalsRead, ApprovalUpdated, ReadApprovals
+from aileron_core.console_port import ApprovalsRead, ApprovalUpdated, ReadApprovals
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.model import Model
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import FieldView, PreviewView
-from aileron_tui.screens.fixtures import HOSTILE
+from aileron_core.console_port import FieldView, PreviewView
+from tests.support.screens.calls import HOSTILE
 
 INVOICE = PreviewView(
     status="ready",
@@ -125,7 +125,7 @@ def test_u_is_offered_only_where_something_is_marked() -> None:
         await shown.rest()
         assert "code points" not in shown.keys
         await shown.press_alone("u")
-        assert not shown.app._pages["waiting"].model.unfolded
+        assert not shown.app._screens["waiting"].model.unfolded
 
     drive(scenario, start(short()))
 

@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from textual import events
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     ApprovalUpdated,
     Approve,
@@ -305,7 +305,7 @@ def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
 
 def test_drift_disarms_and_shows_both_readings() -> None:
     """What changed after the person looked is shown, and must be looked at anew."""
-    from aileron_tui.screens.fixtures import drifted
+    from tests.support.screens.calls import drifted
 
     async def scenario(shown: Console) -> None:
         await shown.rest()

@@ -7,7 +7,7 @@ import pytest
 from driving import NOW, Console, drive, short, start
 from textual import events
 
-from aileron_core.console_port.port import ApprovalUpdated, ApprovalView, Deny
+from aileron_core.console_port import ApprovalUpdated, ApprovalView, Deny
 
 SAME = "5a" * 32
 OTHER = "0f" * 32

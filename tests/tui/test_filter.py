@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import ApprovalUpdated, Approve
-from aileron_tui.screens.fixture_home import held_back, library, sessions
+from aileron_core.console_port import ApprovalUpdated, Approve
 from aileron_tui.state.filter import parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue
+from tests.support.screens.home import held_back, library, sessions
 
 
 def call(number: int, agent: str, **changes: object):
@@ -55,7 +55,7 @@ def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_it_is()
 
 
 def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
-    """CONSOLE 9's sentence; the item under the cursor stays to be read."""
+    """The item under the cursor stays to be read meanwhile."""
 
     async def scenario(shown: Console) -> None:
         await shown.go("slash", "Show which rows?")

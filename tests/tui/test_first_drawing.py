@@ -1,16 +1,16 @@
 """What the keys say before an item's lines are known."""
 
-from aileron_core.console_port.port import Approve
+from aileron_core.console_port import Approve
 from aileron_tui.draw.status_line import status_line
 from aileron_tui.input.situation import availability
-from aileron_tui.screens.fixtures import snapshot
 from aileron_tui.state.intents import intent_of
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
+from tests.support.screens.calls import snapshot
 
 
 def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out() -> None:
-    """With no lines laid out none are unseen; that must not read as all of them seen (CONSOLE 7)."""
+    """With no lines laid out none are unseen; that must not read as all of them seen."""
     model = Model(snapshot(0.0), arm_seconds=0.4)
     item = model.queue.current
     assert item is not None

@@ -9,7 +9,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from textual import events
 
-from aileron_core.console_port.port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.text import plain
 from aileron_tui.items import Item
 from aileron_tui.state.background import KEPT, BackgroundWorker

@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 from picturing import Scenario, Snap, at_rest, picture
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     CoreLost,
     DriftView,
@@ -16,9 +16,9 @@ from aileron_core.console_port.port import (
     StorageHealth,
 )
 from aileron_tui.draw.glyphs import Glyphs
-from aileron_tui.screens.fixtures import drifted, snapshot
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from aileron_tui.widgets.document import Document
+from tests.support.screens.calls import drifted, snapshot
 
 SIZES = [(80, 24), (120, 36), (200, 60)]
 LOOKS = [DARK, LIGHT, PLAIN]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, start
 
-from aileron_core.console_port.port import Accept, LibraryUpdated, WithdrawAcceptance
-from aileron_tui.screens.fixture_home import held_back, library, problems
+from aileron_core.console_port import Accept, LibraryUpdated, WithdrawAcceptance
+from tests.support.screens.home import held_back, library, problems
 
 STATE = start(held=(held_back(),), library=library(NOW), problems=problems())
 HELD = next(item for item in library(NOW) if item.state == "held_back")

@@ -6,8 +6,8 @@ import pytest
 from driving import NOW, Console, start
 from picturing import Snap, at_rest, picture, select
 
-from aileron_core.console_port.port import CoreLost, StorageHealth
-from aileron_tui.screens.fixtures import snapshot
+from aileron_core.console_port import CoreLost, StorageHealth
+from tests.support.screens.calls import snapshot
 
 SIZES = [(80, 24), (120, 36)]
 

@@ -15,7 +15,7 @@ from driving import Console, OwnedClock, drive, mail, short, start
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import ApprovalUpdated, PauseChanged
+from aileron_core.console_port import ApprovalUpdated, PauseChanged
 from aileron_core.settings import NotifySettings
 from aileron_tui.terminal.notifications import (
     QUIET_SECONDS,

@@ -6,7 +6,7 @@ from time import perf_counter
 from driving import NOW, Console, drive, mail, short, start
 from picturing import Look, Snap, dark, taken
 
-from aileron_core.console_port.port import ApprovalUpdated, ApprovalView
+from aileron_core.console_port import ApprovalUpdated, ApprovalView
 from aileron_tui.state.filter import parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     DriftView,
@@ -16,7 +16,7 @@ from aileron_core.console_port.port import (
 )
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.text import plain
-from aileron_tui.screens.fixtures import drifted
+from tests.support.screens.calls import drifted
 
 NOTHING_RAN = "Nothing ran: the action file changed after you looked."
 
@@ -108,7 +108,7 @@ def lost_call(**changes: object) -> ApprovalView:
 
 
 def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
-    """DESIGN 5: it is asked of the core, and what was read stands under a heading of its own."""
+    """It is asked of the core, and what was read stands under a heading of its own."""
 
     async def scenario(shown: Console) -> None:
         await shown.rest()

@@ -7,15 +7,15 @@ import pytest
 from driving import NOW, Console, drive, short, start
 from textual import events
 
-from aileron_core.console_port.port import ApprovalUpdated
+from aileron_core.console_port import ApprovalUpdated
 from aileron_tui.draw.text import cells, plain
 from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS
 from aileron_tui.input.keymap import remapped
 from aileron_tui.input.situation import Situation, availability
-from aileron_tui.screens.fixture_home import library, sessions
 from aileron_tui.screens.help import help_lines
 from aileron_tui.screens.palette import commands
 from aileron_tui.widgets.reason import Reason
+from tests.support.screens.home import library, sessions
 
 STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     CoreLost,
     PauseChanged,
     SessionsUpdated,
@@ -12,7 +12,7 @@ from aileron_core.console_port.port import (
     StopEverything,
     StorageHealth,
 )
-from aileron_tui.screens.fixture_home import sessions
+from tests.support.screens.home import sessions
 
 SESSIONS = sessions(NOW)
 STATE = start(short(1), short(2), sessions=SESSIONS)

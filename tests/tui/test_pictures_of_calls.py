@@ -5,14 +5,14 @@ from dataclasses import replace
 from driving import NOW, Console, mail, short, start
 from picturing import Look, Scenario, Snap, at_rest, dark, dark_and_light, taken
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     DriftView,
     FieldChangeView,
     NotAcceptedView,
     PreviewView,
 )
-from aileron_tui.screens.fixtures import later_steps, snapshot
+from tests.support.screens.calls import later_steps, snapshot
 
 WITHOUT = PreviewView(status="none")
 

@@ -16,10 +16,10 @@ from picturing import (
 )
 from textual import events
 
-from aileron_core.console_port.port import FieldView, NotAcceptedView, PreviewView, Snapshot
+from aileron_core.console_port import FieldView, NotAcceptedView, PreviewView, Snapshot
 from aileron_core.errors import Problem
-from aileron_tui.screens.fixture_home import sessions
-from aileron_tui.screens.fixtures import fixtures, snapshot
+from tests.support.screens.calls import fixtures, snapshot
+from tests.support.screens.home import sessions
 
 PROBLEMS = (
     Problem(

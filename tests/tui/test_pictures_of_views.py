@@ -19,9 +19,9 @@ from picturing import (
     to_row,
 )
 
-from aileron_core.console_port.port import AuditVerified, Recorded, Snapshot
-from aileron_tui.screens.fixture_home import held_back, library, problems, records, sessions
-from aileron_tui.screens.fixtures import snapshot
+from aileron_core.console_port import AuditVerified, Recorded, Snapshot
+from tests.support.screens.calls import snapshot
+from tests.support.screens.home import held_back, library, problems, records, sessions
 
 CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
 HOME = start(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import FieldView, RecordView
+from aileron_core.console_port import FieldView, RecordView
 from aileron_tui.draw.drift import whole_row
 from aileron_tui.draw.text import Line, Piece, cells, plain
 from aileron_tui.items import Item
@@ -19,7 +19,6 @@ from aileron_tui.plain.lines import (
     text_of,
     whole_preview,
 )
-from aileron_tui.screens.fixtures import approval, drifted, snapshot
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Model
 from aileron_tui.state.tables.activity import ActivityTable
@@ -28,6 +27,7 @@ from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
 from tests.support.attacks import ATTACKS
+from tests.support.screens.calls import approval, drifted, snapshot
 
 NOW = 1_790_000_000.0
 WIDTHS = (40, 80, 120, 200)
@@ -78,7 +78,7 @@ def holds(made: tuple[Line, ...], columns: int) -> None:
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_attack_begins_a_line_of_a_list_or_of_an_opened_row(columns: int) -> None:
-    """C8: there it could imitate a question of ours; nor does the terminal break a line of it."""
+    """There it could imitate a question of ours; nor does the terminal break a line of it."""
     for attack in ATTACKS:
         holds(pages(attack.text[:3_000], columns), columns)
 
@@ -90,7 +90,7 @@ def test_no_text_begins_a_line_of_a_list_or_of_an_opened_row(text: str, columns:
 
 
 def test_the_whole_new_preview_ends_where_the_next_section_begins() -> None:
-    """C1: nothing of what was read before, and nothing of what the agent sent."""
+    """Nothing of what was read before, and nothing of what the agent sent."""
     view = approval(1, NOW, drift=drifted(NOW))
     printer = DocumentCache()
     item_page(printer, Item(key="a", approval=view), NOW, 80, file_moved=False)

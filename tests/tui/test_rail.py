@@ -7,7 +7,7 @@ from driving import NOW, Console, drive, mail, short, start
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
     FieldView,
     ProcessView,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, short, start
 
-from aileron_core.console_port.port import Accept, LibraryUpdated, NotAcceptedView
+from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.document import approval_blocks, held_blocks
 from aileron_tui.draw.text import plain

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, start
 
-from aileron_core.console_port.port import FieldView, NotAcceptedView, PreviewView, SessionView
+from aileron_core.console_port import FieldView, NotAcceptedView, PreviewView, SessionView
 
 # Every attack carries letters that none of our own words have.
 ATTACKS = (

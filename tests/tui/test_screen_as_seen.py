@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from driving import Console, drive, mail, short, start
 
-from aileron_core.console_port.port import ApprovalUpdated, PreviewView
+from aileron_core.console_port import ApprovalUpdated, PreviewView
 from aileron_tui.items import Item
 from aileron_tui.state.decision_screens import (
     CHARACTERS_KEPT,

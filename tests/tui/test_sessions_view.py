@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, start
 
-from aileron_core.console_port.port import Containment, EndSession, SessionsUpdated
-from aileron_tui.screens.fixture_home import sessions
+from aileron_core.console_port import Containment, EndSession, SessionsUpdated
+from tests.support.screens.home import sessions
 
 CODEX, CLAUDE, RELAY = sessions(NOW)
 STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from driving import Console, drive, short, start
 
-from aileron_core.console_port.port import FieldView, NotAcceptedView, StepView
-from aileron_tui.screens.fixtures import later_steps
+from aileron_core.console_port import FieldView, NotAcceptedView, StepView
+from tests.support.screens.calls import later_steps
 
 CHANGE = StepView(
     step_id="change",

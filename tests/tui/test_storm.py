@@ -14,7 +14,7 @@ from time import monotonic
 from driving import NOW, Console, drive, mail, short, start
 from textual.geometry import Offset
 
-from aileron_core.console_port.port import ApprovalUpdated, Approve, NotAcceptedView
+from aileron_core.console_port import ApprovalUpdated, Approve, NotAcceptedView
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.rows import RowList
@@ -149,7 +149,7 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
         await shown.shows(" 10000 ")
         await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
         await shown.rest()
-        page = shown.app._pages["waiting"]
+        page = shown.app._screens["waiting"]
         assert isinstance(page, WaitingScreen)
         drawn = rows(shown)._draw
 
@@ -172,10 +172,10 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
 
 FLOOD = """
 import asyncio, sys, threading
-from aileron_core.console_port.port import SessionsUpdated
+from aileron_core.console_port import SessionsUpdated
 from aileron_tui.app import AileronApp
 from aileron_tui.cli.screen import show
-from aileron_tui.screens.fixture_port import FixturePort
+from tests.support.screens.port import FixturePort
 
 class Flooding(FixturePort):
     def subscribe(self, sink):

@@ -7,7 +7,7 @@ from driving import Console, drive, short, start
 from picturing import Look, Snap, at_rest, every_look, taken
 from suite_files import SUITE, held_file, suite, suite_of_515
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AcceptSuite,
     IntentRefused,
     LibraryUpdated,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 FILLED = re.compile(rb"48;2;95;201;184[0-9;]*m a ")
 """The approve key in ink on teal: the very next press decides."""
 SGR = re.compile(rb"\x1b\[[0-9;:?]*[a-zA-Z]")
+ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
 
 
@@ -33,7 +35,8 @@ class Terminal:
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "aileron_tui.screens.waiting"],
+            [sys.executable, "-m", "tests.support.screens", "waiting"],
+            cwd=ROOT,
             stdin=slave,
             stdout=slave,
             stderr=slave,

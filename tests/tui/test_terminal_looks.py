@@ -20,10 +20,11 @@ from aileron_core.errors import FileProblems
 from aileron_core.settings import ConsoleSettings, Settings
 from aileron_tui.cli.screen import console_app
 from aileron_tui.draw.glyphs import Glyphs
-from aileron_tui.screens.fixture_port import FixturePort
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
+from tests.support.screens.port import FixturePort
 
+ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
 SGR = re.compile(rb"\x1b\[([0-9;:]*)m")
 CODE = """
@@ -31,7 +32,7 @@ import sys
 from pathlib import Path
 from aileron_core.settings import load_settings
 from aileron_tui.cli.screen import console_app
-from aileron_tui.screens.fixture_port import FixturePort
+from tests.support.screens.port import FixturePort
 app = console_app(FixturePort(), load_settings(Path(sys.argv[1])), lambda: None)
 raise SystemExit(app.run_to_end())
 """
@@ -46,6 +47,7 @@ class Shown:
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         self.process = subprocess.Popen(
             [sys.executable, "-c", CODE, str(config)],
+            cwd=ROOT,
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave,

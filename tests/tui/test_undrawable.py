@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, short, start
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     ApprovalUpdated,
     FieldView,

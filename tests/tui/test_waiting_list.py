@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import ApprovalUpdated, Recorded, RecordView, Refresh
+from aileron_core.console_port import ApprovalUpdated, Recorded, RecordView, Refresh
 from aileron_tui.draw.bars import banner_lines, standing_warnings
 from aileron_tui.draw.text import plain
 from aileron_tui.state.model import Model

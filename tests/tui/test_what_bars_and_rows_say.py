@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from driving import NOW, Console, drive, mail, short, start
 
-from aileron_core.console_port.port import FieldView, NotAcceptedView
+from aileron_core.console_port import FieldView, NotAcceptedView
 from aileron_tui.draw.bars import empty_lines, top_bar
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
@@ -14,11 +14,11 @@ from aileron_tui.draw.rows import decided_lines, row_lines
 from aileron_tui.draw.text import cells, plain
 from aileron_tui.input.commands import DEFAULT
 from aileron_tui.input.situation import Situation
-from aileron_tui.screens.fixture_home import records, sessions
 from aileron_tui.screens.palette import commands
 from aileron_tui.state.queue import Queue
 from aileron_tui.state.tables.activity import ActivityTable
 from aileron_tui.state.tables.sessions import SessionsTable
+from tests.support.screens.home import records, sessions
 
 
 def bar(width: int, *, held: int = 1, problems: int = 0) -> str:

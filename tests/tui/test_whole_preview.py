@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, short, start
 from picturing import Look, Snap, dark, taken
 
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalView,
     DriftView,
     FieldChangeView,

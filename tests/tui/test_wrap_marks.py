@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from picturing import Look, Snap, dark, taken
 
-from aileron_core.console_port.port import ApprovalView, DriftView, FieldChangeView, FieldView
+from aileron_core.console_port import ApprovalView, DriftView, FieldChangeView, FieldView
 from aileron_tui.app import AileronApp
 from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, heading, lay_out, value
 from aileron_tui.draw.foreign_text import foreign_text

@@ -1,1 +1,1 @@
-"""A git folder of a session's own in place of the person's, and the way back of what is new in it."""
+"""A git directory of the session's own in place of the person's, and the import of what is new in it."""

@@ -1,4 +1,4 @@
-"""The person's index: locked while refs move, and made anew from the agent's entries if nobody touched it."""
+"""The person's index: locked while refs are updated, and rebuilt with the agent's entries if it is unchanged."""
 
 import contextlib
 import os
@@ -7,17 +7,17 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from aileron_core.containment.git.sides import IndexEntry, Sides
+from aileron_core.containment.git.session_repository import IndexEntry, SessionRepository
 
 _WAIT = 0.05
 
 
 class IndexLock:
-    """The lock that git itself takes on an index: while it is held no git of the person's commits or stages."""
+    """The lock that git itself takes on an index: while it is held, no git command commits or stages."""
 
-    def __init__(self, sides: Sides, *, seconds: float) -> None:
-        self._path = sides.git / "index"
-        self._lock = sides.git / "index.lock"
+    def __init__(self, repository: SessionRepository, *, seconds: float) -> None:
+        self._path = repository.git_dir / "index"
+        self._lock = repository.git_dir / "index.lock"
         self._seconds = seconds
         self.held = False
 
@@ -31,17 +31,17 @@ class IndexLock:
             except FileExistsError:
                 if time.monotonic() >= until:
                     break
-                time.sleep(_WAIT)  # another program's lock; it tells nobody when it lets go
+                time.sleep(_WAIT)  # another program's lock: nothing tells when it is released
         return self
 
     def read(self) -> bytes:
-        """Return the index, empty where there is none."""
+        """Return the index's bytes, empty where there is none."""
         return self._path.read_bytes() if self._path.exists() else b""
 
-    def commit(self, made: Path) -> None:
-        """Put *made* in the index's place and let go of the lock."""
+    def commit(self, rebuilt: Path) -> None:
+        """Put *rebuilt* in the index's place and release the lock."""
         mode = self._path.stat().st_mode & 0o777 if self._path.exists() else 0o644
-        with self._lock.open("wb") as file, made.open("rb") as source:
+        with self._lock.open("wb") as file, rebuilt.open("rb") as source:
             shutil.copyfileobj(source, file)
             file.flush()
             os.fsync(file.fileno())
@@ -50,21 +50,22 @@ class IndexLock:
         self.held = False
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the lock."""
         if self.held:
             self._lock.unlink(missing_ok=True)
 
 
-def without_new_links(
+def without_new_gitlinks(
     entries: Iterable[IndexEntry], before: Iterable[IndexEntry]
 ) -> tuple[frozenset[IndexEntry], list[bytes]]:
-    """Return *entries* without repositories that stood at no such path *before*, and those paths."""
-    known = {entry.path for entry in before if entry.is_link}
-    new = {entry for entry in entries if entry.is_link and entry.path not in known}
+    """Return *entries* without gitlinks at paths that had none *before*, and those paths."""
+    known = {entry.path for entry in before if entry.is_gitlink}
+    new = {entry for entry in entries if entry.is_gitlink and entry.path not in known}
     return frozenset(entries) - new, sorted({entry.path for entry in new})
 
 
-def rebuild(sides: Sides, entries: frozenset[IndexEntry], before: frozenset[IndexEntry]) -> Path:
+def rebuild(
+    repository: SessionRepository, entries: frozenset[IndexEntry], before: frozenset[IndexEntry]
+) -> Path:
     """Return an index with *entries*: the person's, but for what differs from *before*.
 
     What git knows of unchanged files stays, so that nothing has to be read again and no file that the
@@ -73,10 +74,10 @@ def rebuild(sides: Sides, entries: frozenset[IndexEntry], before: frozenset[Inde
     Raises:
         GitFailed: git takes no such entries.
     """
-    made = sides.place / "index.made"
+    made = repository.folder / "index.made"
     made.unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
-        shutil.copyfile(sides.base_index, made)
+        shutil.copyfile(repository.base_index, made)
     paths = {entry.path for entry in entries ^ before}
     zeros = "0" * len(next(iter(entries | before)).oid) if entries | before else ""
     lines = [b"0 " + zeros.encode() + b"\t" + path for path in sorted(paths)]
@@ -84,6 +85,6 @@ def rebuild(sides: Sides, entries: frozenset[IndexEntry], before: frozenset[Inde
         b"%s %s %d\t%s" % (entry.mode, entry.oid.encode(), entry.stage, entry.path)
         for entry in sorted(each for each in entries if each.path in paths)
     ]
-    box = sides.checker(write=True, index="/i/index.made")
-    box.run("update-index", "-z", "--index-info", given=b"".join(line + b"\0" for line in lines))
+    git = repository.quarantine_git(write=True, index="/i/index.made")
+    git.run("update-index", "-z", "--index-info", stdin=b"".join(line + b"\0" for line in lines))
     return made

@@ -1,4 +1,7 @@
-"""What is known of one session's git folders, on the disk so that a later start can go on from it."""
+"""What is known of a session's repositories, kept on disk so that a later start can go on from it.
+
+The fields are what the file holds: a record of an earlier version must still be readable.
+"""
 
 import json
 import os
@@ -10,9 +13,9 @@ from typing import Any
 from aileron_core.errors import AileronError
 
 INSIDE_GIT = "/run/aileron/git"
-"""Where the git folder of a work tree with a `.git` file is seen in the sandbox."""
+"""Where the git directory of a work tree with a `.git` file is mounted in the sandbox."""
 INSIDE_OBJECTS = "/run/aileron/objects"
-"""Where the person's objects are seen, read-only."""
+"""Where the person's object stores are mounted, read-only."""
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 
 _NAME = "record.json"
@@ -20,15 +23,18 @@ _NAME = "record.json"
 
 @dataclass(slots=True, kw_only=True)
 class RepositoryRecord:
-    """One repository of the project, and where its stand-in for this session lies."""
+    """One repository of the project that has a git directory of the session's own."""
 
     worktree: str
-    """Relative to the project; empty for the project itself."""
+    """Relative to the project; `.` is the project itself."""
     git: str
+    """The person's git directory of this work tree."""
     common: str
+    """The directory that all work trees of the repository share (`git rev-parse --git-common-dir`)."""
     objects: list[str]
-    """The person's folders of objects, its own first."""
+    """The person's object stores, the repository's own first, then its alternates."""
     number: int
+    """Names its folder in the session's."""
     is_file: bool = False
     """Whether its `.git` is a file that names it (an additional work tree, a submodule)."""
     head: str = ""
@@ -39,26 +45,26 @@ class RepositoryRecord:
     settings: list[str] = field(default_factory=list[str])
     """The names of the settings that the session began with."""
     moved: list[str] = field(default_factory=list[str])
-    """Refs of the person's that were moved for the agent."""
+    """Refs of the person's that were updated for the agent."""
     refused: dict[str, str] = field(default_factory=dict[str, str])
     """What did not pass git's own checks, and why."""
     told: list[str] = field(default_factory=list[str])
     """Sentences that a person has to read, in order."""
 
     def tell(self, sentence: str) -> None:
-        """Keep *sentence* for the end, once."""
+        """Add *sentence* to what a person has to read, once."""
         if sentence not in self.told:
             self.told.append(sentence)
 
 
 @dataclass(slots=True, kw_only=True)
 class SessionRecord:
-    """One session."""
+    """One session's repositories, and what its project held at the start."""
 
     session: str
     project: str
     entries: dict[str, list[int]]
-    """Everything called `.git` at the start, with its device and inode."""
+    """Everything called `.git` at the start, with device and inode."""
     shapes: list[str]
     """Folders of a repository's shape at the start."""
     repositories: list[RepositoryRecord] = field(default_factory=list[RepositoryRecord])

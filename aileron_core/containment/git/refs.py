@@ -1,17 +1,18 @@
-"""Moving the person's refs to where the agent's are, each only if it still is what the agent began with."""
+"""Updating the person's refs to the agent's, each only if it still is what the agent began with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.sides import Sides
+from aileron_core.containment.git.session_repository import SessionRepository
 from aileron_core.text import escape
 
 ASIDE = "refs/aileron"
-_CARRIED = ("refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/")
+"""Below it, by session: what could not be imported under its own name."""
+_IMPORTED = ("refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/")
 
 
-def shown(name: str) -> str:
+def short_name(name: str) -> str:
     """Return a ref's name as a person writes it."""
     for prefix in ("refs/heads/", "refs/tags/", "refs/remotes/"):
         if name.startswith(prefix):
@@ -23,17 +24,17 @@ def shown(name: str) -> str:
 class RefChanges:
     """What is to become of the refs that the agent changed."""
 
-    moved: dict[str, str] = field(default_factory=dict[str, str])
-    """The person's still is what the agent began with: it moves."""
-    deleted: list[str] = field(default_factory=list[str])
-    aside: dict[str, str] = field(default_factory=dict[str, str])
-    """The agent's value is kept under another name."""
-    why: dict[str, str] = field(default_factory=dict[str, str])
-    """Why what the agent did to a ref was not done to the person's."""
-    refused: list[str] = field(default_factory=list[str])
-    """What does not pass git's own checks; the agent's folder keeps it."""
+    updates: dict[str, str] = field(default_factory=dict[str, str])
+    """New values of refs that in the person's repository still are what the agent began with."""
+    deletions: list[str] = field(default_factory=list[str])
+    set_aside: dict[str, str] = field(default_factory=dict[str, str])
+    """The agent's values of rejected refs: each is kept under another name."""
+    rejected: dict[str, str] = field(default_factory=dict[str, str])
+    """By ref: why the person's was left as it is."""
+    invalid: list[str] = field(default_factory=list[str])
+    """Refs whose objects fail git's own checks; only the session's git directory has those."""
     head_stays: bool = False
-    """The tree of the agent's HEAD holds a repository that the person's index does not."""
+    """Whether the person's HEAD may not follow the agent's."""
 
     @classmethod
     def of(
@@ -43,70 +44,78 @@ class RefChanges:
         now: Mapping[str, str],
         elsewhere: frozenset[str],
     ) -> "RefChanges":
-        """Return the moves for *changed*, the agent's values by name (None: it deleted the ref).
+        """Sort what the agent changed into updates, deletions and rejections.
 
         Args:
-            changed: see there.
+            changed: the agent's values by ref; None where it deleted the ref.
             before: what the agent began with.
-            now: the person's.
-            elsewhere: branches that another of their work trees has checked out.
+            now: the person's refs.
+            elsewhere: branches that another work tree of the person's has checked out.
         """
         found = cls()
         for name, value in changed.items():
             if now.get(name) == value:
                 continue
-            if not name.startswith(_CARRIED):
-                found._set_aside(name, value, "refs of that kind are not moved for an agent")
+            if not name.startswith(_IMPORTED):
+                found._reject(name, value, "refs of that kind are not moved for an agent")
             elif now.get(name) != before.get(name):
-                found._set_aside(name, value, "it was changed here too")
+                found._reject(name, value, "it was changed here too")
             elif name in elsewhere:
-                found._set_aside(name, value, "another work tree of yours has it checked out")
+                found._reject(name, value, "another work tree of yours has it checked out")
             elif value is None:
-                found.deleted.append(name)
+                found.deletions.append(name)
             else:
-                found.moved[name] = value
+                found.updates[name] = value
         return found
 
-    def _set_aside(self, name: str, value: str | None, why: str) -> None:
+    def _reject(self, name: str, value: str | None, why: str) -> None:
         if value is not None:
-            self.aside[name] = value
-        self.why[name] = why
+            self.set_aside[name] = value
+        self.rejected[name] = why
 
-    def withhold(self, name: str, why: str) -> None:
-        """Set aside what was to be moved."""
-        self._set_aside(name, self.moved.pop(name), why)
+    def reject(self, name: str, why: str) -> None:
+        """Reject an update after all."""
+        self._reject(name, self.updates.pop(name), why)
 
 
-def checked_out_elsewhere(sides: Sides) -> frozenset[str]:
+def checked_out_elsewhere(repository: SessionRepository) -> frozenset[str]:
     """Return the branches that the person's other work trees have checked out."""
-    if not (sides.common / "worktrees").is_dir():
+    if not (repository.common_dir / "worktrees").is_dir():
         return frozenset()
-    heads = [each / "HEAD" for each in (sides.common / "worktrees").iterdir()]
-    others = [path for path in (sides.common / "HEAD", *heads) if path.parent != sides.git]
+    heads = [each / "HEAD" for each in (repository.common_dir / "worktrees").iterdir()]
+    others = [
+        path
+        for path in (repository.common_dir / "HEAD", *heads)
+        if path.parent != repository.git_dir
+    ]
     texts = [path.read_text(errors="replace") for path in others if path.is_file()]
     return frozenset(text.removeprefix("ref:").strip() for text in texts if text.startswith("ref:"))
 
 
-def move(sides: Sides, moves: RefChanges) -> None:
-    """Move the person's refs, each by compare-and-swap; what lost a race is set aside.
+def update_refs(repository: SessionRepository, changes: RefChanges) -> None:
+    """Update the person's refs, each by compare-and-swap; one that changed meanwhile is rejected.
 
-    No hook is asked: the person's own `reference-transaction` could run what the agent wrote.
+    No hook runs: the person's own `reference-transaction` could run what the agent wrote.
     """
-    before = sides.kept.refs
-    lines = {name: _update(name, value, before.get(name)) for name, value in moves.moved.items()}
-    for name in _each(sides, lines):
-        moves.withhold(name, "git did not move it here")
+    before = repository.record.refs
+    lines = {
+        name: _update(name, value, before.get(name)) for name, value in changes.updates.items()
+    }
+    for name in _run_each(repository, lines):
+        changes.reject(name, "git did not move it here")
 
 
-def delete(sides: Sides, moves: RefChanges) -> None:
+def delete_refs(repository: SessionRepository, changes: RefChanges) -> None:
     """Delete the person's refs, each by compare-and-swap; what they were is kept under another name."""
-    before = sides.kept.refs
-    saved = {f"deleted/{name.removeprefix('refs/')}": before[name] for name in moves.deleted}
-    set_aside(sides, saved)
-    lost = _each(sides, {name: _update(name, None, before[name]) for name in moves.deleted})
-    for name in lost:
-        moves.deleted.remove(name)
-        moves.why[name] = "git did not delete it here"
+    before = repository.record.refs
+    saved = {f"deleted/{name.removeprefix('refs/')}": before[name] for name in changes.deletions}
+    save_aside(repository, saved)
+    failed = _run_each(
+        repository, {name: _update(name, None, before[name]) for name in changes.deletions}
+    )
+    for name in failed:
+        changes.deletions.remove(name)
+        changes.rejected[name] = "git did not delete it here"
 
 
 def _update(name: str, new: str | None, old: str | None) -> bytes:
@@ -119,44 +128,44 @@ def _update(name: str, new: str | None, old: str | None) -> bytes:
     return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
 
 
-def _each(sides: Sides, commands: Mapping[str, bytes]) -> list[str]:
+def _run_each(repository: SessionRepository, commands: Mapping[str, bytes]) -> list[str]:
     """Run *commands* as one, and where that fails each by itself; return the names of those that failed."""
     if not commands:
         return []
-    words = ("update-ref", "--no-deref", "-m", f"aileron: session {_session(sides)}")
-    box = sides.person(write=True)
+    words = ("update-ref", "--no-deref", "-m", f"aileron: session {_session(repository)}")
+    git = repository.person_git(write=True)
     try:
-        box.run(*words, "-z", "--stdin", given=b"".join(commands.values()))
+        git.run(*words, "-z", "--stdin", stdin=b"".join(commands.values()))
     except GitFailed:
         if len(commands) == 1:
             return list(commands)
-        return [name for name, each in commands.items() if _each(sides, {name: each})]
+        return [name for name, each in commands.items() if _run_each(repository, {name: each})]
     return []
 
 
-def _session(sides: Sides) -> str:
-    return sides.place.parent.name
+def _session(repository: SessionRepository) -> str:
+    return repository.folder.parent.name
 
 
-def set_aside(sides: Sides, values: Mapping[str, str]) -> dict[str, str]:
+def save_aside(repository: SessionRepository, values: Mapping[str, str]) -> dict[str, str]:
     """Keep *values* under names of this session's own; return which ref holds each.
 
     Args:
-        sides: the repository.
+        repository: the repository.
         values: objects by a name below `refs/`, or by a whole one.
 
     Raises:
         GitFailed: one could not be kept.
     """
-    folder = f"{ASIDE}/{_session(sides)}"
+    folder = f"{ASIDE}/{_session(repository)}"
     names = {name: f"{folder}/{name.removeprefix('refs/')}" for name in values}
-    commands = {name: _put(names[name], value) for name, value in values.items()}
-    for name in _each(sides, commands):  # not a name, or one that is a folder by now
+    commands = {name: _force_update(names[name], value) for name, value in values.items()}
+    for name in _run_each(repository, commands):  # not a name, or one that is a folder by now
         names[name] = f"{folder}/by-id/{values[name]}"
-        if _each(sides, {name: _put(names[name], values[name])}):
+        if _run_each(repository, {name: _force_update(names[name], values[name])}):
             raise GitFailed(f"{escape(name)} could not be kept as {names[name]}.")
     return names
 
 
-def _put(name: str, value: str) -> bytes:
+def _force_update(name: str, value: str) -> bytes:
     return f"update {name}\0{value}\0\0".encode("utf-8", "surrogateescape")

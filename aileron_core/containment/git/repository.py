@@ -13,27 +13,27 @@ from pathlib import Path
 _MOST = 64 * 1024
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 _ALTERNATES = 5
-_TELLING = frozenset(("head", "objects", "refs", "commondir"))
+_REPOSITORY_NAMES = frozenset(("head", "objects", "refs", "commondir"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
-    """One repository as its work tree finds it."""
+class GitDirs:
+    """Where a work tree finds its repository."""
 
-    git: Path
+    git_dir: Path
     """HEAD and the index of this work tree."""
-    common: Path
+    common_dir: Path
     """Refs, objects and config; the same folder but for an additional work tree."""
 
 
-def repository_of(worktree: Path) -> Repository | None:
-    """Return the repository of *worktree*, None where there is none or it does not name *worktree* back."""
+def repository_of(worktree: Path) -> GitDirs | None:
+    """Return the repository of *worktree*, or None if there is none or it does not name *worktree* back."""
     link = worktree / ".git"
     if link.is_symlink():
         return None
     if link.is_dir():
         ordinary = (link / "HEAD").is_file() and not os.path.lexists(link / "commondir")
-        return Repository(git=link, common=link) if ordinary else None
+        return GitDirs(git_dir=link, common_dir=link) if ordinary else None
     text = _read(link)
     if text is None or not text.startswith("gitdir:"):
         return None
@@ -45,19 +45,23 @@ def repository_of(worktree: Path) -> Repository | None:
         if common is None or Path(named, back.strip()).resolve() != link.resolve():
             return None
         found = Path(named, common.strip()).resolve()
-        return Repository(git=named, common=found) if named.parent == found / "worktrees" else None
+        return (
+            GitDirs(git_dir=named, common_dir=found)
+            if named.parent == found / "worktrees"
+            else None
+        )
     match = _WORKTREE.search(_read(named / "config") or "")  # a submodule
     if match is None or Path(named, match[1].strip('"')).resolve() != worktree.resolve():
         return None
     above = any(_holds_module(each, named) for each in worktree.resolve().parents)
-    return Repository(git=named, common=named) if above else None
+    return GitDirs(git_dir=named, common_dir=named) if above else None
 
 
 def _holds_module(parent: Path, named: Path) -> bool:
     if not os.path.lexists(parent / ".git"):
         return False
     found = repository_of(parent)
-    return found is not None and named.is_relative_to(found.git.resolve() / "modules")
+    return found is not None and named.is_relative_to(found.git_dir.resolve() / "modules")
 
 
 def object_folders(common: Path) -> list[Path]:
@@ -123,7 +127,7 @@ def scan(project: Path) -> RepositoryScan:
         try:
             with os.scandir(f"{root}/{folder}") as listed:
                 for entry in listed:
-                    if (name := entry.name.lower()) in _TELLING:
+                    if (name := entry.name.lower()) in _REPOSITORY_NAMES:
                         names.add(name)
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     if name == ".git":

@@ -1,6 +1,6 @@
-"""Running git where it can do nothing but what it is asked: a sandbox of its own for each command.
+"""Running git on data of an agent's: each command in a sandbox of its own.
 
-No network, no home, no settings of the system or the user, no hook; the folders it needs and no other.
+No network, no home, no settings of the system or the user, no hooks, and only the folders it needs.
 """
 
 import contextlib
@@ -39,93 +39,93 @@ _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.splitInde
              "gc.auto=0", "log.showSignature=false")  # fmt: skip
 _SECONDS, _LONG_SECONDS = 30.0, 300.0
 _LONG = frozenset(("pack-objects", "index-pack", "rev-list", "log"))
-"""What may take longer, for it reads as much as the agent made."""
-_MOST = 512 * 1024 * 1024
+"""Commands that may take longer, because they read as much as the agent made."""
+_MAX_OUTPUT_BYTES = 512 * 1024 * 1024
 _CHUNK = 1 << 20
 
 
 class GitFailed(AileronError):
-    """git refused, took too long or gave too much."""
+    """git failed, took too long or printed too much."""
 
 
 def find_git() -> str | None:
-    """Return the system's git, None where there is none."""
+    """Return the system's git, or None: one on the person's PATH could be the agent's."""
     return shutil.which("git", path="/usr/local/bin:/usr/bin:/bin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxedGit:
-    """What one command of git sees beside the system's programs."""
+    """git, and what its sandbox shows it beside the system's programs."""
 
     bwrap: str
     git_dir: str
-    """As seen inside."""
-    read: tuple[tuple[Path, str], ...] = ()
-    """What is seen read-only, and where."""
-    write: tuple[tuple[Path, str], ...] = ()
+    """As seen in the sandbox."""
+    read_only: tuple[tuple[Path, str], ...] = ()
+    """Paths that are mounted read-only, and where."""
+    writable: tuple[tuple[Path, str], ...] = ()
     links: tuple[tuple[str, str], ...] = ()
-    """Symbolic links inside: what each leads to, and where it is."""
+    """Symbolic links in the sandbox: target, and where it is."""
     env: dict[str, str] = field(default_factory=dict[str, str])
 
-    def run(self, *words: str, given: bytes = b"", fails: bool = False) -> bytes:
+    def run(self, *args: str, stdin: bytes = b"", may_fail: bool = False) -> bytes:
         """Run git and return what it printed.
 
         Args:
-            words: its arguments.
-            given: its standard input.
-            fails: an exit code other than 0 is an empty answer, no error.
+            args: the subcommand and its arguments.
+            stdin: its standard input.
+            may_fail: a failure is an empty answer, not an error.
 
         Raises:
-            GitFailed: see there.
+            GitFailed: it failed, took too long or printed too much.
         """
         with tempfile.TemporaryFile() as output:
             try:
-                self.into(output, *words, given=given, most=_MOST)
+                self.run_into(output, *args, stdin=stdin, max_bytes=_MAX_OUTPUT_BYTES)
             except GitFailed:
-                if fails:
+                if may_fail:
                     return b""
                 raise
             output.seek(0)
             return output.read()
 
-    def into(self, output: IO[bytes], *words: str, given: bytes = b"", most: int) -> None:
+    def run_into(self, output: IO[bytes], *args: str, stdin: bytes = b"", max_bytes: int) -> None:
         """Run git with its standard output in *output*.
 
         Args:
             output: a file that can be written.
-            words: its arguments.
-            given: its standard input.
-            most: the bytes that are taken; more is a failure.
+            args: the subcommand and its arguments.
+            stdin: its standard input.
+            max_bytes: more output than this is a failure.
 
         Raises:
-            GitFailed: see there.
+            GitFailed: it failed, took too long or printed too much.
         """
         with (
-            _holding(given) as taken,
-            _holding(b"") as said,
-            _holding(this_filter() or b"") as calls,
+            _temporary_file(stdin) as stdin_file,
+            _temporary_file(b"") as stderr,
+            _temporary_file(this_filter() or b"") as filter_file,
         ):
             process = subprocess.Popen(
-                self.argv(words, calls.fileno()), stdin=taken, stdout=subprocess.PIPE, stderr=said,
+                self.argv(args, filter_file.fileno()), stdin=stdin_file, stdout=subprocess.PIPE, stderr=stderr,
                 env={**_ENVIRONMENT, "GIT_DIR": self.git_dir, **self.env},
-                cwd="/", start_new_session=True, pass_fds=(calls.fileno(),),
+                cwd="/", start_new_session=True, pass_fds=(filter_file.fileno(),),
             )  # fmt: skip
             try:
-                seconds = _LONG_SECONDS if words[0] in _LONG else _SECONDS
-                whole = _copy(process, output, most, seconds)
+                seconds = _LONG_SECONDS if args[0] in _LONG else _SECONDS
+                problem = _copy(process, output, max_bytes, seconds)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 code = process.wait()
-            if whole is not None:
-                raise GitFailed(f"git {words[0]} {whole}")
+            if problem is not None:
+                raise GitFailed(f"git {args[0]} {problem}")
             if code != 0:
-                said.seek(0)
-                text = said.read(4096).decode("utf-8", "replace").strip()
-                raise GitFailed(f"git {words[0]}: {escape(text[:300]) or f'exit code {code}'}")
+                stderr.seek(0)
+                text = stderr.read(4096).decode("utf-8", "replace").strip()
+                raise GitFailed(f"git {args[0]}: {escape(text[:300]) or f'exit code {code}'}")
 
-    def argv(self, words: Iterable[str], calls: int) -> list[str]:
-        """Return the whole command line; *calls* is the descriptor of the filter of system calls."""
+    def argv(self, args: Iterable[str], filter_fd: int) -> list[str]:
+        """Return the whole command line; *filter_fd* is the descriptor of the system call filter."""
         command = [self.bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         command += ["--unshare-net", "--unshare-cgroup-try", "--disable-userns"]
         command += [
@@ -133,23 +133,23 @@ class SandboxedGit:
             "--cap-drop",
             "ALL",
             "--seccomp",
-            str(calls),
+            str(filter_fd),
             *system_programs(),
         ]
-        command += ["--proc", "/proc", *kernel_covers(), "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the box's own
-        for path, seen in self.read:
-            command += ["--ro-bind", str(path), seen]
-        for path, seen in self.write:
-            command += ["--bind", str(path), seen]
-        for led, seen in self.links:
-            command += ["--symlink", led, seen]
+        command += ["--proc", "/proc", *kernel_covers(), "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108 - the sandbox's own
+        for path, inside in self.read_only:
+            command += ["--ro-bind", str(path), inside]
+        for path, inside in self.writable:
+            command += ["--bind", str(path), inside]
+        for target, inside in self.links:
+            command += ["--symlink", target, inside]
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        return [*command, "--chdir", "/", "--", "git", "--no-pager", *settings, *words]
+        return [*command, "--chdir", "/", "--", "git", "--no-pager", *settings, *args]
 
 
 @contextlib.contextmanager
-def _holding(content: bytes) -> Generator[IO[bytes], None, None]:
-    """Yield a file without a name that is read from its beginning."""
+def _temporary_file(content: bytes) -> Generator[IO[bytes], None, None]:
+    """Yield an unnamed file with *content*, positioned at its beginning."""
     with tempfile.TemporaryFile() as file:
         file.write(content)
         file.seek(0)
@@ -157,29 +157,29 @@ def _holding(content: bytes) -> Generator[IO[bytes], None, None]:
 
 
 def _copy(
-    process: "subprocess.Popen[bytes]", output: IO[bytes], most: int, seconds: float
+    process: "subprocess.Popen[bytes]", output: IO[bytes], max_bytes: int, seconds: float
 ) -> str | None:
-    """Copy what *process* prints; return why it was given up, None where it came to its end."""
+    """Copy what *process* prints; return why it was given up, or None if it ended by itself."""
     assert process.stdout is not None
-    ends = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     copied = 0
     with process.stdout as source:
-        while data := _read(source, ends):
+        while data := _read(source, deadline):
             copied += len(data)
-            if copied > most:
-                return f"gave more than {most >> 20} MiB."
+            if copied > max_bytes:
+                return f"gave more than {max_bytes >> 20} MiB."
             output.write(data)
-        if time.monotonic() >= ends:
+        if time.monotonic() >= deadline:
             return f"took longer than {seconds:.0f} s."
     try:
-        process.wait(max(0.1, ends - time.monotonic()))
+        process.wait(max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         return f"took longer than {seconds:.0f} s."
     return None
 
 
-def _read(source: IO[bytes], ends: float) -> bytes:
-    left = ends - time.monotonic()
+def _read(source: IO[bytes], deadline: float) -> bytes:
+    left = deadline - time.monotonic()
     if left <= 0 or not select.select([source], (), (), left)[0]:
         return b""
     return os.read(source.fileno(), _CHUNK)

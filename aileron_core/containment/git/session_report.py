@@ -1,4 +1,4 @@
-"""What a person is told of one repository when its session is over, and where the rest of it goes."""
+"""What a person is told of one repository at the end of its session, and where the rest of it is kept."""
 
 import os
 import secrets
@@ -6,45 +6,47 @@ import stat
 from pathlib import Path
 
 from aileron_core.containment.git.record import RepositoryRecord
-from aileron_core.containment.git.refs import shown
+from aileron_core.containment.git.refs import short_name
 from aileron_core.containment.git.sandboxed_git import GitFailed
-from aileron_core.containment.git.sides import Sides, read_small
+from aileron_core.containment.git.session_repository import SessionRepository, read_small
 from aileron_core.text import escape
 
 _NAMED = 8
-EVERYTHING = ""
-"""Stands for no ref, but for all that was not brought back yet."""
+ALL_CHANGES = ""
+"""In place of a ref's name: everything that was not imported yet."""
 
 
-def settings_of_the_agent(sides: Sides) -> None:
-    """Note which settings and hooks of its own an agent leaves behind; they go with the session."""
+def note_agent_settings(repository: SessionRepository) -> None:
+    """Note which settings and hooks the agent made: they end with the session."""
     try:
-        names = _settings(sides)
+        names = _settings(repository)
     except GitFailed as error:
-        sides.kept.tell(
+        repository.record.tell(
             f"The agent's git settings cannot be read ({error}); none of them was carried over."
         )
         names = []
-    hooks = sides.own / "hooks"
+    hooks = repository.session_git_dir / "hooks"
     if hooks.is_dir() and not hooks.is_symlink():
         try:
             names += [f"hooks/{name}" for name in os.listdir(hooks)]  # noqa: PTH208 - names alone
         except OSError:  # closed by the agent
             names.append("hooks")
     if names:
-        sides.kept.tell(
+        repository.record.tell(
             f"Git settings and hooks of the agent's were not carried over: {_listed(names)}."
         )
 
 
-def _settings(sides: Sides) -> list[str]:
-    if read_small(sides.own / "config") == read_small(sides.place / "config"):
+def _settings(repository: SessionRepository) -> list[str]:
+    if read_small(repository.session_git_dir / "config") == read_small(
+        repository.folder / "config"
+    ):
         return []
-    box = sides.agent()
+    git = repository.agent_git()
     words = ("config", "--file", "/s/config", "--no-includes", "--list", "--name-only", "-z")
-    listed = box.run(*words).decode("utf-8", "replace").split("\0")[:-1]
+    listed = git.run(*words).decode("utf-8", "replace").split("\0")[:-1]
     own = {
-        *sides.kept.settings,
+        *repository.record.settings,
         "core.repositoryformatversion",
         "core.bare",
         "core.logallrefupdates",
@@ -57,49 +59,49 @@ def _listed(names: list[str]) -> str:
     return ", ".join(escape(name) for name in names[:_NAMED]) + more
 
 
-def report(kept: RepositoryRecord, aside: Path | None) -> list[str]:
+def report(record: RepositoryRecord, aside: Path | None) -> list[str]:
     """Return what a person has to know of one repository.
 
     Args:
-        kept: what is known of it.
-        aside: where the agent's git folder was put, if something in it could not be brought back.
+        record: what is known of it.
+        aside: where the session's git directory was put, if something in it could not be imported.
     """
-    told: list[str] = []
-    if kept.moved:
-        names = _listed([shown(name) for name in sorted(kept.moved)])
-        told.append(f"What the agent committed is in your repository: {names}.")
-    told += kept.told
-    for name, why in kept.refused.items():
-        what = "What the agent did last in git" if name == EVERYTHING else shown(name)
-        told.append(f"{what} could not be brought back ({why.rstrip('.')}). It is in {aside}.")
-    where = "" if kept.worktree == "." else f"In {escape(kept.worktree)}: "
-    return [f"{where}{sentence}" for sentence in told]
+    notices: list[str] = []
+    if record.moved:
+        names = _listed([short_name(name) for name in sorted(record.moved)])
+        notices.append(f"What the agent committed is in your repository: {names}.")
+    notices += record.told
+    for name, why in record.refused.items():
+        what = "What the agent did last in git" if name == ALL_CHANGES else short_name(name)
+        notices.append(f"{what} could not be brought back ({why.rstrip('.')}). It is in {aside}.")
+    where = "" if record.worktree == "." else f"In {escape(record.worktree)}: "
+    return [f"{where}{sentence}" for sentence in notices]
 
 
-def put_aside(sides: Sides, folder: Path) -> Path:
-    """Move the agent's git folder to *folder*, under settings of ours and without its hooks; return where.
+def put_aside(repository: SessionRepository, folder: Path) -> Path:
+    """Move the session's git directory to *folder*, with settings of ours and without hooks; return its path.
 
     Raises:
         OSError: it cannot be moved.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target = folder / f"git-{sides.kept.number}"
+    target = folder / f"git-{repository.record.number}"
     number = 1
     while target.exists():
         number += 1
-        target = folder / f"git-{sides.kept.number}-{number}"
+        target = folder / f"git-{repository.record.number}-{number}"
     token = secrets.token_hex(4)  # so that nothing of the agent's stands there
     for name in ("config", "config.worktree", "commondir", "hooks"):
-        _rename(sides.own / name, token)
-    (sides.own / "config").write_bytes((sides.place / "config").read_bytes())
-    objects = sides.own / "objects"
+        _rename(repository.session_git_dir / name, token)
+    (repository.session_git_dir / "config").write_bytes((repository.folder / "config").read_bytes())
+    objects = repository.session_git_dir / "objects"
     if objects.is_dir() and not objects.is_symlink():
         objects.chmod(stat.S_IRWXU)
         _rename(objects / "info", token)
         (objects / "info").mkdir()
-        text = "\n".join([*sides.kept.objects, ""])
+        text = "\n".join([*repository.record.objects, ""])
         (objects / "info" / "alternates").write_text(text, encoding="utf-8")
-    return sides.own.rename(target)
+    return repository.session_git_dir.rename(target)
 
 
 def _rename(path: Path, token: str) -> None:

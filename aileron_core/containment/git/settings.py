@@ -1,9 +1,10 @@
-"""What of the person's git settings a session gets: a list, and nothing on it can name a program."""
+"""Which of the person's git settings a session gets: an allow-list, on which nothing can name a program."""
 
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from aileron_core.containment.git.sandboxed_git import GitFailed
@@ -27,7 +28,17 @@ _LOGIN = re.compile(r"\A(https?://)[^/@]*@", re.IGNORECASE)
 _SECONDS = 20
 
 
-def effective(bwrap: str, git: Path, env: Mapping[str, str]) -> list[tuple[str, str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting of the person's."""
+
+    name: str
+    value: str
+    file: Path
+    """The file that says so; a relative path of an `include` is relative to its folder."""
+
+
+def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[Setting]:
     """Return the person's settings for a repository, the global and the system's included, in git's order.
 
     Read in a sandbox that can write nothing and has no network; no setting is followed but `include`.
@@ -35,44 +46,36 @@ def effective(bwrap: str, git: Path, env: Mapping[str, str]) -> list[tuple[str, 
     Raises:
         GitFailed: git cannot read them.
     """
-    return [
-        _setting(each) for each in _git(bwrap, git, env, "config", "--list", "-z").split("\0")[:-1]
-    ]
+    listed = _git_config(bwrap, git_dir, env, "--list", "--show-origin", "-z").split("\0")[:-1]
+    settings: list[Setting] = []
+    for origin, line in zip(listed[::2], listed[1::2], strict=True):
+        name, separator, value = line.partition("\n")
+        file = Path(origin.removeprefix("file:"))
+        settings.append(Setting(name=name, value=value if separator else "true", file=file))
+    return settings
 
 
-def included(bwrap: str, git: Path, env: Mapping[str, str]) -> list[Path]:
-    """Return the files that the person's settings for a repository include, there or not.
-
-    Raises:
-        GitFailed: git cannot read the settings.
-    """
-    words = _git(bwrap, git, env, "config", "--list", "--show-origin", "-z").split("\0")[:-1]
+def included_files(settings: Iterable[Setting], env: Mapping[str, str]) -> list[Path]:
+    """Return the files that *settings* include, there or not."""
     home = env.get("HOME", "")
     found: list[Path] = []
-    for origin, each in zip(words[::2], words[1::2], strict=True):
-        name, value = _setting(each)
-        if name.startswith(("include.", "includeif.")) and name.endswith(".path"):
-            above = Path(origin.removeprefix("file:")).parent
-            said = f"{home}/{value[2:]}" if value.startswith("~/") else value
-            found.append(Path(os.path.normpath(above / said)))
+    for each in settings:
+        if each.name.startswith(("include.", "includeif.")) and each.name.endswith(".path"):
+            path = f"{home}/{each.value[2:]}" if each.value.startswith("~/") else each.value
+            found.append(Path(os.path.normpath(each.file.parent / path)))
     return list(dict.fromkeys(found))
 
 
-def _setting(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("\n")
-    return name, value if separator else "true"
-
-
-def _git(bwrap: str, git: Path, env: Mapping[str, str], *words: str) -> str:
+def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -> str:
     command = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net"]
     command += ["--disable-userns", "--die-with-parent", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
     command += ["--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--"]
     passed = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
     try:
         done = subprocess.run(
-            [*command, "git", "--no-pager", *words],
+            [*command, "git", "--no-pager", "config", *args],
             env={**passed, "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C",
-                 "GIT_DIR": str(git), "GIT_WORK_TREE": "/"},
+                 "GIT_DIR": str(git_dir), "GIT_WORK_TREE": "/"},
             cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -82,9 +85,9 @@ def _git(bwrap: str, git: Path, env: Mapping[str, str], *words: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def unfit(settings: Iterable[tuple[str, str]]) -> str | None:
-    """Return why a session cannot have a git folder of its own over such a repository, or None."""
-    for name, _ in settings:
+def unsupported_reason(settings: Iterable[Setting]) -> str | None:
+    """Return why a session cannot have a git directory of its own for such a repository, or None."""
+    for name in (each.name for each in settings):
         if name.startswith("extensions."):
             extension = name.removeprefix("extensions.")
             if extension == "partialclone":
@@ -96,24 +99,24 @@ def unfit(settings: Iterable[tuple[str, str]]) -> str | None:
     return None
 
 
-def allowed(settings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return those that a session gets; a login in a URL is left out."""
-    kept: list[tuple[str, str]] = []
-    for name, value in settings:
+def allowed_settings(settings: Iterable[Setting]) -> list[tuple[str, str]]:
+    """Return the settings that a session gets; a login in a URL is left out."""
+    found: list[tuple[str, str]] = []
+    for name, value in ((each.name, each.value) for each in settings):
         section, _, rest = name.partition(".")
         below, _, key = rest.rpartition(".")
         if name in _PLAIN:
-            kept.append((name, value))
+            found.append((name, value))
         elif below and key in _BELOW.get(section, ()):
             if key in ("url", "pushurl"):
-                if "::" in value:  # a program that carries, `ext::` for one
+                if "::" in value:  # a remote helper, a program: `ext::` for one
                     continue
                 value = _LOGIN.sub(r"\1", value)
-            kept.append((name, value))
-    return kept
+            found.append((name, value))
+    return found
 
 
-def written(settings: Iterable[tuple[str, str]]) -> str:
+def config_text(settings: Iterable[tuple[str, str]]) -> str:
     """Return *settings* as the text of a config file."""
     settings = list(settings)
     formats = any(name == "extensions.objectformat" for name, _ in settings)

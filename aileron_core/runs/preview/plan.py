@@ -6,8 +6,6 @@ from aileron_core.actions.interpolate import interpolate
 from aileron_core.actions.model import Action, ConnectorRequirement
 from aileron_core.canonical import Json, JsonObject
 
-__all__ = ["PreviewPlan", "plan_preview"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewPlan:
@@ -21,7 +19,7 @@ class PreviewPlan:
 def plan_preview(action: Action, args: JsonObject) -> PreviewPlan | None:
     """Return what to ask before *action* runs with *args* (checked), or None without a preview.
 
-    The connector is the one of the first step (FACTS A.6); arguments come from the call alone.
+    The connector is the one of the first step; arguments come from the call alone.
     """
     preview = action.approval.preview
     if preview is None or not action.steps:

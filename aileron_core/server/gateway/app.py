@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol, TypeAlias
 
 from aileron_core.app import App
-from aileron_core.console_port.port import CoreEvent, SessionsUpdated
+from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.errors import AileronError
 from aileron_core.server.auth import admit, check_address, own_socket_of
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
@@ -49,7 +49,7 @@ class Gateway:
         settings = app.options.settings.gateway
         self._upstreams = upstreams(settings)
         self._dialer = dialer or Dialer(
-            own_port=lambda: int(app.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
+            own_port=lambda: int(app.address.url.rpartition(":")[2] or 0), ca_file=settings.ca_file
         )
         self._pool = ConnectionPool(self._dialer)
         self._open: dict[str, set[_Open]] = {}
@@ -103,7 +103,7 @@ class Gateway:
             Fault: it is nobody's, or may not pass now.
         """
         try:
-            check_address(scope, self._app.hosts)
+            check_address(scope, self._app.address.hosts)
         except AileronError as error:
             raise GatewayError("forbidden", error.message) from None
         session = self._app.sessions.authenticate_gateway(token.decode("latin-1"))

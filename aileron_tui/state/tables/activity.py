@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import ClassVar
 
-from aileron_core.console_port.port import ApprovalView, RecordView
+from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port import ApprovalView, RecordView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import Column, about_lines, column_row, column_titles, joined
@@ -26,22 +27,22 @@ KEPT = 1_000
 HOUR = 3600.0
 
 _STATES: Mapping[str, str] = {
-    "run.requested": "pending",
-    "run.asked_again": "pending",
-    "run.halted": "pending",
-    "run.recovered": "pending",
-    "recheck.undone": "pending",
-    "recheck.differed": "changed",
-    "recheck.conflict": "failed",
-    "approval.approved": "approved",
-    "run.started": "executing",
-    "run.completed": "completed",
-    "run.failed": "failed",
-    "run.unknown": "unknown",
-    "approval.denied": "denied",
-    "approval.expired": "expired",
-    "approval.withdrawn": "withdrawn",
-    "call.refused": "refused",
+    AuditEvent.RUN_REQUESTED: "pending",
+    AuditEvent.RUN_ASKED_AGAIN: "pending",
+    AuditEvent.RUN_HALTED: "pending",
+    AuditEvent.RUN_RECOVERED: "pending",
+    AuditEvent.RECHECK_UNDONE: "pending",
+    AuditEvent.RECHECK_DIFFERED: "changed",
+    AuditEvent.RECHECK_CONFLICT: "failed",
+    AuditEvent.APPROVAL_APPROVED: "approved",
+    AuditEvent.RUN_STARTED: "executing",
+    AuditEvent.RUN_COMPLETED: "completed",
+    AuditEvent.RUN_FAILED: "failed",
+    AuditEvent.RUN_UNKNOWN: "unknown",
+    AuditEvent.APPROVAL_DENIED: "denied",
+    AuditEvent.APPROVAL_EXPIRED: "expired",
+    AuditEvent.APPROVAL_WITHDRAWN: "withdrawn",
+    AuditEvent.CALL_REFUSED: "refused",
 }
 """How far a run came, by the record that says so; other records change nothing about it."""
 
@@ -82,7 +83,10 @@ class ActivityEntry:
     def add(self, record: RecordView) -> None:
         """Take one more record of the same call."""
         self.records.append(record)
-        self.gated = self.gated or record.event in ("run.requested", "approval.approved")
+        self.gated = self.gated or record.event in (
+            AuditEvent.RUN_REQUESTED,
+            AuditEvent.APPROVAL_APPROVED,
+        )
         if record.event in _STATES:
             self.state, self.telling = _STATES[record.event], record
 
@@ -206,10 +210,10 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
     def _waited(self, entry: ActivityEntry) -> float | None:
         """Return how long the person took, where a person answered."""
-        if entry.first.event != "run.requested":
+        if entry.first.event != AuditEvent.RUN_REQUESTED:
             return None
         for each in entry.records:
-            if each.event in ("approval.approved", "approval.denied"):
+            if each.event in (AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED):
                 return each.at - entry.first.at
         return None
 
@@ -310,7 +314,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
 
 
 def _was_approved(entry: ActivityEntry) -> bool:
-    return any(each.event == "approval.approved" for each in entry.records)
+    return any(each.event == AuditEvent.APPROVAL_APPROVED for each in entry.records)
 
 
 def _action(item: ActivityEntry, *, selected: bool) -> Line:

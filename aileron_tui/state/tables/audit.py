@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.console_port.port import (
+from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port import (
     AuditVerified,
     ReadRecord,
     ReadRecords,
@@ -48,7 +49,7 @@ _ROLES: dict[str, Role] = {
     "expired": "muted",
     "withdrawn": "muted",
 }
-_DECISIONS = frozenset({"approval.approved", "approval.denied"})
+_DECISIONS = frozenset({AuditEvent.APPROVAL_APPROVED, AuditEvent.APPROVAL_DENIED})
 _COLUMNS = (
     Column(name="no.", size=9),
     Column(name="time", size=10),

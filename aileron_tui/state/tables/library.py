@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from aileron_core.console_port.port import LibraryItemView
+from aileron_core.console_port import LibraryItemView
 from aileron_core.errors import Problem
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value

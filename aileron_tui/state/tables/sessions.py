@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from aileron_core.console_port.port import ProcessView, SessionView, TrafficView
+from aileron_core.console_port import ProcessView, SessionView, TrafficView
 from aileron_tui import words
 from aileron_tui.draw.blocks import Block, blank, heading, value
 from aileron_tui.draw.columns import (

@@ -1,1 +1,1 @@
-../../../examples/__init__.py
+"""Examples that run: a connector of our own, its actions, and a mailbox that speaks Gmail's API."""

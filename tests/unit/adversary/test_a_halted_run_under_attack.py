@@ -9,8 +9,7 @@ from core_harness import DRAFT, Core, Mailbox, arrived, furnish, run, upon, writ
 
 from aileron_core.audit.read import verify_home
 from aileron_core.canonical import Json
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import ApprovalView, Refresh, SetPause, StopEverything
+from aileron_core.console_port import ApprovalView, Refresh, SetPause, StopEverything
 from aileron_core.errors import Conflict, Paused
 from aileron_core.home.layout import Home
 from aileron_core.server.responses import result_body
@@ -57,7 +56,7 @@ def problems(home: Path) -> set[str]:
 
 
 def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(home: Path) -> None:
-    """DESIGN 5: pending until final, with the ids of the finished steps alone; so after a no."""
+    """Pending until final, with the ids of the finished steps alone; so after a no."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -112,7 +111,7 @@ def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run
 def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
     home: Path, restored: bool
 ) -> None:
-    """DESIGN 3: the second question is about the bytes of the first."""
+    """The second question is about the bytes of the first."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     file = home / "actions" / "chain.md"
     text = file.read_text()
@@ -122,13 +121,13 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
             second = await halted(core)
         file.write_text(text + "\nchanged\n")
         async with Core.open(home, mailbox, accept=False) as core:
-            (view,) = (await core.app.snapshot()).approvals
+            (view,) = (await core.app.console.snapshot()).approvals
             with pytest.raises(Conflict, match="not accepted any more"):
                 await core.app.approvals.approve(view.approval_id, second.digest)
         if restored:
             file.write_text(text)
             async with Core.open(home, mailbox, accept=False) as core:
-                (view,) = (await core.app.snapshot()).approvals
+                (view,) = (await core.app.console.snapshot()).approvals
                 assert statuses(view) == {"find": "done", "send": "asked"}
                 with pytest.raises(Conflict, match="changed while you answered"):
                     await core.app.approvals.approve(view.approval_id, second.digest)
@@ -162,7 +161,7 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
 )
 @pytest.mark.parametrize("down", [True, False], ids=["while it was down", "while it was up"])
 def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, down: bool) -> None:
-    """DESIGN 3: down, it is not shown for a decision; up, the yes ends it as a conflict."""
+    """Down, it is not shown for a decision; up, the yes ends it as a conflict."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -177,7 +176,7 @@ def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, do
                 return
         elsewhere(home, edit)
         async with Core.open(home, mailbox) as core:
-            assert (await core.app.snapshot()).approvals == ()
+            assert (await core.app.console.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -199,7 +198,7 @@ def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
             await halted(core, key="another")
         elsewhere(home, f"UPDATE runs SET {column} = {moment}")
         async with Core.open(home, mailbox) as core:
-            assert (await core.app.snapshot()).approvals == ()
+            assert (await core.app.console.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -223,7 +222,7 @@ def test_the_audit_names_edited_progress(home: Path, gone: bool) -> None:
 
 
 def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(home: Path) -> None:
-    """WIRE "Defaults": after 30 days outputs go with the arguments; the row stays accounted for."""
+    """After 30 days outputs go with the arguments; the row stays accounted for."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     clock = FrozenClock()
 
@@ -261,7 +260,7 @@ def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> No
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             before, requests = len(await core.records()), len(writes(mailbox))
-            await carry_out(core.app, Refresh(approval_id=second.approval_id))
+            await core.app.console.carry_out(Refresh(approval_id=second.approval_id))
             assert len(await core.records()) == before
             assert len(writes(mailbox)) == requests
             assert core.views(second.approval_id)[-1].version == second.version
@@ -273,7 +272,7 @@ def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> No
 
 
 def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(home: Path) -> None:
-    """T6: before its end a run reads open, whichever way an agent asks."""
+    """Before its end a run reads open, whichever way an agent asks."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -305,7 +304,7 @@ def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(ho
 
 
 def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Path) -> None:
-    """WIRE: the same session, action and arguments while it is open; nothing runs twice."""
+    """The same session, action and arguments while it is open; nothing runs twice."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -329,7 +328,7 @@ def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Pat
 def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_the_start(
     home: Path,
 ) -> None:
-    """WIRE: the withdrawal's answer is its end; what ran is in it."""
+    """The withdrawal's answer is its end; what ran is in it."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -349,17 +348,17 @@ def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_th
 
 
 def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> None:
-    """C4: no yes is taken while calls are held; a stop denies the second question."""
+    """No yes is taken while calls are held; a stop denies the second question."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
-            await carry_out(core.app, SetPause(on=True))
+            await core.app.console.carry_out(SetPause(on=True))
             with pytest.raises(Paused):
                 await core.approve(second)
-            await carry_out(core.app, SetPause(on=False))
-            await carry_out(core.app, StopEverything())
+            await core.app.console.carry_out(SetPause(on=False))
+            await core.app.console.carry_out(StopEverything())
             over = await core.ended(second)
             assert (over.state, over.reason) == ("denied", "A person stopped everything.")
             row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
@@ -374,7 +373,7 @@ def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> N
 def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_own(
     home: Path, answer: str
 ) -> None:
-    """DESIGN 5: the recheck before a retry differs; a person sees which steps had run."""
+    """The recheck before a retry differs; a person sees which steps had run."""
     furnish(home, chain=chain("chain", *CHANGES_THEN_SENDS))
     clock = FrozenClock()
 
@@ -407,7 +406,7 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
 
 
 def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None:
-    """WIRE: retries are in the wall time; a no after a try is not a no before anything."""
+    """Retries are in the wall time; a no after a try is not a no before anything."""
     furnish(home, chain=chain("chain", CHANGES_THEN_SENDS[1]))
 
     async def story(mailbox: Mailbox) -> None:
@@ -418,7 +417,7 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
             upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(first)
             again = await core.back(first)
-            held = core.app.approvals.registry.approval(again.approval_id)
+            held = core.app.approvals.registry.by_approval(again.approval_id)
             assert held is not None
             assert held.row.progress is not None
             assert held.row.progress.spent >= 1.0
@@ -432,7 +431,7 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
 
 
 def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> None:
-    """DESIGN 2: the second question is on record before it can be answered."""
+    """The second question is on record before it can be answered."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     cores: list[Core] = []
     tries = 0
@@ -463,7 +462,7 @@ def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> 
 
 
 def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) -> None:
-    """C4: what was running ends, and nothing of it waits for a yes afterwards."""
+    """What was running ends, and nothing of it waits for a yes afterwards."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -472,7 +471,7 @@ def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) 
             mailbox.control(hang="list")
             await core.approve(first)
             await arrived(mailbox, "GET drafts", 1)
-            await carry_out(core.app, StopEverything())
+            await core.app.console.carry_out(StopEverything())
             over = await core.ended(first)
             assert over.state in ("failed", "denied")
             assert await core.records("run.halted") == []

@@ -5,21 +5,20 @@ from pathlib import Path
 
 from core_harness import run
 
-from aileron_core.audit.chain import seal
+from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.head import SystemJournal, parse_head
+from aileron_core.audit.record import AuditRecord
 from aileron_core.storage.database import Database
-from aileron_core.storage.record import AuditRecord
 
 RECORD = AuditRecord(
     at="2026-10-08T14:02:00.000Z",
-    event="test.happened",
-    actor="aileron",
+    event=AuditEvent.STORAGE_MENDED,
     summary="a summary that stays in the database",
 )
 
 
 def test_each_commit_sends_its_head_in_the_native_protocol(home: Path) -> None:
-    """WIRE, Audit: seq, hash, count and time go to the journal; nothing of the records does."""
+    """Seq, hash, count and time go to the journal; nothing of the records does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
         address = home / "journal"
         server.bind(str(address))
@@ -27,7 +26,7 @@ def test_each_commit_sends_its_head_in_the_native_protocol(home: Path) -> None:
 
         async def story() -> list[str]:
             journal = SystemJournal(home, address)
-            database = Database(home / "aileron.db", seal)
+            database = Database(home / "aileron.db")
             database.on_commit(journal)
             hashes: list[str] = []
             for _ in range(2):
@@ -59,7 +58,7 @@ def test_a_journal_that_is_gone_or_full_stops_nothing(home: Path) -> None:
 
     async def story(address: Path) -> None:
         journal = SystemJournal(home, address)
-        database = Database(home / "aileron.db", seal)
+        database = Database(home / "aileron.db")
         database.on_commit(journal)
         for _ in range(600):
             await database.write(lambda tx: tx.record(RECORD))
@@ -84,7 +83,7 @@ def test_a_home_whose_name_holds_a_line_break_forges_no_field(home: Path) -> Non
 
         async def story() -> None:
             journal = SystemJournal(strange, home / "journal")
-            database = Database(home / "aileron.db", seal)
+            database = Database(home / "aileron.db")
             database.on_commit(journal)
             await database.write(lambda tx: tx.record(RECORD))
             database.close()

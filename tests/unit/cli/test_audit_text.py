@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from aileron_core.audit.chain import seal
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
 from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database
-from aileron_core.storage.record import AuditRecord
 from tests.unit.server.harness import aileron
 
 HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2K\u202e"
@@ -19,9 +19,9 @@ RUN = "run-0000000000000000000000000a"
 
 
 async def _record(home: Home) -> None:
-    database = Database(home.database, seal)
+    database = Database(home.database)
     record = AuditRecord(
-        at="2026-01-02T03:04:05.000Z", event="run.started", actor="agent", summary="s", run=RUN
+        at="2026-01-02T03:04:05.000Z", event=AuditEvent.RUN_STARTED, summary="s", run=RUN
     )
     await database.write(lambda tx: tx.record(record))
     await asyncio.to_thread(database.close)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from core_harness import Core, furnish, run
 
+from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.read import verify_home
 from aileron_core.console import audit_reader
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditExported,
     AuditVerified,
     ExportAudit,
@@ -27,12 +27,12 @@ from aileron_core.testing import FrozenClock
 
 
 async def page(core: Core, before: int | None, limit: int = 4) -> RecordsRead:
-    await carry_out(core.app, ReadRecords(before_seq=before, limit=limit))
+    await core.app.console.carry_out(ReadRecords(before_seq=before, limit=limit))
     return [fact for fact in core.facts if isinstance(fact, RecordsRead)][-1]
 
 
 async def verified(core: Core) -> AuditVerified:
-    await carry_out(core.app, VerifyAudit())
+    await core.app.console.carry_out(VerifyAudit())
     return [fact for fact in core.facts if isinstance(fact, AuditVerified)][-1]
 
 
@@ -80,12 +80,12 @@ def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
                 lambda c: c.execute("SELECT seq, body, hash, prev FROM audit").fetchall()
             )
             for seq, body, hash_, prev in rows:
-                await carry_out(core.app, ReadRecord(seq=seq))
+                await core.app.console.carry_out(ReadRecord(seq=seq))
                 assert core.facts[-1] == RecordRead(
                     seq=seq, body=body, hash=hash_.hex(), prev=prev.hex()
                 )
             with pytest.raises(NotFound, match="no record 4711"):
-                await carry_out(core.app, ReadRecord(seq=4711))
+                await core.app.console.carry_out(ReadRecord(seq=4711))
 
     run(story())
 
@@ -103,7 +103,7 @@ def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) -> Non
             spoil(home, "UPDATE audit SET body = replace(body, 'console', 'konsole') WHERE seq = 1")
             assert "does not have the content" in (await verified(core)).problems[0]
             await page(core, None)  # and it is read all the same
-            await carry_out(core.app, ReadRecord(seq=1))
+            await core.app.console.carry_out(ReadRecord(seq=1))
             assert "konsole" in json.dumps(core.facts[-1].body)  # type: ignore[union-attr]
 
     run(story())
@@ -116,7 +116,7 @@ def test_an_audit_that_somebody_rewrote_is_not_told_record_by_record(home: Path)
     async def story() -> None:
         async with Core.open(home) as core:
             for _ in range(300):
-                await core.app.note("console.tested", "Something")
+                await core.app.records.by_person(AuditEvent.CONSOLE_PAUSED, "Something")
             spoil(home, "UPDATE audit SET body = '{}'")
             problems = (await verified(core)).problems
             assert len(problems) == 201
@@ -134,12 +134,12 @@ def test_verifying_runs_beside_the_core_and_once_at_a_time(
     async def story() -> None:
         async with Core.open(home) as core:
             for _ in range(50):
-                await core.app.note("console.tested", "Something")
+                await core.app.records.by_person(AuditEvent.CONSOLE_PAUSED, "Something")
             first = asyncio.get_running_loop().create_task(verified(core))
             await asyncio.sleep(0)
             with pytest.raises(Conflict, match="already"):
                 await verified(core)
-            await core.app.note("console.tested", "Written meanwhile")
+            await core.app.records.by_person(AuditEvent.CONSOLE_PAUSED, "Written meanwhile")
             assert (await first).problems == ()
             many = "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n LIMIT 30000) "
             spoil(home, f"{many} INSERT INTO audit SELECT i, '', '', NULL, x'', x'', '{{}}' FROM n")
@@ -164,7 +164,7 @@ def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(home
             stored = await core.app.database.read(
                 lambda c: [body for (body,) in c.execute("SELECT body FROM audit ORDER BY seq")]
             )
-            await carry_out(core.app, ExportAudit())
+            await core.app.console.carry_out(ExportAudit())
             told = [fact for fact in core.facts if isinstance(fact, AuditExported)][-1]
             path = Path(told.path)
             assert path.parent == home / "exports"
@@ -173,7 +173,7 @@ def test_a_copy_of_the_audit_holds_every_record_as_stored_and_is_ours_alone(home
             assert [each.stat().st_mode & 0o777 for each in (path, path.parent)] == [0o600, 0o700]
             path.write_text("kept")
             with pytest.raises(Conflict, match="is there already"):
-                await carry_out(core.app, ExportAudit())
+                await core.app.console.carry_out(ExportAudit())
             assert path.read_text() == "kept"
 
     run(story())
@@ -187,11 +187,11 @@ def test_a_copy_that_cannot_be_written_says_so_and_leaves_nothing(home: Path) ->
         async with Core.open(home) as core:
             (home / "exports").write_text("in the way")
             with pytest.raises(Unavailable, match="exports"):
-                await carry_out(core.app, ExportAudit())
+                await core.app.console.carry_out(ExportAudit())
             (home / "exports").unlink()
             spoil(home, "ALTER TABLE audit RENAME TO gone")
             with pytest.raises(Unavailable, match="cannot be read"):
-                await carry_out(core.app, ExportAudit())
+                await core.app.console.carry_out(ExportAudit())
             assert list((home / "exports").iterdir()) == []
             spoil(home, "ALTER TABLE gone RENAME TO audit")
 

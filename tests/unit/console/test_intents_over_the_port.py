@@ -1,16 +1,13 @@
 """The new intents from another thread: answers and refusals are facts, the snapshot agrees."""
 
 import queue
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from core_harness import furnish
 
 from aileron_core.app import App, AppOptions
-from aileron_core.console.core_thread import CoreThread
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     AuditVerified,
     CoreEvent,
     EndSession,
@@ -27,21 +24,17 @@ from aileron_core.console_port.port import (
     VerifyAudit,
     WithdrawAcceptance,
 )
+from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
 
 _F = TypeVar("_F")
-
-
-@asynccontextmanager
-async def nothing_served(_app: App) -> AsyncGenerator[None, None]:
-    yield
 
 
 def test_every_new_intent_is_answered_by_its_fact_or_refused_with_a_sentence(home: Path) -> None:
     """DESIGN 10: intents go over and return at once; whatever came of them arrives as a fact."""
     furnish(home)
     options = AppOptions(accept_installed=True)
-    core = CoreThread(lambda: App(Home(home), options), nothing_served)
+    core = CoreThread(lambda: App.open(Home(home), options))
     core.start()
     facts: queue.Queue[CoreEvent] = queue.Queue()
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from core_harness import Core, Mailbox, furnish, run
 
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     Accept,
     LibraryItemView,
     LibraryUpdated,
@@ -25,17 +24,19 @@ def item(library: tuple[LibraryItemView, ...], name: str) -> LibraryItemView:
 
 
 async def library(core: Core) -> tuple[LibraryItemView, ...]:
-    return (await core.app.snapshot()).library
+    return (await core.app.console.snapshot()).library
 
 
 async def hold_back(core: Core, name: str) -> None:
     found = item(await library(core), name)
-    await carry_out(core.app, WithdrawAcceptance(kind=found.kind, name=name, digest=found.digest))
+    await core.app.console.carry_out(
+        WithdrawAcceptance(kind=found.kind, name=name, digest=found.digest)
+    )
 
 
 async def take_in(core: Core, name: str) -> None:
     found = item(await library(core), name)
-    await carry_out(core.app, Accept(kind=found.kind, name=name, digest=found.digest))
+    await core.app.console.carry_out(Accept(kind=found.kind, name=name, digest=found.digest))
 
 
 def seen(core: Core) -> list[str]:
@@ -89,8 +90,8 @@ def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> None:
         async with Core.open(home) as core:
             for kind, name in (("action", "get-draft"), ("connector", CONNECTOR), ("action", "x")):
                 with pytest.raises(Conflict, match="does not count in the form that you saw"):
-                    await carry_out(
-                        core.app, WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
+                    await core.app.console.carry_out(
+                        WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
                     )  # type: ignore[arg-type]
             assert len(seen(core)) == 3
             assert await core.records("library.held_back") == []
@@ -108,7 +109,7 @@ def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
             assert seen(core) == []
             shown = await library(core)
             assert item(shown, CONNECTOR).state == "held_back"
-            (held,) = (await core.app.snapshot()).held_back
+            (held,) = (await core.app.console.snapshot()).held_back
             assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
             broken = item(shown, "get-draft")
             assert broken.state == "error"
@@ -186,7 +187,7 @@ def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(home
             stored = next((home / "store" / "connectors" / "sha256").iterdir())
             shutil.copytree(stored, stored.with_name("0" * 64))
             await core.app.library.poll()
-            return await core.app.snapshot()
+            return await core.app.console.snapshot()
 
     snapshot = run(story())
     said = {each.name: each for each in snapshot.library}

@@ -2,8 +2,6 @@
 
 import asyncio
 import queue
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,7 @@ from core_harness import DRAFT, Mailbox, furnish, open_session
 
 from aileron_core.app import App, AppOptions
 from aileron_core.connectors.protocol import Route
-from aileron_core.console.core_thread import CoreThread
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     ApprovalUpdated,
     ApprovalView,
     Approve,
@@ -21,15 +18,10 @@ from aileron_core.console_port.port import (
     Deny,
     IntentRefused,
 )
+from aileron_core.core_thread import CoreThread
 from aileron_core.errors import HomeError, Unavailable
 from aileron_core.home.layout import Home, HomeLock
 from aileron_core.runs import Call
-
-
-@asynccontextmanager
-async def nothing_served(_app: App) -> AsyncGenerator[None, None]:
-    """Serve nothing: the port alone."""
-    yield
 
 
 def until(facts: "queue.Queue[CoreEvent]", wanted: type, state: str = "") -> CoreEvent:
@@ -55,7 +47,7 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(hom
     with Mailbox() as mailbox:
         route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
         options = AppOptions(routes=(route,), accept_installed=True)
-        core = CoreThread(lambda: App(Home(home), options), nothing_served)
+        core = CoreThread(lambda: App.open(Home(home), options))
         app = core.start()
         try:
             facts: queue.Queue[CoreEvent] = queue.Queue()
@@ -100,11 +92,11 @@ def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_told(home: Path)
     Home(home).prepare()
     lock = HomeLock(Home(home))
     lock.acquire()
-    core = CoreThread(lambda: App(Home(home), AppOptions()), nothing_served)
+    core = CoreThread(lambda: App.open(Home(home), AppOptions()))
     with pytest.raises(HomeError, match="already runs"):
         core.start()
     lock.release()
-    core = CoreThread(lambda: App(Home(home), AppOptions()), nothing_served)
+    core = CoreThread(lambda: App.open(Home(home), AppOptions()))
     core.start()
     facts: queue.Queue[CoreEvent] = queue.Queue()
     core.subscribe(facts.put)

@@ -17,8 +17,7 @@ from core_harness import (
     writes,
 )
 
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import (
+from aileron_core.console_port import (
     EndSession,
     EverythingStopped,
     SessionsUpdated,
@@ -30,7 +29,7 @@ OTHERS = ("r-8842190312", "r-8842189950", "r-8842189771")
 
 
 async def stop(core: Core) -> EverythingStopped:
-    await carry_out(core.app, StopEverything())
+    await core.app.console.carry_out(StopEverything())
     return [fact for fact in core.facts if isinstance(fact, EverythingStopped)][-1]
 
 
@@ -117,7 +116,7 @@ def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
             mailbox.control(fail={"op": "update", "status": 503, "times": 3})
             call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
             await arrived(mailbox, f"PUT {DRAFT}", 1)
-            while core.app._engine._running:  # until a try is over
+            while core.app.engine._running:  # until a try is over
                 await asyncio.sleep(0)
             begun = writes(mailbox)  # the loop stands still, so that the next one has not begun
             await stop(core)
@@ -168,7 +167,7 @@ def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
             ]
             await arrived(mailbox, f"GET {DRAFT}", 32)
             async with asyncio.timeout(PATIENCE):  # those behind them make no request to wait for
-                while sum(held.row.state == "executing" for held in core.app._runs) < 40:
+                while sum(held.row.state == "executing" for held in core.app.registry) < 40:
                     await asyncio.sleep(0)
             assert (await stop(core)).runs_stopped == 40
             assert {(await call).row.state for call in calls} == {"failed"}
@@ -212,14 +211,14 @@ def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(home: Pa
             other = await core.another_session()
             view = await core.ask()
             end = EndSession(session_id=core.session.session_id)
-            await carry_out(core.app, end)
+            await core.app.console.carry_out(end)
             assert core.app.sessions.authenticate(core.token) is None
             marked = core.views(view.approval_id)[-1]
             assert (marked.state, marked.requester_gone) == ("pending", True)
             told = [fact for fact in core.facts if isinstance(fact, SessionsUpdated)][-1]
             assert [each.session_id for each in told.sessions] == [other.session_id]
             with pytest.raises(NotFound, match="ended already"):
-                await carry_out(core.app, end)
+                await core.app.console.carry_out(end)
             (record,) = await core.records("session.ended")
             assert (record["actor"], record["session"]) == ("person", core.session.session_id)
             await core.approve(marked)

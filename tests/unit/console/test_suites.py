@@ -11,8 +11,7 @@ from suites import FIRST, GATED, READS, write_actions
 from aileron_core.actions.suites import read_suites, write_suite
 from aileron_core.canonical import sha256_hex
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import AcceptSuite, LibraryUpdated, NotAcceptedView
+from aileron_core.console_port import AcceptSuite, LibraryUpdated, NotAcceptedView
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_tui.cli.adding import add_actions
@@ -39,7 +38,7 @@ def suite(home: Path, tmp_path: Path) -> Path:
 
 
 async def held(core: Core) -> tuple[NotAcceptedView, ...]:
-    views = (await core.app.snapshot()).held_back
+    views = (await core.app.console.snapshot()).held_back
     return tuple(each for each in views if each.kind == "action")
 
 
@@ -93,7 +92,9 @@ def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
     async def by_hand() -> None:
         async with Core.open(home, accept=False) as core:
             (connector,) = (
-                each for each in (await core.app.snapshot()).held_back if each.kind != "action"
+                each
+                for each in (await core.app.console.snapshot()).held_back
+                if each.kind != "action"
             )
             await core.app.library.accept(
                 "connector", connector.name, connector.digest, by="person"
@@ -104,7 +105,7 @@ def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
             assert sum(each.reads and not each.gated for each in files) == READS
             assert sum(not each.reads and not each.gated for each in files) == FIRST
             begun = time.process_time()
-            await carry_out(core.app, take_in(*files))
+            await core.app.console.carry_out(take_in(*files))
             assert time.process_time() - begun < SECONDS
             assert await held(core) == ()
             assert len(core.app.library.ready()) == ALL
@@ -138,7 +139,7 @@ def test_what_is_left_out_stays_held_back_and_stands_alone(few: Path) -> None:
         async with Core.open(few, accept=False) as core:
             files = await held(core)
             rest = [each for each in files if each.gated or each.reads]
-            await carry_out(core.app, take_in(*rest))
+            await core.app.console.carry_out(take_in(*rest))
             (left,) = await held(core)
             assert (left.name, left.suite) == ("first-002", None)
             told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
@@ -156,7 +157,7 @@ def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(few:
             changed = few / "actions" / "read-001.md"
             changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
             with pytest.raises(Conflict, match=r"Took in 2 of 3\. read-001\.md changed or went"):
-                await carry_out(core.app, take_in(*files))
+                await core.app.console.carry_out(take_in(*files))
             (left,) = await held(core)
             assert left.name == "read-001"
             records = await core.records("library.taken_in")

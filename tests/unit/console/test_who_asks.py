@@ -5,7 +5,7 @@ from pathlib import Path
 
 from core_harness import DRAFT, Core, Mailbox, furnish, run, standing_still
 
-from aileron_core.console_port.port import SessionsUpdated, SessionView
+from aileron_core.console_port import SessionsUpdated, SessionView
 from aileron_core.runs import Call
 from aileron_core.runs.waiting_agents import GRACE
 from aileron_core.testing import FrozenClock
@@ -87,7 +87,7 @@ def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(hom
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox, clock=clock) as core:
             approval_id, waiters = await ask(core), core.app.publisher.waiters
-            sweep = lambda: waiters.sweep(core.app._is_open)  # noqa: E731
+            sweep = lambda: waiters.sweep(core.app.publisher._is_open)  # noqa: E731
 
             def stopped() -> float | None:
                 return core.views(approval_id)[-1].stopped_waiting_at
@@ -132,7 +132,7 @@ def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:
             with waiters.waiting(approval_id):
                 await core.app.approvals.deny(approval_id, "")
             clock.advance(60)
-            waiters.sweep(core.app._is_open)
+            waiters.sweep(core.app.publisher._is_open)
             assert core.views(approval_id)[-1].stopped_waiting_at is None
 
     with Mailbox() as mailbox:

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_generated_docs_and_pictures_are_those_of_the_code_and_the_snapshots() -> None:
-    """A diagram or picture that the code no longer draws is stale (clause A15)."""
+    """A diagram or picture that the code no longer draws is stale."""
     done = subprocess.run(
         [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True
     )
@@ -16,7 +16,7 @@ def test_generated_docs_and_pictures_are_those_of_the_code_and_the_snapshots() -
 
 
 def test_every_dependency_has_a_line_that_says_what_it_carries() -> None:
-    """docs/dependencies.md names each package of pyproject.toml (DESIGN 11)."""
+    """docs/dependencies.md names each package of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "dependencies.md").read_text()
     for dependency in project["dependencies"]:

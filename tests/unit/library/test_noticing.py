@@ -9,7 +9,7 @@ import pytest
 from core_harness import DRAFT, Core, furnish, run
 
 from aileron_core import app
-from aileron_core.console_port.port import LibraryUpdated
+from aileron_core.console_port import LibraryUpdated
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.library.file_stamps import FileStamps, read_stamps
 
@@ -137,7 +137,7 @@ def test_young_files_are_read_whatever_the_file_system_says_of_them(
     """A second change in one tick leaves every stamp as it was; once they are old, that cannot be."""
     furnish(home)
     # The console's own look, begun before a change, would take what the test says was seen for news.
-    monkeypatch.setattr(app, "_TICK", 3600.0)
+    monkeypatch.setattr(app, "_SWEEP_SECONDS", 3600.0)
     file = home / "actions" / "list-drafts.md"
     whole = file.read_bytes()
 

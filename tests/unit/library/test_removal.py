@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from core_harness import Core, Mailbox, furnish, run
 
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import Accept
+from aileron_core.console_port import Accept
 from aileron_core.errors import Conflict, NotFound
 from aileron_tui.cli.actions import remove_action
 from aileron_tui.cli.connectors import remove_connector
@@ -95,7 +94,7 @@ def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
         async with Core.open(home, accept=False) as core:
             assert states(core)[name] == "held_back"
             (held,) = [each for each in core.app.library.not_accepted() if each.name == name]
-            await carry_out(core.app, Accept(kind=held.kind, name=name, digest=held.digest))
+            await core.app.console.carry_out(Accept(kind=held.kind, name=name, digest=held.digest))
             assert "get-draft" in seen(core)
             assert (await core.app.audit.verify()).problems == ()
 

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from aileron_mcp import relay
+from aileron_mcp.relay import console_finder
+from aileron_mcp.relay.aileron_session import AileronSession, Denied
+from aileron_mcp.relay.console_finder import Absent, ConsoleFinder, _with_certificate
+from aileron_mcp.relay.messages import Call
+from aileron_mcp.relay.relay import Relay
 from tests.unit.mcp.harness import TOKEN, RawRelay, listen_unix, lock_home
 
 Script = Callable[[str, str, dict[str, Any]], bytes]
@@ -138,11 +142,11 @@ def test_an_id_that_is_used_again_at_once_stays_the_new_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The thread of the one that was answered clears up after the next one came."""
-    ours = relay._Relay({})
+    ours = Relay({})
     message = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    first, second = relay._Call(message, b""), relay._Call(message, b"")
+    first, second = Call(message, b""), Call(message, b"")
 
-    def answered(call: relay._Call) -> bool:
+    def answered(call: Call) -> bool:
         ours._calls[call.key] = second
         return True
 
@@ -158,14 +162,14 @@ def test_a_token_file_that_is_read_while_it_is_written_is_read_again(tmp_path: P
     """Empty for an instant is no token, and not the last word."""
     file, stop = tmp_path / "token", threading.Event()
     file.write_text("")
-    console = relay._Console({"AILERON_HOME": str(tmp_path)}, stop)
-    ours = relay._Identity({"AILERON_TOKEN_FILE": str(file)}, console, lambda *_: None, stop)
-    with pytest.raises(relay._Denied, match="is empty"):
+    console = ConsoleFinder({"AILERON_HOME": str(tmp_path)}, stop)
+    ours = AileronSession({"AILERON_TOKEN_FILE": str(file)}, console, lambda *_: None, stop)
+    with pytest.raises(Denied, match="is empty"):
         ours._current()
     file.write_text("first\n")
     assert ours._current() == "first"
     file.write_text("")
-    with pytest.raises(relay._Denied, match="is empty"):
+    with pytest.raises(Denied, match="is empty"):
         ours.renew("first")
     file.write_text("second\n")
     assert ours.renew("first")
@@ -176,7 +180,7 @@ def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody is believed before the certificate was seen, so nobody is waited for either."""
-    monkeypatch.setattr(relay, "_CONNECT_SECONDS", 0.05)
+    monkeypatch.setattr(console_finder, "CONNECT_SECONDS", 0.05)
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(relay._Absent, match="does not speak TLS"):
-        relay._pinned(ours, "localhost", "1", "0" * 64)
+    with ours, theirs, pytest.raises(Absent, match="does not speak TLS"):
+        _with_certificate(ours, "localhost", "1", "0" * 64)

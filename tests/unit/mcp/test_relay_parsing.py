@@ -11,7 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp.shared.inbound import decode_header_value
 
-from aileron_mcp import relay
+from aileron_mcp.relay import http_client
+from aileron_mcp.relay.http_client import Dropped, HttpConnection, read_events
+from aileron_mcp.relay.messages import LineSplitter, header_value
 
 LIMIT = 4 * 1024 * 1024
 
@@ -25,7 +27,7 @@ def cut(data: bytes, sizes: Iterable[int]) -> list[bytes]:
 
 
 def feed(pieces: Iterable[bytes]) -> list[tuple[bytes, bool]]:
-    lines = relay._Lines()
+    lines = LineSplitter()
     return [found for piece in pieces for found in lines.feed(piece)]
 
 
@@ -82,18 +84,18 @@ def test_events_are_the_same_however_the_socket_cuts_them(
         b": ping" + end + b"event: message" + end + b"data: " + t.encode() + end + end
         for t in texts
     )
-    assert list(relay._events(cut(data, sizes))) == [t.encode() for t in texts]
+    assert list(read_events(cut(data, sizes))) == [t.encode() for t in texts]
 
 
 def answered(data: bytes, sizes: Iterable[int] = ()) -> tuple[int, dict[str, str], bytes]:
     """Have a link read *data* from a real socket, which then ends."""
     ours, theirs = socket.socketpair()
-    with theirs, relay._Link(ours, "127.0.0.1") as link:
+    with theirs, HttpConnection(ours, "127.0.0.1") as connection:
         for piece in cut(data, sizes):
             theirs.sendall(piece)
         theirs.shutdown(socket.SHUT_WR)
-        status = link.request("POST", "/mcp", {}, b"{}")
-        return status, link.headers, link.body()
+        status = connection.request("POST", "/mcp", {}, b"{}")
+        return status, connection.headers, connection.body()
 
 
 @given(st.lists(st.binary(min_size=1, max_size=300)), st.lists(st.integers(0, 200)))
@@ -122,7 +124,7 @@ def test_any_bytes_are_an_answer_or_a_dropped_connection_and_nothing_else(data: 
     """No bytes from the other side make the relay fail in another way, or go on for ever."""
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     for head in (b"", b"HTTP/1.1 200 OK\r\n", chunked):
-        with contextlib.suppress(relay._Dropped):
+        with contextlib.suppress(Dropped):
             answered(head + data)
 
 
@@ -134,31 +136,31 @@ def test_an_answer_that_ends_early_is_a_dropped_connection() -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70000,
     ):
-        with pytest.raises(relay._Dropped):
+        with pytest.raises(Dropped):
             answered(data)
 
 
 def test_an_answer_without_an_end_is_a_dropped_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bodies, events and heads are read within bounds, however they come."""
-    monkeypatch.setattr(relay, "_ANSWER_LIMIT", 10_000)
+    monkeypatch.setattr(http_client, "ANSWER_LIMIT", 10_000)
     pieces = [b"data: " + b"x" * 900] * 12
     for chunks in (pieces, [piece + b"\n" for piece in pieces]):
-        with pytest.raises(relay._Dropped):
-            list(relay._events(chunks))
+        with pytest.raises(Dropped):
+            list(read_events(chunks))
     short = [b"data: " + b"x" * 900 + b"\n\n"] * 100
-    assert len(list(relay._events(short))) == 100
+    assert len(list(read_events(short))) == 100
     for endless in (
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000,
         b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(300)) + b"\r\n",
     ):
-        with pytest.raises(relay._Dropped):
+        with pytest.raises(Dropped):
             answered(endless)
 
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_any_name_fits_a_header_and_is_read_back_by_the_server(name: str) -> None:
     """A name with a line end in it adds no header; the official reader gets the same name."""
-    value = relay._field(name)
+    value = header_value(name)
     assert value.isascii()
     assert value.isprintable()
     assert decode_header_value(value) == name

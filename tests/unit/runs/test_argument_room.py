@@ -53,7 +53,7 @@ async def kept(core: Core) -> tuple[int, list[str]]:
 def in_memory(core: Core) -> int:
     """Return the characters of all arguments that the core holds for runs."""
     return sum(
-        len(str(held.row.args["to"])) for held in core.app._runs if held.row.args is not None
+        len(str(held.row.args["to"])) for held in core.app.registry if held.row.args is not None
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from core_harness import Core, run
 from scripted_guest import furnish_guest, scripted_service
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 
 TWO = ("a.example:443", "z.example:443")
 REGIONS = tuple(f"athena.{region}.amazonaws.com:443" for region in ("af-south-1", "eu-west-1", "us-east-1"))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Looking again at the service, where nobody knows how a run ended (DESIGN 5)."""
+"""Looking again at the service, where nobody knows how a run ended."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from core_harness import DRAFT, Core, Mailbox, furnish, run, upon, writes
 
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import ApprovalView, FetchAgain, WithdrawAcceptance
+from aileron_core.console_port import ApprovalView, FetchAgain, WithdrawAcceptance
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.testing import FrozenClock
 
@@ -46,7 +45,7 @@ def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
             told = await core.app.approvals.result(core.session.session_id, end.approval_id, 0)
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
             clock.advance(1)
-            await carry_out(core.app, FetchAgain(approval_id=end.approval_id))
+            await core.app.console.carry_out(FetchAgain(approval_id=end.approval_id))
             seen = core.views(end.approval_id)[-1]
             assert (seen.state, seen.digest, seen.drift) == ("unknown", end.digest, None)
             assert seen.ended_at is not None
@@ -77,7 +76,7 @@ def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
             end = await lost(core, mailbox, clock)
             assert end.can_look_again
         async with Core.open(home, mailbox, clock=clock) as core:
-            recovered = (await core.app.snapshot()).approvals
+            recovered = (await core.app.console.snapshot()).approvals
             (view,) = [each for each in recovered if each.approval_id == end.approval_id]
             assert (view.state, view.preview.status, view.can_look_again) == (
                 "unknown",
@@ -123,10 +122,10 @@ def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(ho
             with pytest.raises(Conflict, match="no open question"):
                 await core.app.approvals.fetch_again(view.approval_id)
             end = await lost(core, mailbox, clock)
-            library = (await core.app.snapshot()).library
+            library = (await core.app.console.snapshot()).library
             send = next(each for each in library if each.name == "send-draft")
-            await carry_out(
-                core.app, WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
+            await core.app.console.carry_out(
+                WithdrawAcceptance(kind="action", name="send-draft", digest=send.digest)
             )
             asked = len(writes(mailbox))
             with pytest.raises(Conflict, match="Look at the service itself"):

@@ -7,8 +7,7 @@ from core_harness import Core, run
 from scripted_guest import FQN, ScriptedService, furnish_guest, scripted_service
 
 from aileron_core.connectors.posted_reads import AWS
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import Accept, ApprovalView, NotAcceptedView, WithdrawAcceptance
+from aileron_core.console_port import Accept, ApprovalView, NotAcceptedView, WithdrawAcceptance
 
 HOSTS = ("api.example:443",)
 GRAPHQL = "GraphQL queries at api.example/graphql"
@@ -46,13 +45,13 @@ def offers(core: Core) -> list[NotAcceptedView]:
 
 
 async def accept(core: Core, offer: NotAcceptedView) -> None:
-    await carry_out(core.app, Accept(kind="preview", name=offer.name, digest=offer.digest))
+    await core.app.console.carry_out(Accept(kind="preview", name=offer.name, digest=offer.digest))
 
 
 async def accept_files(core: Core) -> None:
     """Take in, as a person does, all that lies there."""
     for each in core.app.library.not_accepted():
-        await carry_out(core.app, Accept(kind=each.kind, name=each.name, digest=each.digest))
+        await core.app.console.carry_out(Accept(kind=each.kind, name=each.name, digest=each.digest))
 
 
 def posts(service: ScriptedService) -> int:
@@ -157,8 +156,8 @@ def test_held_back_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(home:
                 view = await asked(core)
                 before = posts(service)
                 name = f"{REF} {GRAPHQL}"
-                await carry_out(
-                    core.app, WithdrawAcceptance(kind="preview", name=name, digest=digest)
+                await core.app.console.carry_out(
+                    WithdrawAcceptance(kind="preview", name=name, digest=digest)
                 )
                 assert [each.name for each in offers(core)] == [name]
                 (item,) = [each for each in core.app.library.items() if each.kind == "preview"]

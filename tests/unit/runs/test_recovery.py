@@ -41,7 +41,7 @@ def problems(home: Path) -> list[str]:
 def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
     home: Path, tmp_path: Path, step: str, state: str, note: str
 ) -> None:
-    """DESIGN 5: pending, checking, approved wait again with a note; executing is unknown."""
+    """Pending, checking, approved wait again with a note; executing is unknown."""
     furnish(home)
     left = tmp_path / "left"
 
@@ -57,7 +57,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
         # What a killed console would have left at that step.
         assert left.exists()
         async with Core.open(left, mailbox) as core:
-            (found,) = (await core.app.snapshot()).approvals
+            (found,) = (await core.app.console.snapshot()).approvals
             assert (found.approval_id, found.state) == (view.approval_id, state)
             assert note in found.note
             if state == "unknown":
@@ -89,7 +89,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
 
 
 def test_a_deadline_holds_over_a_restart(home: Path) -> None:
-    """DESIGN 5: expiry is a deadline on the row, over restarts."""
+    """Expiry is a deadline on the row, over restarts."""
     furnish(home)
     clock = FrozenClock()
 
@@ -100,7 +100,7 @@ def test_a_deadline_holds_over_a_restart(home: Path) -> None:
         clock.advance(61)
         async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
             await core.app.approvals.sweep()
-            (found,) = (await core.app.snapshot()).approvals
+            (found,) = (await core.app.console.snapshot()).approvals
             assert (found.approval_id, found.state) == (view.approval_id, "expired")
 
     with Mailbox() as mailbox:
@@ -125,7 +125,7 @@ FORGED = (
     ],
 )
 def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) -> None:
-    """A8, H21: a row is never authority: not shown, not run, named by `audit verify`."""
+    """A row is never authority: not shown, not run, named by `audit verify`."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -133,7 +133,7 @@ def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) ->
             view = await core.ask()
         change(home, FORGED.format(state=state, record=record))
         async with Core.open(home, mailbox) as core:
-            shown = [found.approval_id for found in (await core.app.snapshot()).approvals]
+            shown = [found.approval_id for found in (await core.app.console.snapshot()).approvals]
             assert shown == [view.approval_id]
             with pytest.raises(NotFound):
                 await core.app.approvals.approve(
@@ -160,7 +160,7 @@ def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) ->
     ],
 )
 def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, edit: str) -> None:
-    """A8, H21: `UPDATE ... SET state` and its like have no effect and are named."""
+    """`UPDATE ... SET state` and its like have no effect and are named."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -168,7 +168,7 @@ def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, ed
             await core.ask()
         change(home, f"UPDATE runs SET {edit}")
         async with Core.open(home, mailbox) as core:
-            assert (await core.app.snapshot()).approvals == ()
+            assert (await core.app.console.snapshot()).approvals == ()
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -179,7 +179,7 @@ def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, ed
 def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
     home: Path, state: str
 ) -> None:
-    """A8, H21: memory is the authority; the next record says that the row had been changed."""
+    """Memory is the authority; the next record says that the row had been changed."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -206,7 +206,7 @@ def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
     ],
 )
 def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str) -> None:
-    """H22: damage is found and named, not a reason to fall over; nothing is taken up on its word."""
+    """Damage is found and named, not a reason to fall over; nothing is taken up on its word."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -214,7 +214,7 @@ def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str)
             await core.ask()
         change(home, spoiling)
         async with Core.open(home, mailbox, accept=False) as core:
-            snapshot = await core.app.snapshot()
+            snapshot = await core.app.console.snapshot()
             assert snapshot.approvals == ()
             assert snapshot.actions_ready == 0  # nor are its pins accounted for
             assert any(record.event == "audit.unreadable" for record in snapshot.records)
@@ -227,7 +227,7 @@ def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str)
 
 @pytest.mark.parametrize("damage", ["cut", "rewritten", "no head"])
 def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str) -> None:
-    """A13; regression: the first record of the next life overwrote the head that knew."""
+    """Regression: the first record of the next life overwrote the head that knew."""
     furnish(home)
 
     async def story() -> None:
@@ -251,7 +251,7 @@ def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str) -> N
 
 
 def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Path) -> None:
-    """WIRE, Defaults; regression: a delivery after a restart wrote them back and raised an alarm."""
+    """Regression: a delivery after a restart wrote them back and raised an alarm."""
     furnish(home)
     clock = FrozenClock()
     day = 86400.0
@@ -265,7 +265,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
             view = await core.ask()
             await core.app.approvals.deny(view.approval_id, "")
             clock.advance(30 * day - 1)
-            await core.app._forgetting.sweep()
+            await core.app.retention.sweep()
             assert await arguments(core) == [(0, 1)]
         clock.advance(2)
         async with Core.open(home, mailbox, clock=clock) as core:
@@ -277,7 +277,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
             again = await core.ask("r-8842190312")
             await core.app.approvals.deny(again.approval_id, "")
             clock.advance(31 * day)
-            await core.app._forgetting.sweep()
+            await core.app.retention.sweep()
             assert await arguments(core) == [(1, 1)] * 2
             await core.app.approvals.deliver(again.approval_id)
             assert await arguments(core) == [(1, 1)] * 2
@@ -289,7 +289,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
 
 
 def test_an_undelivered_end_is_attached_to_after_a_restart(home: Path) -> None:
-    """WIRE: an equal call is attached while its end is undelivered, over restarts too."""
+    """An equal call is attached while its end is undelivered, over restarts too."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -9,8 +9,7 @@ from core_harness import UPDATE_DRAFT, Core, Mailbox, furnish, open_session, run
 from aileron_core.app import App, AppOptions
 from aileron_core.audit.read import verify_home
 from aileron_core.console import publisher
-from aileron_core.console.command_handler import carry_out
-from aileron_core.console_port.port import ApprovalsRead, ApprovalView, ReadApprovals
+from aileron_core.console_port import ApprovalsRead, ApprovalView, ReadApprovals
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call
@@ -30,7 +29,7 @@ def options() -> AppOptions:
 async def leave(home: Path) -> None:
     """Let `MANY` calls wait, and stop."""
     furnish(home, update_draft=GATED)
-    async with App(Home(home), options()) as app:
+    async with App.open(Home(home), options()) as app:
         for first in range(0, MANY, PER_SESSION):
             session, _ = await open_session(app)
             for number in range(first, min(first + PER_SESSION, MANY)):
@@ -56,7 +55,7 @@ def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -> None
 
     async def story() -> None:
         await leave(home)
-        async with App(Home(home), options()) as app:
+        async with App.open(Home(home), options()) as app:
             views = app.publisher.approvals()
             assert [v.state for v in views] == ["pending"] * MANY
             assert [decidable(v) for v in views] == [True] * TOGETHER + [False] * (MANY - TOGETHER)
@@ -81,9 +80,9 @@ def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
 
     async def story() -> None:
         await leave(home)
-        async with App(Home(home), options()) as app:
+        async with App.open(Home(home), options()) as app:
             every = app.publisher.approvals()
-            snapshot = await app.snapshot()
+            snapshot = await app.console.snapshot()
             told = list(snapshot.approvals)
             assert (len(told), snapshot.more) == (50, MANY - 50)
             gone = every[-2]
@@ -93,7 +92,9 @@ def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
                 lambda fact: read.append(fact) if isinstance(fact, ApprovalsRead) else None
             )
             last = told[-1]
-            await carry_out(app, ReadApprovals(requested_at=last.requested_at, run_id=last.run_id))
+            await app.console.carry_out(
+                ReadApprovals(requested_at=last.requested_at, run_id=last.run_id)
+            )
             told += [view for fact in read for view in fact.views]
             assert [v.run_id for v in told] == [v.run_id for v in every if v is not gone]
             assert [len(fact.views) for fact in read] == [50, 50, MANY - 151]
@@ -107,7 +108,7 @@ def test_what_is_answered_before_it_was_taken_up_stays_answered(home: Path) -> N
 
     async def story() -> None:
         await leave(home)
-        async with App(Home(home), options()) as app:
+        async with App.open(Home(home), options()) as app:
             late = app.publisher.approvals()[-1]
             await app.approvals.deny(late.approval_id, "not any more")
             await all_taken_up(app, MANY - 1)
@@ -133,9 +134,9 @@ def test_a_console_that_stops_while_it_takes_them_up_loses_none(home: Path) -> N
 
     async def story(mailbox: Mailbox) -> None:
         await leave(home)
-        async with App(Home(home), options()):
+        async with App.open(Home(home), options()):
             pass
-        async with App(Home(home), options()) as app:
+        async with App.open(Home(home), options()) as app:
             await all_taken_up(app, MANY)
         async with Core.open(home, mailbox, settings=Settings(expires_seconds=0)) as core:
             first = core.app.publisher.approvals()[0]

@@ -20,7 +20,7 @@ def _plant(mailbox: Mailbox, draft: str = DRAFT) -> None:
 def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """DESIGN 3, 6, T6: through every end, every body, the log, the audit and the row of the run."""
+    """Through every end, every body, the log, the audit and the row of the run."""
     furnish(home)
     caplog.set_level(logging.DEBUG)
     told: list[dict[str, Any]] = []
@@ -31,7 +31,7 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     def look(_step: str) -> None:
         """What the agent would be told at each step of each run."""
         for core in cores:
-            for held in core.app._runs:
+            for held in core.app.registry:
                 body = result_body(held.row)
                 told.append(body)
                 statuses.add(f"{held.row.state}:{body['status']}")
@@ -49,7 +49,7 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
             mailbox.control(fail={"op": "get", "status": 500, "times": 1})
             await core.app.approvals.refresh(view.approval_id)  # becomes unavailable
             await core.app.approvals.refresh(view.approval_id)
-            secrets.extend(held.nonce for held in core.app._runs)
+            secrets.extend(held.nonce for held in core.app.registry)
             await core.app.approvals.deny(view.approval_id, "no")
             for draft, trouble in (
                 ("r-8842190312", {"op": "send", "status": 500, "times": 1}),
@@ -59,7 +59,7 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
                 if trouble:
                     mailbox.control(fail=trouble)
                 view = await core.ask(draft)
-                secrets.extend(held.nonce for held in core.app._runs)
+                secrets.extend(held.nonce for held in core.app.registry)
                 await core.approve(view)
                 await core.ended(view)
             audit = str(await core.records())

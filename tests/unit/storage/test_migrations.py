@@ -17,10 +17,9 @@ from typing import Any
 
 import pytest
 
-from aileron_core.audit.chain import seal
 from aileron_core.audit.read import list_records, verify_home
 from aileron_core.errors import HomeError
-from aileron_core.runs import rows as run_rows
+from aileron_core.runs import run_table
 from aileron_core.storage import migrations
 from aileron_core.storage.database import Database
 from aileron_core.storage.migrations import FIRST, KEPT_DAYS, MIGRATIONS, migrate, schema_of
@@ -45,7 +44,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def carried(path: Path) -> Path:
-    migrate(path, seal, FrozenClock(NOW))
+    migrate(path, FrozenClock(NOW))
     return path
 
 
@@ -99,9 +98,9 @@ def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
     """The one that waited waits; the ended ones have their ends."""
     connection, _, head = open_writer(carried(old))
     with closing(connection):
-        waits = [row for row in run_rows.open_rows(connection) if str(row.state) == "pending"]
+        waits = [row for row in run_table.open_rows(connection) if str(row.state) == "pending"]
         assert [row.args for row in waits] == [{"draft_id": "r-8842188204"}]
-        ended = {str(row.state) for row in run_rows.recent(connection, 100)}
+        ended = {str(row.state) for row in run_table.recent(connection, 100)}
         assert ended == {"completed", "denied", "withdrawn"}
     assert head.seq == 31
 
@@ -167,13 +166,13 @@ def test_a_home_of_today_is_left_alone(tmp_path: Path, old: Path) -> None:
     assert len(content(old)["audit"]) == records
     assert len(backups(old)) == 1
     nowhere = tmp_path / "none" / "aileron.db"
-    migrate(nowhere, seal)
+    migrate(nowhere)
     assert not nowhere.parent.exists()
 
 
 def test_opening_a_home_as_its_owner_carries_it(old: Path) -> None:
     """The console needs no command for it."""
-    database = Database(old, seal)
+    database = Database(old)
     assert database.head.seq == 31
     database.close()
     with closing(open_reader(old)) as connection:
@@ -202,7 +201,7 @@ def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
 def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
     old: Path, planted: str
 ) -> None:
-    """DESIGN 3: the old schema is compared word for word too; nothing is copied or changed."""
+    """The old schema is compared word for word too; nothing is copied or changed."""
     with closing(sqlite3.connect(old)) as database:
         database.execute(planted)
     before = content(old)
@@ -227,12 +226,11 @@ def test_a_copy_that_is_cut_short_is_removed(old: Path) -> None:
     child = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from aileron_core.audit.chain import seal\n"
         "from aileron_core.errors import HomeError\n"
         "from aileron_core.storage.migrations import migrate\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (40960, 40960))\n"
-        "try:\n    migrate(Path(sys.argv[1]), seal)\n"
+        "try:\n    migrate(Path(sys.argv[1]))\n"
         "except HomeError as error:\n    print(error.message)\n"
     )
     done = subprocess.run(
@@ -273,8 +271,9 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
     child = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from aileron_core.storage.migrations import migrate\n"
-        "migrate(Path(sys.argv[1]), lambda *_: os.kill(os.getpid(), signal.SIGKILL))\n"
+        "from aileron_core.storage import migrations\n"
+        "migrations.seal = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "migrations.migrate(Path(sys.argv[1]))\n"
     )
     before = content(old)
     done = subprocess.run([sys.executable, "-c", child, str(old)], check=False)
@@ -287,7 +286,7 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
 
 
 def test_copies_go_when_the_arguments_in_them_would(old: Path) -> None:
-    """WIRE.md keeps arguments 30 days; a copy is no way round that."""
+    """Arguments are kept 30 days; a copy is no way round that."""
     carried(old)
     (copy,) = backups(old)
     for days, there in ((KEPT_DAYS - 1, True), (KEPT_DAYS + 1, False)):
@@ -316,12 +315,12 @@ def newer_without_our_tables(database: sqlite3.Connection) -> None:
 def test_a_newer_home_is_refused_and_not_changed(
     old: Path, make: Callable[[sqlite3.Connection], None]
 ) -> None:
-    """DESIGN 9: neither the console nor a reader touches what a newer Aileron wrote."""
+    """Neither the console nor a reader touches what a newer Aileron wrote."""
     with closing(sqlite3.connect(carried(old))) as database:
         make(database)
         database.commit()
     before = old.read_bytes()
-    for opening in (lambda: Database(old, seal), lambda: open_reader(old)):
+    for opening in (lambda: Database(old), lambda: open_reader(old)):
         with pytest.raises(HomeError, match=r"newer Aileron \(schema 99, .* Update Aileron"):
             opening()
     assert old.read_bytes() == before

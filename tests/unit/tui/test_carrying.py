@@ -9,14 +9,14 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import FieldView, PreviewView
+from aileron_core.console_port import FieldView, PreviewView
 from aileron_tui.draw.blocks import COMPACT_GUTTER, lay_out
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.fields import Field, fields_in_view
-from aileron_tui.screens.fixtures import approval
 from aileron_tui.terminal.browser import browser_command, open_beside
 from aileron_tui.terminal.multiplexer import through
 from aileron_tui.terminal.pager import pager_command, pager_environment, start_pager
+from tests.support.screens.calls import approval
 
 NOW = 1_791_468_120.0
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.port import ApprovalView
+from aileron_core.console_port import ApprovalView
 from aileron_tui.draw.header import approval_head
 from aileron_tui.draw.text import plain
-from aileron_tui.screens.fixtures import fixtures
+from tests.support.screens.calls import fixtures
 
 MANY = tuple(f"athena.{number}.example:443" for number in range(34))
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.console_port.port import ApprovalView, FieldView
+from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import item_page, listed, spoken, text_of
-from aileron_tui.screens.fixtures import snapshot
 from aileron_tui.state.document_cache import DocumentCache
 from tests.support.attacks import ATTACKS
+from tests.support.screens.calls import snapshot
 
 NOW = 1_790_000_000.0
 WIDTHS = (40, 80, 120, 200)

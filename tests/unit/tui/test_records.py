@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from aileron_core.console_port.port import ReadRecords, RecordsRead, RecordView
+from aileron_core.console_port import ReadRecords, RecordsRead, RecordView
 from aileron_tui.state.filter import parse
 from aileron_tui.state.tables.record_pages import PAGE, RecordPages
 

@@ -1,8 +1,8 @@
 """Which kept screen belongs to a record of the audit."""
 
 from aileron_tui.items import Item
-from aileron_tui.screens.fixtures import approval
 from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
+from tests.support.screens.calls import approval
 
 MOMENT = 1_790_000_000.2567
 

@@ -1,10 +1,10 @@
 """A host that stands for another: both spellings, in a call and in a connector to take in."""
 
-from aileron_core.console_port.port import NotAcceptedView
+from aileron_core.console_port import NotAcceptedView
 from aileron_tui.draw.document import approval_blocks, held_blocks
 from aileron_tui.draw.hidden_characters import hidden_characters_of
 from aileron_tui.draw.text import plain
-from aileron_tui.screens.fixtures import approval
+from tests.support.screens.calls import approval
 
 NOW = 1_791_468_120.0
 HOST = "xn--pypal-4ve.com:443"

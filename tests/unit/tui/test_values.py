@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from aileron_core.console_port.port import FieldView, StepView
+from aileron_core.console_port import FieldView, StepView
 from aileron_tui.draw.document import approval_blocks
 from aileron_tui.draw.header import warnings
 from aileron_tui.draw.hidden_characters import HiddenCharacters
 from aileron_tui.draw.text import plain
 from aileron_tui.draw.values import field_text, value_lines
-from aileron_tui.screens.fixtures import approval
+from tests.support.screens.calls import approval
 
 NOW = 1_790_000_000.0
 

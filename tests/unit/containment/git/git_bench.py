@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from aileron_core.containment.git.session import GitFolders, begin
+from aileron_core.containment.git.prepare import prepare_repositories
+from aileron_core.containment.git.session import SessionRepositories
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
@@ -40,7 +41,7 @@ class Agent:
     """One session over a project."""
 
     bench: "Bench"
-    folders: GitFolders
+    folders: SessionRepositories
     project: Path
 
     def does(self, script: str, *, code: int | None = 0) -> str:
@@ -52,7 +53,7 @@ class Agent:
             project=self.project,
             home=self.bench.person,
             own_home=own,
-            private=self.bench.folder / "private",
+            launch_dir=self.bench.folder / "private",
             socket=None,
             git=self.folders.mounts,
         )
@@ -99,7 +100,7 @@ class Bench:
     def begin(self, session: str = "ses-1", project: Path | None = None) -> Agent:
         """Begin a session."""
         project = project or self.project
-        folders = begin(
+        folders = prepare_repositories(
             bwrap=BWRAP,
             parent=self.aileron / "git",
             aside=self.aileron / "aside" / session,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from git_bench import HOOKS, Bench, armed, everything, names_of_git
 
-import aileron_core.containment.git.disarm as disarming
-from aileron_core.containment.git.disarm import disarm, identity
+import aileron_core.containment.git.new_repositories as new_repositories
+from aileron_core.containment.git.new_repositories import disable_new_repositories, identity
 from aileron_core.containment.git.repository import RepositoryScan, scan
 from aileron_core.errors import Forbidden
 
@@ -63,7 +63,7 @@ def test_a_staged_and_committed_gitlink_with_a_repository_behind_it(bench: Bench
         f"git config core.fsmonitor {evil}; cd ..; git add nested; git commit -qm gitlink;"
         "git branch second; git tag third"
     )
-    agent.folders.bring_back()
+    agent.folders.import_changes()
     for words in (("status",), ("diff",), ("submodule", "status"), ("commit", "-am", "mine")):
         bench.git(*words, code=None)  # while the agent still runs
     nothing_ran(bench)
@@ -88,7 +88,7 @@ def test_a_gitlink_that_is_staged_alone(bench: Bench) -> None:
         arm + ME + "git init -q nested; cd nested;" + ME + "git commit -q --allow-empty -m n;"
         f"git config core.fsmonitor {evil}; cd ..; echo x > x; git add x nested"
     )
-    agent.folders.bring_back()
+    agent.folders.import_changes()
     assert bench.git("status", "--porcelain", "x") == "A  x"
     bench.git("status")
     nothing_ran(bench)
@@ -136,7 +136,7 @@ def test_an_index_with_modes_that_git_takes_for_a_repository(bench: Bench, mode:
         + "git init -q nested; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),nested;"
         f"git -C nested config core.fsmonitor {evil}; /usr/bin/python3 odd.py {mode}"
     )
-    agent.folders.bring_back()
+    agent.folders.import_changes()
     bench.git("status")
     nothing_ran(bench)
     assert "nested" not in bench.git("ls-files", "--stage")
@@ -166,7 +166,7 @@ def test_a_gitlink_of_the_persons_own_history(bench: Bench, attack: str) -> None
         arm + ME + attack + f"git init -q sub; git -C sub config core.fsmonitor {evil};"
         "cd sub;" + ME + "git commit -q --allow-empty -m n"
     )
-    agent.folders.bring_back()
+    agent.folders.import_changes()
     bench.git("reset", "-q")
     bench.git("status")
     nothing_ran(bench)
@@ -252,7 +252,7 @@ def test_a_submodule_that_is_not_checked_out(bench: Bench, gone: bool) -> None:
         (clone / "deep").rmdir()
     evil, arm = armed(bench, clone)
     agent = bench.begin(project=clone)
-    assert "deep/part is not checked out" in agent.folders.told[0]
+    assert "deep/part is not checked out" in agent.folders.notices[0]
     attack = "mv deep deeper; mv deep/part p2; mkdir -p deep/part/.git;"
     fake = FAKE.format("deep/part/.git", evil, clone / "deep" / "part")
     agent.does(arm + "set +e;" + attack + fake, code=None)
@@ -451,7 +451,7 @@ def test_a_repository_that_another_agent_made_shows_no_objects(bench: Bench) -> 
     first.does(f"git init -q sub; echo {other}/.git/objects > sub/.git/objects/info/alternates")
     second = bench.begin("ses-2")
     assert second.does(f"git -C sub cat-file -p {key}", code=128) == ""
-    assert "sub/.git stays read-only for the agent" in second.folders.told[0]
+    assert "sub/.git stays read-only for the agent" in second.folders.notices[0]
     assert "sub/.git is a new repository" in first.end()
     second.end()
 
@@ -478,8 +478,8 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
             (project / "sub").symlink_to(real)
         return found
 
-    monkeypatch.setattr(disarming, "scan", swapped)
-    told = disarm(bench.project, {".git": identity(bench.project / ".git")}, ())
+    monkeypatch.setattr(new_repositories, "scan", swapped)
+    told = disable_new_repositories(bench.project, {".git": identity(bench.project / ".git")}, ())
     assert (real / ".git" / "HEAD").exists()
     assert (
         "sub/.git is new, git would take it for a repository, and it could not be renamed"

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port.view_models import TrafficView
+from aileron_core.console_port import TrafficView
 from aileron_core.home.layout import Home
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
@@ -307,10 +307,10 @@ async def passing(
             home = Path(folder) / "home"
             home.mkdir(mode=0o700)
             options = AppOptions(settings=Settings(gateway=given))
-            async with App(Home(home), options) as app:
+            async with App.open(Home(home), options) as app:
                 tcp = bind_tcp("127.0.0.1", 0)
                 port: int = tcp.getsockname()[1]
-                app.url = f"http://127.0.0.1:{port}"
+                app.address.listen_on(port)
                 session = await open_session(app)
                 asgi_app = create_app(app, dialer=dialer(app) if dialer else None)
                 async with EmbeddedServer(asgi_app, [tcp]) as server:

@@ -43,7 +43,7 @@ def dialling(
 ) -> Callable[[App], Dialer]:
     """Return what makes the gateway's dialer, with a resolver of the test's own."""
     return lambda app: Dialer(
-        own_port=lambda: int(app.url.rpartition(":")[2]),
+        own_port=lambda: int(app.address.url.rpartition(":")[2]),
         ca_file=ca,
         proxies=proxies or Proxies({}),
         resolver=names,

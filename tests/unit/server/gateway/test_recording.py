@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from aileron_core import app as plane_module
+from aileron_core import app as app_module
 from aileron_core.app import App, AppOptions
-from aileron_core.console_port.port import CoreEvent, SessionsUpdated
+from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.errors import StorageUnavailable
 from aileron_core.home.layout import Home
 from aileron_core.ids import new_token, token_hash
@@ -130,7 +130,7 @@ async def _dies(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> N
 def test_the_record_is_written_in_batches_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """At 256 requests, after a while, and for a session that has ended at once."""
     monkeypatch.setattr(traffic_module, "_BATCH", 5)
-    monkeypatch.setattr(plane_module, "_TICK", 1000.0)
+    monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
 
     async def test() -> None:
         async with passing(echo) as gateway:
@@ -164,7 +164,7 @@ def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """What is not on record is kept in memory, within bounds, and written once that goes again."""
-    monkeypatch.setattr(plane_module, "_TICK", 1000.0)
+    monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
     monkeypatch.setattr(traffic_module, "_MOST_UNRECORDED", 3)
     monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
 
@@ -279,12 +279,12 @@ def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next_life(
     mine = new_token()
 
     async def test() -> None:
-        async with App(home, AppOptions()) as app:
+        async with App.open(home, AppOptions()) as app:
             opened = await open_session(app)
         if planted:
             with contextlib.closing(sqlite3.connect(home.database)) as other, other:
                 other.execute("UPDATE sessions SET gateway_hash = ?", (token_hash(mine),))
-        async with App(home, AppOptions()) as app:
+        async with App.open(home, AppOptions()) as app:
             assert app.sessions.authenticate_gateway(mine) is None
             found = app.sessions.authenticate_gateway(opened.gateway_token)
             assert (found is None) is planted

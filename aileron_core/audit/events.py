@@ -1,0 +1,96 @@
+"""The names of everything that the audit tells of.
+
+A name is part of every record, which is hashed: it never changes once a release has written it,
+however the words in the code do.
+"""
+
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+Actor: TypeAlias = Literal["agent", "aileron", "person"]
+
+
+class AuditEvent(StrEnum):
+    """What a record tells of."""
+
+    RUN_REQUESTED = "run.requested"
+    RUN_ASKED_AGAIN = "run.asked_again"
+    RUN_STARTED = "run.started"
+    RUN_HALTED = "run.halted"
+    RUN_COMPLETED = "run.completed"
+    RUN_FAILED = "run.failed"
+    RUN_UNKNOWN = "run.unknown"
+    RUN_RECOVERED = "run.recovered"
+    RUN_DELIVERED = "run.delivered"
+    CALL_REFUSED = "call.refused"
+    ARGUMENTS_FORGOTTEN = "arguments.forgotten"
+
+    PREVIEW_FETCHED = "preview.fetched"
+    PREVIEW_UNAVAILABLE = "preview.unavailable"
+    APPROVAL_APPROVED = "approval.approved"
+    APPROVAL_DENIED = "approval.denied"
+    APPROVAL_EXPIRED = "approval.expired"
+    APPROVAL_WITHDRAWN = "approval.withdrawn"
+    RECHECK_HELD = "recheck.held"
+    RECHECK_DIFFERED = "recheck.differed"
+    RECHECK_UNDONE = "recheck.undone"
+    RECHECK_CONFLICT = "recheck.conflict"
+    OUTCOME_LOOKED_AT = "outcome.looked_at"
+
+    SESSION_OPENED = "session.opened"
+    SESSION_HELD = "session.held"
+    SESSION_ENDED = "session.ended"
+    SESSION_SEEN_OUTSIDE = "session.seen_outside"
+    """It was said to be contained, and was seen not to be."""
+    GATEWAY_PASSED = "gateway.passed"
+
+    LIBRARY_ACCEPTED = "library.taken_in"
+    LIBRARY_WITHDRAWN = "library.held_back"
+    LIBRARY_REMOVED = "library.removed"
+    """A file went: what comes in its place waits for a person, whatever its bytes."""
+
+    CONSOLE_STARTED = "console.started"
+    CONSOLE_STOPPED = "console.stopped"
+    CONSOLE_PORT = "console.port"
+    CONSOLE_PAUSED = "console.paused"
+    CONSOLE_RESUMED = "console.resumed"
+    CONSOLE_EVERYTHING_STOPPED = "console.everything_stopped"
+    STORAGE_MIGRATED = "storage.migrated"
+    STORAGE_MENDED = "storage.mended"
+    AUDIT_CUT = "audit.cut"
+    """`audit.head` knew records that the table did not have when a console started."""
+    AUDIT_UNREADABLE = "audit.unreadable"
+    """Never written: shown in the place of a record that another program spoilt."""
+
+    @property
+    def actor(self) -> Actor:
+        """Who acts in it, unless the record itself says otherwise."""
+        if self in _OF_AGENTS:
+            return "agent"
+        return "person" if self in _OF_PEOPLE else "aileron"
+
+
+_OF_AGENTS = frozenset(
+    {
+        AuditEvent.RUN_REQUESTED,
+        AuditEvent.RUN_ASKED_AGAIN,
+        AuditEvent.RUN_DELIVERED,
+        AuditEvent.CALL_REFUSED,
+        AuditEvent.APPROVAL_WITHDRAWN,
+        AuditEvent.SESSION_OPENED,
+        AuditEvent.SESSION_HELD,
+        AuditEvent.GATEWAY_PASSED,
+    }
+)
+_OF_PEOPLE = frozenset(
+    {
+        AuditEvent.APPROVAL_APPROVED,
+        AuditEvent.APPROVAL_DENIED,
+        AuditEvent.OUTCOME_LOOKED_AT,
+        AuditEvent.LIBRARY_ACCEPTED,
+        AuditEvent.LIBRARY_WITHDRAWN,
+        AuditEvent.CONSOLE_PAUSED,
+        AuditEvent.CONSOLE_RESUMED,
+        AuditEvent.CONSOLE_EVERYTHING_STOPPED,
+    }
+)

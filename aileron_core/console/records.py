@@ -1,0 +1,59 @@
+"""What the audit says of the console itself: that it started, listens, was paused, and stopped."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.storage.database import Database, Tx
+
+
+class ConsoleRecords:
+    """Each method puts one record into the audit, durably.
+
+    Raises:
+        StorageUnavailable: it could not be written.
+    """
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def started(self, extra: dict[str, Any], *, contradiction: str) -> None:
+        """Record the start; before it *contradiction*, where head and table disagree (or '')."""
+
+        def unit(tx: Tx) -> None:
+            if contradiction:
+                tx.record(self._record(AuditEvent.AUDIT_CUT, contradiction))
+            tx.record(self._record(AuditEvent.CONSOLE_STARTED, "The console started", extra))
+
+        await self._database.write(unit)
+
+    async def stopped(self) -> None:
+        await self._write(self._record(AuditEvent.CONSOLE_STOPPED, "The console stopped"))
+
+    async def writable_again(self) -> None:
+        await self._write(self._record(AuditEvent.STORAGE_MENDED, "The audit can be written again"))
+
+    async def listens(self, port: int, remember: Callable[[Tx], object]) -> None:
+        """Record the port together with what *remember* writes."""
+
+        def unit(tx: Tx) -> None:
+            remember(tx)
+            tx.record(self._record(AuditEvent.CONSOLE_PORT, f"Listens on port {port}"))
+
+        await self._database.write(unit)
+
+    async def by_person(self, event: AuditEvent, summary: str) -> None:
+        """Record what a person did with the console itself."""
+        await self._write(self._record(event, summary))
+
+    async def _write(self, record: AuditRecord) -> None:
+        await self._database.write(lambda tx: tx.record(record))
+
+    def _record(
+        self, event: AuditEvent, summary: str, extra: dict[str, Any] | None = None
+    ) -> AuditRecord:
+        at = rfc3339(self._clock.now())
+        return AuditRecord(at=at, event=event, summary=summary, extra=extra or {})

@@ -1,0 +1,208 @@
+"""What a front end asks of the core: everything as it is now, and to carry out a person's intents."""
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.clock import Clock
+from aileron_core.console.address import ConsoleAddress
+from aileron_core.console.audit_reader import AuditReader
+from aileron_core.console.publisher import EventPublisher
+from aileron_core.console.records import ConsoleRecords
+from aileron_core.console.storage_monitor import StorageMonitor
+from aileron_core.console.view_mapping import records_from
+from aileron_core.console_port import (
+    Accept,
+    AcceptSuite,
+    Approve,
+    AuditExported,
+    AuditVerified,
+    CoreEvent,
+    Deny,
+    EndSession,
+    ExportAudit,
+    FetchAgain,
+    Intent,
+    IntentRefused,
+    PauseChanged,
+    ReadApprovals,
+    ReadRecord,
+    ReadRecords,
+    RecordRead,
+    RecordsRead,
+    Refresh,
+    SetPause,
+    Snapshot,
+    StopEverything,
+    VerifyAudit,
+    WithdrawAcceptance,
+)
+from aileron_core.errors import AileronError, NotFound, StorageUnavailable
+from aileron_core.events import EventBus
+from aileron_core.hash_words import two_words
+from aileron_core.home.layout import Home
+from aileron_core.library.home_library import HomeLibrary
+from aileron_core.runs import ApprovalService
+from aileron_core.runs.emergency_stop import EmergencyStop
+from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.registry import RunRegistry
+from aileron_core.sessions.service import SessionService
+from aileron_core.storage.database import Database
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleService:
+    """The core's side of the console port, on the core's own loop."""
+
+    version: str
+    home: Home
+    routes: tuple[str, ...]
+    """`host:port -> address:port`, from `--route`."""
+    accepted_installed: bool
+    address: ConsoleAddress
+    events: EventBus[CoreEvent]
+    publisher: EventPublisher
+    storage: StorageMonitor
+    records: ConsoleRecords
+    database: Database
+    clock: Clock
+    registry: RunRegistry
+    approvals: ApprovalService
+    library: HomeLibrary
+    sessions: SessionService
+    pause: PauseSwitch
+    emergency_stop: EmergencyStop
+    audit: AuditReader
+
+    # Reading
+
+    async def snapshot(self, records: int = 500) -> Snapshot:
+        """Return everything that a front end draws first; events published after it are later than it."""
+        found = await self.database.read(lambda connection: records_from(connection, records))
+        approvals, more = self.publisher.first_approvals()
+        return Snapshot(
+            version=self.version,
+            home=str(self.home.path),
+            url=self.address.url,
+            routes=self.routes,
+            accepted_installed=self.accepted_installed,
+            approvals=approvals,
+            more=more,
+            sessions=self.publisher.sessions(),
+            held_back=self.library.not_accepted(),
+            problems=self.library.problems(),
+            actions_ready=len(self.library.ready()),
+            records=found,
+            head_words=two_words(self.database.head.hash),
+            health=self.storage.health,
+            library=self.library.items(),
+            paused_at=self.pause.since,
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Return what `aileron status` shows."""
+        return {
+            "running": True,
+            "url": self.address.url,
+            "pid": os.getpid(),
+            "version": self.version,
+            "pending": sum(1 for run in self.registry if run.row.gated and not run.is_final),
+            "sessions": len(self.sessions.registry.all()),
+        }
+
+    # Intents
+
+    async def submit(self, intent: Intent) -> None:
+        """Carry out *intent*; one that did nothing is answered by `IntentRefused`."""
+        try:
+            await self.carry_out(intent)
+        except AileronError as error:
+            if isinstance(error, StorageUnavailable):
+                self.storage.failed(error.message)
+            self._refuse(intent, error.message)
+        except Exception as error:  # noqa: BLE001 - the task's edge: a key that does nothing must say so
+            _log.error("an intent ended with %s", type(error).__name__)
+            self._refuse(intent, "A fault of Aileron's own; its log has the kind. Nothing changed.")
+
+    def _refuse(self, intent: Intent, message: str) -> None:
+        about = getattr(intent, "approval_id", "")
+        self.events.publish(IntentRefused(approval_id=about, message=message))
+
+    async def carry_out(self, intent: Intent) -> None:
+        """Do what a person wants.
+
+        Raises:
+            AileronError: it did nothing, or not all; the message is the sentence for the person.
+        """
+        match intent:
+            case Approve():
+                await self.approvals.approve(
+                    intent.approval_id, intent.digest, unseen_lines=intent.unseen_lines
+                )
+            case Deny():
+                await self.approvals.deny(intent.approval_id, intent.reason)
+            case Refresh():
+                await self.approvals.refresh(intent.approval_id)
+            case FetchAgain():
+                await self.approvals.fetch_again(intent.approval_id)
+            case Accept() | AcceptSuite():
+                await self._accept(intent)
+            case WithdrawAcceptance():
+                await self.library.withdraw_acceptance(intent.kind, intent.name, intent.digest)
+            case SetPause():
+                await self._set_pause(on=intent.on)
+            case StopEverything():
+                self.events.publish(await self.emergency_stop.carry_out())
+            case EndSession():
+                await self._end_session(intent.session_id)
+            case ReadApprovals():
+                await self.publisher.tell_approvals_after(intent.requested_at, intent.run_id)
+            case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
+                self.events.publish(await self._read_audit(intent))
+
+    async def _accept(self, intent: Accept | AcceptSuite) -> None:
+        if isinstance(intent, AcceptSuite):
+            await self.library.accept_suite(intent.suite_id, intent.files, by="person")
+            return
+        await self.library.accept(intent.kind, intent.name, intent.digest, by="person")
+        if intent.kind == "preview":
+            self.approvals.refresh_refused(intent.name)
+
+    async def _read_audit(
+        self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit
+    ) -> RecordsRead | RecordRead | AuditVerified | AuditExported:
+        match intent:
+            case ReadRecords():
+                return await self.audit.page(intent.before_seq, intent.limit)
+            case ReadRecord():
+                return await self.audit.record(intent.seq)
+            case VerifyAudit():
+                return await self.audit.verify()
+            case ExportAudit():
+                return await self.audit.export()
+
+    async def _set_pause(self, *, on: bool) -> None:
+        """Hold all calls, at once; or let them go on, once that is on record."""
+        if on == (self.pause.since is not None):
+            return
+        if not on:
+            await self.records.by_person(AuditEvent.CONSOLE_RESUMED, "A person let calls go on")
+            self.pause.end()
+            self.events.publish(PauseChanged(paused_at=None))
+            return
+        self.pause.begin(self.clock.now())
+        self.events.publish(PauseChanged(paused_at=self.pause.since))
+        try:
+            await self.records.by_person(AuditEvent.CONSOLE_PAUSED, "A person holds all calls")
+        except StorageUnavailable as error:
+            raise StorageUnavailable(
+                f"All calls are held, but that could not be put on record: {error.message}"
+            ) from error
+
+    async def _end_session(self, session_id: str) -> None:
+        if not await self.sessions.end(session_id, "a person ended it", by="person"):
+            raise NotFound("That session has ended already. Nothing changed.")

@@ -1,0 +1,178 @@
+"""What the core tells a front end: everything at first, then each change as an event, in order."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from aileron_core.console_port.view_models import (
+    ApprovalView,
+    LibraryItemView,
+    NotAcceptedView,
+    RecordView,
+    SessionView,
+)
+from aileron_core.errors import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageHealth:
+    """Whether the database and the audit can be written. When not, nothing can run or be decided."""
+
+    writable: bool
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything a front end draws first; facts after it are later than it."""
+
+    version: str
+    home: str
+    url: str
+    routes: tuple[str, ...]
+    """`host:port -> address:port`, from `--route`; a standing warning on screen."""
+    accepted_installed: bool
+    """Started with `--accept-installed`; a standing line on screen."""
+    approvals: tuple[ApprovalView, ...]
+    """The open ones that came first, in order of arrival, and the last ended ones (at most 200)."""
+    sessions: tuple[SessionView, ...]
+    held_back: tuple[NotAcceptedView, ...]
+    problems: tuple[Problem, ...]
+    actions_ready: int
+    records: tuple[RecordView, ...]
+    """The newest records, oldest first (at most 500)."""
+    head_words: tuple[str, str] | None
+    """Two words of the audit's head, for the footer."""
+    health: StorageHealth = field(default_factory=lambda: StorageHealth(writable=True))
+    library: tuple[LibraryItemView, ...] = ()
+    """Everything that lies in the home: actions by name, then connectors."""
+    paused_at: float | None = None
+    """Since when all calls are held; None while they go on."""
+    more: int = 0
+    """How many open calls follow those of `approvals`; `ReadApprovals` reads on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalUpdated:
+    """An approval is new or differs from before."""
+
+    view: ApprovalView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsUpdated:
+    """The open sessions, whole."""
+
+    sessions: tuple[SessionView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryUpdated:
+    """What is taken in, held back or broken among actions and connectors, whole."""
+
+    held_back: tuple[NotAcceptedView, ...]
+    problems: tuple[Problem, ...]
+    actions_ready: int
+    library: tuple[LibraryItemView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseChanged:
+    """A person paused all calls at `paused_at`, or (None) let them go on."""
+
+    paused_at: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EverythingStopped:
+    """What `StopEverything` did."""
+
+    denied: int
+    sessions_ended: int
+    runs_stopped: int
+    """Running guests that were stopped; a step that is not idempotent ends as `unknown`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsRead:
+    """Part of the answer to `ReadApprovals`, in order of arrival; *left* more follow."""
+
+    views: tuple[ApprovalView, ...]
+    left: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsRead:
+    """The answer to `ReadRecords`, oldest first; `total` is how many records there are in all."""
+
+    records: tuple[RecordView, ...]
+    before_seq: int | None
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRead:
+    """The answer to `ReadRecord`: the whole body as stored (JCS text, hostile), and its hashes."""
+
+    seq: int
+    body: str
+    hash: str
+    prev: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditExported:
+    """The answer to `ExportAudit`: how many records stand in the new file."""
+
+    records: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditVerified:
+    """The answer to `VerifyAudit`; `problems` are our own sentences."""
+
+    records: int
+    problems: tuple[str, ...]
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A record was committed."""
+
+    record: RecordView
+    head_words: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentRefused:
+    """An intent did nothing; `message` is the sentence for the voice line."""
+
+    approval_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreLost:
+    """The core's thread has ended while the App lives. Nothing can be decided any more."""
+
+    message: str
+
+
+CoreEvent: TypeAlias = (
+    ApprovalUpdated
+    | SessionsUpdated
+    | LibraryUpdated
+    | PauseChanged
+    | EverythingStopped
+    | ApprovalsRead
+    | RecordsRead
+    | RecordRead
+    | AuditExported
+    | AuditVerified
+    | Recorded
+    | StorageHealth
+    | IntentRefused
+    | CoreLost
+)

@@ -1,0 +1,140 @@
+"""What a person asks of the core. Each is answered by events, or by `IntentRefused`."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approve:
+    """A person's yes to exactly *digest*. `unseen_lines` goes to the audit."""
+
+    approval_id: str
+    digest: str
+    unseen_lines: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deny:
+    """A person's no; the agent reads *reason* (at most 2,000 characters, may be empty)."""
+
+    approval_id: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refresh:
+    """Fetch the preview again."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchAgain:
+    """Fetch the preview of a run that ended as `unknown`: how it is at the service now."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accept:
+    """Accept the held-back file as it is, by the digest that was shown."""
+
+    kind: Literal["action", "connector", "preview"]
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptSuite:
+    """Accept action files that were added together, each by the digest that was shown.
+
+    The suite's other files stand alone from then on.
+    """
+
+    suite_id: str
+    files: tuple[tuple[str, str], ...]
+    """Name in the folder of action files, and digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawAcceptance:
+    """Stop offering what was taken in; agents stop seeing it at once. `t` takes it in again."""
+
+    kind: Literal["action", "connector", "preview"]
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPause:
+    """Hold all calls (`on`), or let them go on.
+
+    While paused: gated calls become pending silently, ungated ones are held before their row for
+    25 s at most and then refused as `unavailable`; nothing that was approved starts.
+    """
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopEverything:
+    """Deny all that waits, end every session, stop every guest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSession:
+    """End a session: its tokens open nothing any more; its approvals stay, its requester is gone."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadApprovals:
+    """Read every open call behind the one that was asked for at `requested_at` by `run_id`."""
+
+    requested_at: float
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRecords:
+    """Read at most `limit` records before `before_seq` (None: the newest)."""
+
+    before_seq: int | None = None
+    limit: int = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRecord:
+    """Read one record whole."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyAudit:
+    """Verify the whole chain, the heads and the rows, off the core's loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportAudit:
+    """Write every record into a new file in the home, off the core's loop."""
+
+
+Intent: TypeAlias = (
+    Approve
+    | Deny
+    | Refresh
+    | FetchAgain
+    | Accept
+    | AcceptSuite
+    | WithdrawAcceptance
+    | SetPause
+    | StopEverything
+    | EndSession
+    | ReadApprovals
+    | ReadRecords
+    | ReadRecord
+    | VerifyAudit
+    | ExportAudit
+)

@@ -1,0 +1,413 @@
+"""Importing what an agent did in its session's git directory into the person's repository.
+
+The order matters: objects are fetched into a quarantine and checked there, migrated to the person's
+object store, and only then do refs, HEAD and index move, each only where the person's has not changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aileron_core.containment.git.index import IndexLock, rebuild, without_new_gitlinks
+from aileron_core.containment.git.objects import (
+    fetch_objects,
+    gitlinks_in_tree,
+    migrate_objects,
+    new_gitlinks,
+    new_shallow_commits,
+)
+from aileron_core.containment.git.record import OID
+from aileron_core.containment.git.refs import (
+    ASIDE,
+    RefChanges,
+    checked_out_elsewhere,
+    delete_refs,
+    save_aside,
+    short_name,
+    update_refs,
+)
+from aileron_core.containment.git.sandboxed_git import GitFailed
+from aileron_core.containment.git.session_git_dir import OPERATION_FILES
+from aileron_core.containment.git.session_repository import (
+    IndexEntry,
+    SessionRepository,
+    peeled_types,
+    read_small,
+)
+from aileron_core.text import escape
+
+_HAS_GITLINKS = "its commits put another repository into the tree"
+_INDEX_CHANGED = "you changed the index meanwhile"
+_STASH, _INDEX = "refs/stash", "index"
+_LOCK_SECONDS = 5.0
+_MAX_NAMED = 8
+"""More refs than this are counted, not named one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AgentState:
+    """The agent's refs, HEAD and index at one moment."""
+
+    head: str
+    refs: dict[str, str]
+    symbolic: dict[str, str]
+    entries: frozenset[IndexEntry]
+    unreferenced: dict[str, str]
+    """Objects that no ref names: entries of the stash, a merge under way, other work trees' HEADs."""
+
+
+def import_changes(repository: SessionRepository, *, last: bool) -> None:
+    """Import all that is new; what a person has to know is added to the record.
+
+    Args:
+        repository: one repository of a session.
+        last: the agent has ended; before that, an index that somebody has locked puts it off.
+
+    Raises:
+        GitFailed: nothing was changed; the session's git directory still holds all of it.
+    """
+    record = repository.record
+    agent = _read_agent_state(repository, last=last)
+    before = repository.base_entries()
+    now, symbolic = repository.person_refs()
+    entries, links = without_new_gitlinks(agent.entries, before)
+    # One that only names another ref would look deleted.
+    names = {*agent.refs, *record.refs} - {_STASH, *agent.symbolic}
+    changed = {
+        name: agent.refs.get(name)
+        for name in names
+        if agent.refs.get(name) != record.refs.get(name)
+    }
+    for name in {*agent.symbolic} - {*symbolic}:
+        record.tell(f"{short_name(name)} only names another ref; that was not carried over.")
+    for path in links:
+        name = escape(path.decode("utf-8", "replace"))
+        record.tell(f"{name} was staged as another repository; that was left out of your index.")
+    if not changed and not agent.unreferenced and agent.head == record.head and entries == before:
+        return
+    changes = RefChanges.of(changed, record.refs, now, checked_out_elsewhere(repository))
+    entries = _fetch_and_check(repository, agent, changes, entries, before, now)
+    with IndexLock(repository, seconds=_LOCK_SECONDS if last else 0.0) as lock:
+        if not (lock.held or last):
+            raise GitFailed("the index is locked by another program.")
+        if entries != before and not (lock.held and repository.index_is_untouched(lock.read())):
+            _keep_checkout(repository, changes)
+        _apply(repository, agent, changes, lock, (entries, before))
+
+
+def _keep_checkout(repository: SessionRepository, changes: RefChanges) -> None:
+    """Leave HEAD and its branch: with an index that is not rebuilt the next commit would undo the agent's work."""
+    changes.head_stays = True
+    name = repository.person_head().removeprefix("ref: ")
+    if name in changes.updates:
+        changes.reject(name, _INDEX_CHANGED)
+
+
+def _read_agent_state(repository: SessionRepository, *, last: bool) -> _AgentState:
+    refs, symbolic = repository.agent_refs()
+    unreferenced: dict[str, str] = {}
+    if _STASH in refs:
+        words = ("log", "-g", "--format=%H", _STASH)
+        listed = (
+            repository.agent_git().run(*words, may_fail=True).decode("ascii", "replace").split()
+        )
+        theirs = (
+            (read_small(repository.folder / "stash") or b"").decode("utf-8", "replace").splitlines()
+        )
+        known = {line.split(" ")[1] for line in theirs if line.count(" ") > 1}
+        new = [oid for oid in (listed or [refs[_STASH]]) if OID.match(oid) and oid not in known]
+        unreferenced = {f"stash/{number}": oid for number, oid in enumerate(new)}
+    if last:
+        heads = {
+            name: repository.session_git_dir / name
+            for name in OPERATION_FILES
+            if name.endswith("_HEAD")
+        }
+        worktrees = repository.session_git_dir / "worktrees"
+        if worktrees.is_dir() and not worktrees.is_symlink():
+            heads |= {f"worktrees/{each.name}": each / "HEAD" for each in worktrees.iterdir()}
+        for name, path in heads.items():
+            text = (read_small(path) or b"").decode("ascii", "replace").split("\n")[0].strip()
+            begun = read_small(repository.folder / "state" / name)
+            if OID.match(text) and text.encode() != (begun or b"").strip():
+                unreferenced[name] = text
+    return _AgentState(
+        head=repository.agent_head(),
+        refs=refs,
+        symbolic=symbolic,
+        entries=repository.agent_entries(),
+        unreferenced=unreferenced,
+    )
+
+
+def _fetch_and_check(
+    repository: SessionRepository,
+    agent: _AgentState,
+    changes: RefChanges,
+    entries: frozenset[IndexEntry],
+    before: frozenset[IndexEntry],
+    now: dict[str, str],
+) -> frozenset[IndexEntry]:
+    """Fetch and check everything that is new; return the entries that the index may have.
+
+    Refs that may not be updated are rejected in *changes*.
+    """
+    have = {*now.values()}
+    commits = {**changes.updates, **changes.set_aside, **agent.unreferenced}
+    if OID.match(agent.head) and agent.head != repository.record.head:
+        commits["HEAD"] = agent.head
+    staged = {entry.oid for entry in entries - before if not entry.is_gitlink}
+    shallow_commits, already_known = new_shallow_commits(repository)
+    shallow = (*repository.record.shallow, *shallow_commits)
+    try:
+        fetch_objects(repository, {*commits.values(), *staged}, have, shallow)
+    except GitFailed:
+        wanted = {**{name: {oid} for name, oid in commits.items()}, _INDEX: staged}
+        bad = _failing(repository, wanted, have, shallow)
+        commits = {name: oid for name, oid in commits.items() if name not in bad}
+        for name in bad:
+            for each in (changes.updates, changes.set_aside, agent.unreferenced):
+                each.pop(name, None)
+            changes.invalid.append(name)
+        entries = before if _INDEX in bad else entries
+        if _INDEX in bad:
+            staged = set[str]()
+        fetch_objects(repository, {*commits.values(), *staged}, have, shallow)
+    kinds = peeled_types(repository.quarantine_git(), commits)
+    for name in [name for name in changes.updates if kinds[name] != "commit"]:
+        changes.reject(name, "it names no commit")
+    tips = {name: oid for name, oid in commits.items() if kinds[name] == "commit"}
+    known = {entry.path for entry in before if entry.is_gitlink}
+    # Not what was set aside before: it was so for a reason.
+    trusted = {oid for name, oid in now.items() if not name.startswith(f"{ASIDE}/")}
+    if new_gitlinks(repository, tips.values(), trusted) - known:
+        for name, oid in tips.items():
+            if not new_gitlinks(repository, [oid], trusted) - known:
+                continue
+            if name in changes.updates:
+                changes.reject(name, _HAS_GITLINKS)
+            else:
+                changes.rejected[name] = _HAS_GITLINKS
+    if OID.match(agent.head) or agent.head.removeprefix("ref: ") not in changes.invalid:
+        _check_head_tree(repository, agent, changes, known)
+    migrate_objects(repository)
+    _update_shallow(repository, shallow_commits, already_known)
+    return entries
+
+
+def _check_head_tree(
+    repository: SessionRepository, agent: _AgentState, changes: RefChanges, known: set[bytes]
+) -> None:
+    """Leave HEAD where it is if the agent's tree has a gitlink that the index did not have.
+
+    It is left out of the index, but the person's next `git reset` rebuilds the index from the tree,
+    whoever committed it.
+    """
+    name = agent.head.removeprefix("ref: ")
+    tip = name if OID.match(name) else agent.refs.get(name)
+    moved = agent.head != repository.record.head or name in changes.updates
+    if tip is None or not moved or "HEAD" in changes.invalid:
+        return
+    changes.head_stays = bool(gitlinks_in_tree(repository, tip) - known)
+    if changes.head_stays and name in changes.updates:
+        changes.reject(name, _HAS_GITLINKS)
+
+
+def _failing(
+    repository: SessionRepository,
+    wanted: dict[str, set[str]],
+    have: set[str],
+    shallow: Sequence[str],
+) -> set[str]:
+    """Return which of *wanted* fail git's checks by themselves, and note why for the person."""
+    bad: set[str] = set()
+    for name, oids in wanted.items():
+        try:
+            fetch_objects(repository, oids, have, shallow)
+        except GitFailed as error:
+            bad.add(name)
+            repository.record.refused[name] = str(error)
+    return bad
+
+
+def _update_shallow(
+    repository: SessionRepository, commits: list[str], already_known: list[str]
+) -> None:
+    """Add *commits* to the person's shallow file; history that they have stays as long as it is."""
+    if already_known:
+        repository.record.tell(
+            "The agent cut off history that you have (a shallow fetch); yours stays whole."
+        )
+    if not commits:
+        return
+    lock = repository.common_dir / "shallow.lock"
+    try:
+        with lock.open("xb") as file:
+            now = read_small(repository.common_dir / "shallow") or b""
+            file.write(now + "".join(f"{oid}\n" for oid in commits).encode("ascii"))
+    except FileExistsError:
+        raise GitFailed("the list of shallow commits is locked by another program.") from None
+    lock.replace(repository.common_dir / "shallow")
+    repository.record.shallow += commits
+    repository.record.tell(
+        f"History that the agent fetched is cut off at {len(commits)} "
+        f"commit{'s' if len(commits) > 1 else ''} (a shallow fetch): `git fetch --unshallow` completes it."
+    )
+
+
+def _apply(
+    repository: SessionRepository,
+    agent: _AgentState,
+    changes: RefChanges,
+    lock: IndexLock,
+    staged: tuple[frozenset[IndexEntry], frozenset[IndexEntry]],
+) -> None:
+    """Update refs, HEAD and index, and save the rest under the session's own refs."""
+    record = repository.record
+    head = repository.person_head()
+    head_moves = _may_move_head(repository, agent, changes, head)
+    deleted, changes.deletions = changes.deletions, []
+    update_refs(repository, changes)
+    if head_moves and (
+        agent.head.removeprefix("ref: ") in changes.rejected
+        or not _move_head(repository, agent.head)
+    ):
+        head_moves = False
+    for name in deleted:
+        if not head_moves and f"ref: {name}" == head:
+            changes.rejected[name] = "you have it checked out"
+        else:
+            changes.deletions.append(name)
+    delete_refs(repository, changes)
+    extra = dict(agent.unreferenced)
+    if OID.match(agent.head) and not head_moves and agent.head not in (record.head, head):
+        extra["HEAD"] = agent.head
+    names = save_aside(repository, {**changes.set_aside, **extra})
+    _report(repository, extra, changes, names)
+    if repository.person_head() == agent.head and _same_commit(repository, agent):
+        _update_index(repository, lock, *staged)
+        _finish_operations(repository)
+    elif head != agent.head:
+        record.tell(_head_sentence(agent.head, head))
+    agreed = {**agent.refs}
+    # These are compared again next time, with what the agent began with.
+    for name in {*changes.rejected, *changes.invalid}:
+        agreed.pop(name, None)
+        agreed |= {name: record.refs[name]} if name in record.refs else {}
+    record.refs = agreed
+
+
+def _may_move_head(
+    repository: SessionRepository, agent: _AgentState, changes: RefChanges, head: str
+) -> bool:
+    if agent.head == repository.record.head or head != repository.record.head or changes.head_stays:
+        return False
+    name = agent.head.removeprefix("ref: ")
+    if name == agent.head:
+        return "HEAD" not in (*changes.rejected, *changes.invalid)
+    return name not in (*changes.rejected, *changes.invalid) and name not in checked_out_elsewhere(
+        repository
+    )
+
+
+def _move_head(repository: SessionRepository, head: str) -> bool:
+    git = repository.person_git(write=True)
+    note = ("-m", f"aileron: session {repository.folder.parent.name}")
+    try:
+        if head.startswith("ref: "):
+            git.run("symbolic-ref", *note, "HEAD", head.removeprefix("ref: "))
+        else:
+            before = repository.record.head
+            old = [before] if OID.match(before) else []
+            git.run("update-ref", *note, "--no-deref", "HEAD", head, *old)
+    except GitFailed:
+        return False
+    repository.record.head = head
+    return True
+
+
+def _same_commit(repository: SessionRepository, agent: _AgentState) -> bool:
+    name = agent.head.removeprefix("ref: ")
+    if name == agent.head:
+        return True
+    now, _ = repository.person_refs()
+    return now.get(name) == agent.refs.get(name)
+
+
+def _update_index(
+    repository: SessionRepository,
+    lock: IndexLock,
+    entries: frozenset[IndexEntry],
+    before: frozenset[IndexEntry],
+) -> None:
+    if entries == before:
+        return
+    if not lock.held or not repository.index_is_untouched(lock.read()):
+        repository.record.tell(f"What the agent staged is not in your index: {_INDEX_CHANGED}.")
+        return
+    made = rebuild(repository, entries, before)
+    lock.commit(made)
+    made.replace(repository.base_index)
+
+
+def _finish_operations(repository: SessionRepository) -> None:
+    """End a merge, cherry-pick or revert of the person's that the agent ended."""
+    for name in OPERATION_FILES:
+        begun = read_small(repository.folder / "state" / name)
+        ended = begun is not None and not (repository.session_git_dir / name).exists()
+        if ended and read_small(repository.git_dir / name) == begun:
+            (repository.git_dir / name).unlink()
+
+
+def _head_sentence(theirs: str, head: str) -> str:
+    agents, yours = (short_name(text.removeprefix("ref: ")) for text in (theirs, head))
+    return f"The agent had {agents} checked out; you have {yours}."
+
+
+def _report(
+    repository: SessionRepository, extra: dict[str, str], changes: RefChanges, names: dict[str, str]
+) -> None:
+    record = repository.record
+    record.moved += [name for name in changes.updates if name not in record.moved]
+    for why in dict.fromkeys(changes.rejected.values()):
+        _report_rejected(
+            repository,
+            [name for name in changes.rejected if changes.rejected[name] == why],
+            why,
+            names,
+        )
+    folder = f"{ASIDE}/{repository.folder.parent.name}/deleted"
+    if len(changes.deletions) > _MAX_NAMED:
+        record.tell(
+            f"The agent deleted {len(changes.deletions)} refs; what they were is below {folder}/."
+        )
+    for name in changes.deletions if len(changes.deletions) <= _MAX_NAMED else ():
+        record.tell(
+            f"{short_name(name)} was deleted by the agent; what it was is "
+            f"{folder}/{escape(name.removeprefix('refs/'))}."
+        )
+    for name in extra:
+        what = (
+            "A stash of the agent's" if name.startswith("stash/") else f"The agent's {escape(name)}"
+        )
+        record.tell(f"{what} is kept as {escape(names[name])}.")
+
+
+def _report_rejected(
+    repository: SessionRepository, changed: list[str], why: str, names: dict[str, str]
+) -> None:
+    """Say why *changed* were left as they are; many of them in one sentence."""
+    if len(changed) > _MAX_NAMED:
+        repository.record.tell(
+            f"{len(changed)} refs were not changed as the agent did ({why}), {short_name(changed[0])} for "
+            f"one: what it has there is below {ASIDE}/{repository.folder.parent.name}/."
+        )
+        return
+    for name in changed:
+        if name in names:
+            repository.record.tell(
+                f"{short_name(name)} was not moved ({why}): the agent's is {escape(names[name])}."
+            )
+        else:
+            repository.record.tell(
+                f"{short_name(name)} is still there, though the agent deleted it ({why})."
+            )

@@ -1,0 +1,283 @@
+"""Giving a session git directories of its own in place of those of its project's repositories."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from aileron_core.containment.beneath import remove_tree
+from aileron_core.containment.git.new_repositories import identity
+from aileron_core.containment.git.record import (
+    INSIDE_GIT,
+    RepositoryRecord,
+    SessionRecord,
+    read_record,
+    write_record,
+)
+from aileron_core.containment.git.repository import (
+    RepositoryScan,
+    is_repository_shaped,
+    object_folders,
+    repository_of,
+    scan,
+)
+from aileron_core.containment.git.sandboxed_git import GitFailed, find_git
+from aileron_core.containment.git.session import SessionRepositories, has_empty_git_dir
+from aileron_core.containment.git.session_git_dir import make_session_git_dir
+from aileron_core.containment.git.session_repository import SessionRepository, parse_entries
+from aileron_core.containment.git.settings import Setting, included_files, read_settings
+from aileron_core.errors import AileronError, Forbidden
+from aileron_core.text import escape
+
+_MAX_REPOSITORIES = 32
+"""More repositories of a project than this stay read-only."""
+_MAX_MOUNTS = 1000
+"""More mounts than this slow bubblewrap down, and a few thousand break it."""
+
+
+def prepare_repositories(
+    *, bwrap: str, parent: Path, aside: Path, session: str, project: Path, env: Mapping[str, str]
+) -> SessionRepositories:
+    """Make what a session gets in place of the repositories of *project*.
+
+    Args:
+        bwrap: bubblewrap.
+        parent: where the folders of sessions lie.
+        aside: where what cannot be imported will be put.
+        session: its id.
+        project: where the agent works.
+        env: the person's environment.
+
+    Raises:
+        Forbidden: the project has what nothing can be mounted over.
+    """
+    refuse_git_dir(project)
+    covered = _put_empty_git_dir(parent, project)
+    found = scan(project)
+    links = [name for name in found.entries if (project / name).is_symlink()]
+    if links:
+        raise Forbidden(
+            f"{escape(links[0])} is a symbolic link, and an agent could put another in its place. "
+            "Replace it by what it leads to, or by a file with the line `gitdir: FOLDER`."
+        )
+    folder, handle = _locked_folder(parent, session)
+    record = SessionRecord(
+        session=session,
+        project=str(project),
+        entries={name: identity(project / name) for name in found.entries},
+        shapes=list(found.shapes),
+        covered=covered,
+    )
+    prepared = SessionRepositories(
+        bwrap=bwrap, folder=folder, aside=aside, record=record, mounts=(), handle=handle
+    )
+    try:
+        read_only = _make_repositories(prepared, project, found, env)
+        prepared.mounts = _mounts(prepared, project, (*read_only, *found.shapes))
+        write_record(folder, record)
+    except BaseException:
+        remove_tree(folder)
+        os.close(handle)
+        raise
+    return prepared
+
+
+def _put_empty_git_dir(parent: Path, project: Path) -> bool:
+    """Put an empty `.git` into a project that is a folder of a repository above it; git passes it by.
+
+    Mounted read-only, it keeps the agent from making a repository in the very folder in which the
+    person's git looks for the one above.
+    """
+    own = project / ".git"
+    if os.path.lexists(own):
+        return has_empty_git_dir(parent, project)
+    if not any(os.path.lexists(each / ".git") for each in project.parents):
+        return False
+    own.mkdir(mode=0o700)
+    return True
+
+
+def refuse_git_dir(project: Path) -> None:
+    """Refuse a project that is, or lies in, a git directory: its config and hooks would be plain files of it.
+
+    Raises:
+        Forbidden: it does.
+    """
+    for folder in (project, *project.parents):
+        names = set(os.listdir(folder)) if os.access(folder, os.R_OK) else set[str]()  # noqa: PTH208
+        if is_repository_shaped(names) or folder.name == ".git":
+            raise Forbidden(
+                f"{folder} is a git folder: an agent that works in it could change its settings and "
+                "hooks, which run outside. Start in a work tree (`git worktree add`)."
+            )
+
+
+def _make_repositories(
+    session: SessionRepositories, project: Path, found: RepositoryScan, env: Mapping[str, str]
+) -> list[str]:
+    """Make the session's git directories; return the entries that have none and stay read-only."""
+    read_only: list[str] = []
+    unsupported: list[str] = []
+    made = _made_by_others(session.folder.parent, project, found)
+    for number, name in enumerate(sorted(found.entries, key=lambda each: each.count("/"))):
+        if name == ".git" and session.record.covered:
+            read_only.append(name)
+            continue
+        worktree = (project / name).parent
+        paths = repository_of(worktree) if name.endswith(".git") and name not in made else None
+        if paths is None or number >= _MAX_REPOSITORIES or find_git() is None:
+            read_only.append(name)
+            unsupported.append(name)
+            continue
+        record = RepositoryRecord(
+            worktree=str(PurePosixPath(name).parent),
+            git=str(paths.git_dir),
+            common=str(paths.common_dir),
+            objects=[str(each) for each in object_folders(paths.common_dir)],
+            number=number,
+            is_file=(project / name).is_file(),
+        )
+        repository = SessionRepository(session.bwrap, session.folder, record)
+        read_only += _missing_submodules(
+            repository, project, PurePosixPath(record.worktree), session.notices
+        )
+        try:
+            settings = read_settings(session.bwrap, paths.git_dir, env)
+            read_only += _included_project_files(settings, project, env)
+            make_session_git_dir(repository, settings)
+        except (GitFailed, OSError) as error:
+            shutil.rmtree(repository.folder, ignore_errors=True)
+            read_only.append(name)
+            session.notices.append(
+                f"The repository of {escape(str(worktree))} stays read-only for the agent: {error}"
+            )
+            continue
+        session.record.repositories.append(record)
+        session.notices += [
+            f"The agent reads the objects of {escape(each)} too: the repository borrows from it."
+            for each in record.objects[1:]
+        ]
+    if unsupported:
+        more = f" and {len(unsupported) - 1} more" if len(unsupported) > 1 else ""
+        session.notices.append(
+            f"{escape(unsupported[0])}{more} stays read-only for the agent: git is not installed here, "
+            "it leads to no repository that names it back, it is new since another session began, or "
+            f"there are more than {_MAX_REPOSITORIES}."
+        )
+    return read_only
+
+
+def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[str]:
+    """Return the entries that another session, which has not ended, did not find when it began.
+
+    Its agent may have made them, and have them borrow the objects of any repository of the person's.
+    """
+    made: set[str] = set()
+    for folder in parent.iterdir():
+        with contextlib.suppress(AileronError, OSError):
+            if (record := read_record(folder)) is not None:
+                there = {name for name in found.entries
+                         if (project / name).is_relative_to(record.project)}  # fmt: skip
+                known = [*record.entries.values()]
+                made |= {name for name in there if identity(project / name) not in known}
+    return made
+
+
+def _included_project_files(
+    settings: Iterable[Setting], project: Path, env: Mapping[str, str]
+) -> list[str]:
+    """Return the files of the project that the person's settings include: they stay as they are.
+
+    Raises:
+        Forbidden: one is not there, or a link, so that an agent could put its own in that place.
+    """
+    names: list[str] = []
+    for path in included_files(settings, env):
+        if not path.is_relative_to(project) or ".git" in path.relative_to(project).parts:
+            continue
+        if not path.is_file() or path.resolve() != path:
+            raise Forbidden(
+                f"Your git settings include {escape(str(path))}, which is no file in the project, so "
+                "that an agent could write it. Make it one, or take it out of your settings."
+            )
+        names.append(str(path.relative_to(project)))
+    return names
+
+
+def _missing_submodules(
+    repository: SessionRepository, project: Path, worktree: PurePosixPath, notices: list[str]
+) -> list[str]:
+    """Return the submodules of a repository that are not there: git would look into one put in their place."""
+    try:
+        entries = parse_entries(repository.person_git().run("ls-files", "--stage", "-z"))
+    except GitFailed:
+        return []  # it stays read-only as a whole, and that is told
+    names: list[str] = []
+    for path in sorted({os.fsdecode(entry.path) for entry in entries if entry.is_gitlink}):
+        name = str(worktree / path)
+        folder = project / name
+        if os.path.lexists(folder / ".git"):
+            continue
+        if folder.resolve() != project.resolve() / name:
+            continue  # a link on the way: git does not follow it
+        with contextlib.suppress(FileExistsError):  # as `git checkout` makes it
+            folder.mkdir(parents=True)
+        names.append(name)
+        notices.append(
+            f"The submodule {escape(name)} is not checked out and stays empty for the agent."
+        )
+    return names
+
+
+def _mounts(
+    session: SessionRepositories, project: Path, read_only: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return how all of it is mounted: folders above first, so that none of them can be moved away."""
+    names = [*session.record.entries, *read_only]
+    above = {parent for name in names for parent in PurePosixPath(name).parents} - {
+        PurePosixPath(".")
+    }
+    if len(above) + len(names) > _MAX_MOUNTS:
+        raise Forbidden(
+            f"{escape(str(project))} holds {len(names)} repositories; so many cannot be kept from an "
+            "agent. Start in one of them."
+        )
+    args: list[str] = []
+    for each in sorted(above, key=lambda path: len(path.parts)):
+        args += ["--bind", str(project / each), str(project / each)]
+    for record in session.record.repositories:
+        repository = SessionRepository(session.bwrap, session.folder, record)
+        git = str(project / record.worktree / ".git")
+        inside = f"{INSIDE_GIT}/{record.number}" if record.is_file else git
+        args += ["--bind", str(repository.session_git_dir), inside]
+        if record.is_file:
+            args += ["--ro-bind", str(repository.folder / "gitfile"), git]
+        args += _object_mounts(repository)
+    for name in sorted(set(read_only)):
+        args += ["--ro-bind", str(project / name), str(project / name)]
+    return tuple(args)
+
+
+def _object_mounts(repository: SessionRepository) -> list[str]:
+    """Mount the person's object stores read-only, their own lists of alternates empty: ours names them all."""
+    args: list[str] = []
+    empty = repository.folder / "empty"
+    empty.touch()
+    for number, folder in enumerate(repository.record.objects):
+        inside = repository.objects_inside(number)
+        args += ["--ro-bind", folder, inside]
+        if Path(folder, "info", "alternates").exists():
+            args += ["--ro-bind", str(empty), f"{inside}/info/alternates"]
+    return args
+
+
+def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:
+    """Make a session's folder; nobody finds it before it is locked."""
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = parent / f".{session}"
+    made.mkdir(mode=0o700)
+    handle = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return made.rename(parent / session), handle

@@ -1,0 +1,221 @@
+"""One repository of a session: the person's and the session's own, each read by a git in a sandbox."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from aileron_core.containment import beneath
+from aileron_core.containment.git.record import INSIDE_OBJECTS, OID, RepositoryRecord
+from aileron_core.containment.git.sandboxed_git import GitFailed, SandboxedGit
+
+_SMALL = 1024 * 1024
+_BRANCH = re.compile(
+    r"ref: refs/heads/(?!.*(?:\.\.|//|/\.|@\{|\.lock))[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])"
+)
+"""HEAD on a branch; what a ref's name may hold is git's own rule (git-check-ref-format)."""
+_FILES = frozenset((b"100644", b"100755", b"120000"))
+_SHARED = ("objects", "refs", "packed-refs", "logs", "shallow")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class IndexEntry:
+    """One entry of an index."""
+
+    path: bytes
+    stage: int
+    mode: bytes
+    oid: str
+
+    @property
+    def is_gitlink(self) -> bool:
+        """Whether it stands for another repository (a submodule), or git could take it for one.
+
+        An index that no git wrote may say `040755` or `160644`, and git makes `160000` of that.
+        """
+        return self.mode not in _FILES
+
+
+def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
+    """Parse what `git ls-files --stage -z` printed.
+
+    Raises:
+        GitFailed: it is something else.
+    """
+    found: set[IndexEntry] = set()
+    for line in listed.split(b"\0")[:-1]:
+        facts, tab, path = line.partition(b"\t")
+        words = facts.split(b" ")
+        if not tab or len(words) != 3 or not OID.match(oid := words[1].decode("ascii", "replace")):
+            raise GitFailed("git ls-files gave something that is no list of an index.")
+        found.add(IndexEntry(path, int(words[2]), words[0], oid))
+    return frozenset(found)
+
+
+def read_small(path: Path) -> bytes | None:
+    """Return a small regular file's bytes, without following a link or waiting for a pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    return beneath.read_small(descriptor, _SMALL)
+
+
+class SessionRepository:
+    """One repository of a session, and how git is run on each part of it.
+
+    Args:
+        bwrap: bubblewrap.
+        session: the session's folder.
+        record: what is known of the repository.
+    """
+
+    def __init__(self, bwrap: str, session: Path, record: RepositoryRecord) -> None:
+        self.bwrap = bwrap
+        self.record = record
+        self.folder = session / str(record.number)
+        self.session_git_dir = self.folder / "git"
+        """Written by the agent, so nothing in it is trusted."""
+        self.git_dir, self.common_dir = Path(record.git), Path(record.common)
+        self.base_index = self.folder / "index"
+        """The index as it was when both sides last agreed."""
+        self.quarantine = self.folder / "check"
+        """A bare repository of ours in which new objects are checked."""
+
+    @property
+    def _objects(self) -> tuple[tuple[Path, str], ...]:
+        return tuple(
+            (Path(folder), self.objects_inside(number))
+            for number, folder in enumerate(self.record.objects)
+        )
+
+    def objects_inside(self, number: int) -> str:
+        """Return where an object store of the person's is mounted, in every sandbox."""
+        return f"{INSIDE_OBJECTS}/{self.record.number}/{number}"
+
+    @property
+    def _alternates(self) -> dict[str, str]:
+        return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(seen for _, seen in self._objects)}
+
+    def agent_git(self) -> SandboxedGit:
+        """Return git on the session's objects and refs, with settings of ours: its own are not mounted."""
+        return SandboxedGit(
+            bwrap=self.bwrap,
+            git_dir="/g",
+            read_only=(
+                *self._objects,
+                (self.session_git_dir, "/s"),
+                (self.folder / "config", "/g/config"),
+                (self.folder / "HEAD", "/g/HEAD"),
+            ),
+            links=tuple((f"/s/{name}", f"/g/{name}") for name in _SHARED),
+            env={"GIT_INDEX_FILE": "/s/index", **self._alternates},
+        )
+
+    def person_git(self, *, write: bool = False) -> SandboxedGit:
+        """Return git on the person's repository, read-only unless refs are to be updated."""
+        inside = Path("/real", self.git_dir.relative_to(self.common_dir))
+        there = ((self.common_dir, "/real"),)
+        return SandboxedGit(
+            bwrap=self.bwrap,
+            git_dir=str(inside),
+            read_only=self._objects if write else (*self._objects, *there),
+            writable=there if write else (),
+            env=self._alternates,
+        )
+
+    def quarantine_git(self, *, write: bool = False, index: str = "/i/index") -> SandboxedGit:
+        """Return git on the quarantine, and on the copies of indexes beside it."""
+        mounts = ((self.quarantine, "/q"), (self.folder, "/i"))
+        return SandboxedGit(
+            bwrap=self.bwrap,
+            git_dir="/q",
+            read_only=self._objects if write else (*self._objects, *mounts),
+            writable=mounts if write else (),
+            env={"GIT_INDEX_FILE": index, **self._alternates},
+        )
+
+    def person_refs(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the person's refs now: those that hold an object, and those that name another ref."""
+        return _refs(self.person_git())
+
+    def person_head(self) -> str:
+        """Return the person's HEAD now: `ref: refs/heads/NAME`, or an object's id."""
+        git = self.person_git()
+        name = (
+            git.run("symbolic-ref", "-q", "HEAD", may_fail=True).decode("utf-8", "replace").strip()
+        )
+        return f"ref: {name}" if name else git.run("rev-parse", "HEAD").decode().strip()
+
+    def agent_refs(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the agent's refs: those that hold an object, and those that name another ref.
+
+        Raises:
+            GitFailed: HEAD names no branch and no commit, or a file of git's is no file.
+        """
+        for name in ("index", "packed-refs", "shallow"):
+            path = self.session_git_dir / name
+            if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+                raise GitFailed(f"the agent's {name} is no file.")
+        self.agent_head()
+        return _refs(self.agent_git())
+
+    def agent_head(self) -> str:
+        """Return the agent's HEAD, and copy it to where `agent_git` finds it.
+
+        Raises:
+            GitFailed: it names no branch and no commit.
+        """
+        text = (read_small(self.session_git_dir / "HEAD") or b"").decode("utf-8", "replace").strip()
+        if not OID.match(text) and not _BRANCH.fullmatch(text):
+            raise GitFailed("the agent's HEAD names no branch and no commit.")
+        (self.folder / "HEAD").write_text(f"{text}\n", encoding="utf-8")
+        return text
+
+    def agent_entries(self) -> frozenset[IndexEntry]:
+        """Return what the agent's index holds."""
+        return parse_entries(self.agent_git().run("ls-files", "--stage", "-z"))
+
+    def base_entries(self) -> frozenset[IndexEntry]:
+        """Return what the index held when both sides last agreed."""
+        return parse_entries(self.quarantine_git().run("ls-files", "--stage", "-z"))
+
+    def index_is_untouched(self, now: bytes) -> bool:
+        """Whether the person's index *now* has the entries, with their flags, that it had."""
+        before = self.base_index.read_bytes() if self.base_index.exists() else b""
+        if now == before:
+            return True
+        if not now or not before:
+            return False
+        (self.folder / "index.now").write_bytes(now)
+        words = ("ls-files", "--stage", "-v", "-z")
+        theirs = self.quarantine_git(index="/i/index.now").run(*words)
+        return theirs == self.quarantine_git().run(*words)
+
+
+def _refs(git: SandboxedGit) -> tuple[dict[str, str], dict[str, str]]:
+    listed = git.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+    plain: dict[str, str] = {}
+    symbolic: dict[str, str] = {}
+    for line in listed.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+        words = line.split(" ")
+        if len(words) != 3 or not OID.match(words[0]) or not words[1].startswith("refs/"):
+            raise GitFailed("git for-each-ref gave something that is no list of refs.")
+        if words[2]:
+            symbolic[words[1]] = words[2]
+        else:
+            plain[words[1]] = words[0]
+    return plain, symbolic
+
+
+def peeled_types(git: SandboxedGit, oids: Mapping[str, str]) -> dict[str, str]:
+    """Return the type of each object behind its tags, by name; `missing` where there is none."""
+    stdin = "".join(f"{oid}^{{}}\n" for oid in oids.values())
+    lines = git.run("cat-file", "--batch-check=%(objecttype)", stdin=stdin.encode()).splitlines()
+    kinds = [line.decode("utf-8", "replace") for line in lines]
+    return {
+        name: kind if kind in ("commit", "tree", "blob") else "missing"
+        for name, kind in zip(oids, kinds, strict=True)
+    }

@@ -1,0 +1,40 @@
+"""Clearing up after launches that were killed, for as long as a console runs."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from aileron_core import tasks
+from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
+from aileron_core.launch.protected_paths import finish_sessions
+from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
+
+
+class LaunchSweep:
+    """Removes what killed launches left, tokens among it: at first, and when a session has ended.
+
+    What their agents did in git is imported, and what they left in their projects is moved aside;
+    what a person has to know of it waits for a launch. An instance is a listener of the core's events.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._open: frozenset[str] = frozenset()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
+
+    def _clear(self) -> None:
+        remove_stale(launch_dir_parents(self._home, os.environ))
+        keep_notices(
+            self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
+        )
+
+    def __call__(self, event: CoreEvent) -> None:
+        if isinstance(event, SessionsUpdated):
+            now = frozenset(each.session_id for each in event.sessions)
+            if self._open - now:
+                self._sweep()
+            self._open = now

@@ -1,0 +1,137 @@
+"""The SQL of the table `runs`, called on a transaction or a reading connection."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from aileron_core.runs.model import COLUMNS, RunRecord
+from aileron_core.runs.transitions import FINAL, OPEN
+from aileron_core.storage.database import Tx
+
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
+_VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"
+_UPDATE = f"UPDATE OR REPLACE runs SET {', '.join(f'{name} = ?' for name in COLUMNS[1:])} WHERE run_id = ?"  # noqa: S608
+
+
+def insert(tx: Tx, row: RunRecord) -> None:
+    tx.execute(f"INSERT {_VALUES}", row.to_columns())
+
+
+def update(tx: Tx, row: RunRecord) -> None:
+    """Write every column of *row*. What the rows said before does not count: memory is the authority.
+
+    A row that another program removed is put back, one that it put in the way of this one goes:
+    the end of an effect must not stay unwritten for it. `tampered` tells first.
+    """
+    columns = row.to_columns()
+    if tx.execute(_UPDATE, (*columns[1:], columns[0])).rowcount != 1:
+        tx.execute(f"INSERT OR REPLACE {_VALUES}", columns)
+
+
+def tampered(tx: Tx, row: RunRecord) -> tuple[str, ...]:
+    """Return the columns in which the database differs from *row*, as this process last wrote it."""
+    found = tx.execute(f"{_SELECT} WHERE run_id = ?", (row.run_id,)).fetchone()
+    if found is None:
+        return ("the whole row",)
+    expected = row.to_columns()
+    return tuple(
+        name for name, was, now in zip(COLUMNS, expected, found, strict=True) if was != now
+    )
+
+
+def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any]) -> list[RunRecord]:
+    rows: list[RunRecord] = []
+    for values in connection.execute(f"{_SELECT} {where}", parameters):
+        try:
+            rows.append(RunRecord.from_columns(dict(zip(COLUMNS, values, strict=True))))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue  # a row that Aileron did not write; `audit verify` names it as an orphan
+    return rows
+
+
+def open_rows(connection: sqlite3.Connection) -> list[RunRecord]:
+    """Return the runs that are not over, and the gated ones whose end no agent has heard of."""
+    marks = ", ".join("?" * len(OPEN))
+    states = sorted(str(state) for state in OPEN)
+    return _read(
+        connection,
+        f"WHERE state IN ({marks}) OR (gated = 1 AND delivered = 0) ORDER BY requested_at, run_id",
+        states,
+    )
+
+
+def recent(connection: sqlite3.Connection, limit: int) -> list[RunRecord]:
+    """Return the newest gated runs that are over, oldest first."""
+    final = sorted(str(state) for state in FINAL)
+    marks = ", ".join("?" * len(final))
+    found = _read(
+        connection,
+        f"WHERE gated = 1 AND state IN ({marks}) ORDER BY ended_at DESC LIMIT ?",
+        [*final, limit],
+    )
+    return found[::-1]
+
+
+def by_approval(connection: sqlite3.Connection, approval_id: str) -> RunRecord | None:
+    found = _read(connection, "WHERE approval_id = ?", (approval_id,))
+    return found[0] if found else None
+
+
+def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRecord | None:
+    found = _read(connection, "WHERE session_id = ? AND idempotency_key = ?", (session_id, key))
+    return found[0] if found else None
+
+
+def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return how often each action was called, as far as its runs are still known."""
+    return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
+
+
+def forget_before(tx: Tx, moment: float) -> int:
+    """Remove the arguments of runs that ended before *moment*; return how many."""
+    return tx.execute(
+        "UPDATE runs SET args = NULL, progress = NULL "
+        "WHERE (args IS NOT NULL OR progress IS NOT NULL) AND ended_at < ?",
+        (moment,),
+    ).rowcount
+
+
+def args_kept(connection: sqlite3.Connection, session_id: str) -> int:
+    query = "SELECT COALESCE(SUM(LENGTH(args)), 0) FROM runs WHERE session_id = ?"
+    (kept,) = connection.execute(query, (session_id,)).fetchone()
+    return int(kept)
+
+
+def forgettable(
+    connection: sqlite3.Connection, session_id: str, wanted: int
+) -> list[tuple[str, int]]:
+    """Return runs whose arguments may go before their time, with the bytes of these.
+
+    They are of calls that ended and that no person decided: withdrawn and expired ones, then
+    ungated ones whose outcome is known; of each the oldest first.
+
+    Args:
+        connection: where to read.
+        session_id: whose.
+        wanted: bytes after which no more are named.
+    """
+    found: list[tuple[str, int]] = []
+    cursor = connection.execute(
+        "SELECT run_id, LENGTH(args) FROM runs "
+        "WHERE session_id = ? AND args IS NOT NULL AND decided_at IS NULL AND "
+        "(state IN ('withdrawn', 'expired') OR (gated = 0 AND state IN ('completed', 'failed'))) "
+        "ORDER BY state NOT IN ('withdrawn', 'expired'), ended_at, run_id",
+        (session_id,),
+    )
+    for run_id, size in cursor:
+        if wanted <= 0:
+            break
+        found.append((run_id, size))
+        wanted -= size
+    return found
+
+
+def forget(tx: Tx, run_ids: Sequence[str]) -> None:
+    """Remove the arguments of these runs; their digests stay."""
+    for run_id in run_ids:
+        tx.execute("UPDATE runs SET args = NULL, progress = NULL WHERE run_id = ?", (run_id,))

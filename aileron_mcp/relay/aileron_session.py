@@ -1,0 +1,165 @@
+"""Whose calls these are: the session token, and the session that the relay opens for itself."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+
+from aileron_mcp.relay.console_finder import POLL_SECONDS, Absent, ConsoleFinder
+from aileron_mcp.relay.http_client import Dropped, HttpConnection
+from aileron_mcp.relay.messages import Message, error_reason, parse_object
+
+TRIES = 5
+STREAM_PAUSE = 0.2  # seconds before a standing stream is opened again
+_END_SECONDS = 1.0  # for each farewell; an agent kills its children soon after asking them to end
+
+
+class Denied(Exception):
+    """The console answered and said no; the text goes to the client."""
+
+
+class AileronSession:
+    """The session token: given, read from a file, or of a session that the relay opens for itself."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        console: ConsoleFinder,
+        start: Callable[..., None],
+        stop: threading.Event,
+    ) -> None:
+        self._finder = console
+        self._start = start
+        self._stop = stop
+        self._file = environ.get("AILERON_TOKEN_FILE", "")
+        self._given = environ.get("AILERON_TOKEN", "").strip()
+        self._agent = environ.get("AILERON_AGENT", "")
+        self._lock = threading.Lock()
+        self._token = self._given or None
+        self._own_session: str | None = None
+
+    def connect(self) -> tuple[HttpConnection, str | None]:
+        """Return a connection and the token to send on it.
+
+        Raises:
+            NoConsole: there is no console.
+            Denied: the console opens no session.
+        """
+        token = self._current()
+        return self._finder.connect(self._known), token
+
+    def _known(self) -> str | None:
+        return self._token
+
+    def _current(self) -> str | None:
+        if self._finder.contained:
+            return None
+        with self._lock:
+            if self._token is None:
+                self._token = self._from_file() if self._file else self._open()
+            return self._token
+
+    def renew(self, used: str | None) -> bool:
+        """After a 401 for *used*: say whether there is another token to try."""
+        if self._finder.contained or self._given:
+            return False
+        with self._lock:
+            if self._token == used:
+                self._token = self._from_file() if self._file else None
+            return self._token != used
+
+    def _from_file(self) -> str:
+        try:
+            with open(self._file) as file:  # noqa: PTH123
+                token = file.read(4096).strip()
+        except (OSError, UnicodeDecodeError):
+            token = ""
+        if not token:  # an empty one may be being written: the next request reads it again
+            raise Denied(
+                "AILERON_TOKEN_FILE cannot be read or is empty: the session has ended. Start the"
+                " agent again, with a token of an open session or with none."
+            )
+        return token
+
+    def _open(self) -> str:
+        body = {
+            "agent": self._agent or _parent_program(),
+            "label": "self-opened",
+            "cwd": _working_directory(),
+            "pid": os.getppid(),
+        }
+        for _ in range(TRIES):
+            try:
+                status, answer = self._ask_for_one(body)
+                break
+            except Dropped:  # what it opened, if anything, ended with it or is nobody's
+                self._stop.wait(STREAM_PAUSE)
+        else:
+            raise Denied("The console went away while a session was being opened.")
+        session, token = answer.get("session_id"), answer.get("token")
+        if status != 201 or not isinstance(session, str) or not isinstance(token, str):
+            raise Denied(f"The console opened no session: {error_reason(answer, status)}")
+        self._own_session = session
+        self._start(self._hold, session, token)
+        return token
+
+    def _ask_for_one(self, body: Message) -> tuple[int, Message]:
+        with self._finder.connect(self._known) as connection:
+            headers = {"Content-Type": "application/json"}
+            status = connection.request("POST", "/v1/sessions", headers, json.dumps(body).encode())
+            return status, parse_object(connection.body())
+
+    def _hold(self, session: str, token: str) -> None:
+        """Keep the stream open whose loss ends the session."""
+        headers = {"Authorization": f"Bearer {token}"}
+        while self._own_session == session:
+            pause = STREAM_PAUSE
+            try:
+                with self._finder.connect(self._known) as connection:
+                    status = connection.request("GET", f"/v1/sessions/{session}/hold", headers)
+                    if status == 401:
+                        self.renew(token)
+                    if status in (401, 404):
+                        return  # it is over
+                    if status != 200:  # the console cannot now, and the session is still ours
+                        pause = POLL_SECONDS
+                    for _ in connection.chunks():
+                        pass
+            except Dropped:
+                pass
+            self._stop.wait(pause)
+
+    def end(self) -> None:
+        """End the session that was opened here; one attempt."""
+        session, token = self._own_session, self._token
+        self._own_session = None
+        if session is not None and token is not None:
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            self.farewell("POST", f"/v1/sessions/{session}/end", headers)
+
+    def farewell(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+        """Make a request whose answer matters to nobody, in bounded time."""
+        try:
+            with self._finder.attempt(self._known) as connection:
+                connection.limit(_END_SECONDS)
+                connection.request(method, path, headers)
+        except (Absent, Dropped):
+            pass  # the console ends the session by itself once its stream is lost
+
+    def authorization(self) -> dict[str, str]:
+        """Return the header for a farewell."""
+        return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+
+
+def _parent_program() -> str:
+    try:
+        return os.path.basename(os.readlink(f"/proc/{os.getppid()}/exe")) or "agent"  # noqa: PTH115, PTH119
+    except OSError:
+        return "agent"
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return os.path.expanduser("~")  # noqa: PTH111 - the folder was removed

@@ -1,0 +1,212 @@
+"""Where the console is, and whether what answers there may be believed."""
+
+import errno
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from aileron_core.home.owner import Unowned, connect_to_owner, connect_unix, socket_path
+from aileron_mcp.relay.http_client import Dropped, HttpConnection
+from aileron_mcp.relay.messages import parse_object
+
+POLL_SECONDS = 1.0
+CONNECT_SECONDS = 5.0
+_PROOF_SECONDS = 2.0
+
+
+class Absent(Exception):
+    """This attempt found no console that may be believed; the text is a sentence for a person."""
+
+
+class NoConsole(Exception):
+    """The wait for a console is over."""
+
+
+class ConsoleFinder:
+    """Where the console is, and whether what answers there may be believed."""
+
+    def __init__(self, environ: Mapping[str, str], stop: threading.Event) -> None:
+        self._url = environ.get("AILERON_URL", "")
+        home = environ.get("AILERON_HOME") or os.path.join("~", ".aileron")  # noqa: PTH118 - no pathlib
+        self._home = os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
+        self._certificate = environ.get("AILERON_CERT_SHA256", "").replace(":", "").lower()
+        self._patience = _seconds(environ.get("AILERON_WAIT_SECONDS"), default=30.0)
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._absent_since: float | None = None
+        self.contained = self._url.startswith("unix:")
+
+    def connect(self, token: Callable[[], str | None]) -> HttpConnection:
+        """Return a connection to the console; while there is none, look once a second.
+
+        Args:
+            token: gives the token that a console on a TCP port has to know.
+
+        Raises:
+            NoConsole: there was none for AILERON_WAIT_SECONDS, counted over all threads.
+        """
+        while True:
+            try:
+                connection = self.attempt(token)
+            except Absent as absent:
+                now = time.monotonic()
+                with self._lock:
+                    since = self._absent_since = self._absent_since or now
+                left = since + self._patience - now
+                if left <= 0:
+                    raise NoConsole(str(absent)) from None
+                self._stop.wait(min(POLL_SECONDS, left))
+                if self._stop.is_set():
+                    raise NoConsole("The relay has ended.") from None
+            else:
+                with self._lock:
+                    self._absent_since = None
+                return connection
+
+    def attempt(self, token: Callable[[], str | None]) -> HttpConnection:
+        """Try once.
+
+        Raises:
+            Absent: nothing is there, or something that is not the console.
+        """
+        if self.contained:
+            return HttpConnection(_connect_unix(self._url.removeprefix("unix:")), "127.0.0.1")
+        try:
+            sock = connect_to_owner(self._home, CONNECT_SECONDS)
+        except Unowned as error:
+            path = socket_path(self._home)
+            if error.reason == "free" and self._url and not os.path.lexists(path):
+                return self._connect_url(token())
+            raise Absent(self._absence(error, path)) from error
+        sock.settimeout(None)
+        return HttpConnection(sock, "127.0.0.1")
+
+    def _absence(self, error: Unowned, path: str) -> str:
+        """Return why there is no console to ask, and what the person can do."""
+        match error.reason:
+            case "free":
+                return (
+                    f"No console holds {self._home}: start one with `aileron console`,"
+                    " then start the agent again."
+                )
+            case "silent":
+                return _no_answer(path, error.__cause__)
+            case "other_user" | "impostor":
+                return (
+                    f"What answers at {path} is not the console that holds {self._home}, so nothing"
+                    " was sent to it: stop that program, then start the agent again."
+                )
+            case "foreign_home" | "unknown":
+                return str(error)
+
+    def _connect_url(self, token: str | None) -> HttpConnection:
+        plain = re.fullmatch(r"http://127\.0\.0\.1:(\d{1,5})/?", self._url)
+        if plain is not None:
+            return _proven(_connect_tcp("127.0.0.1", int(plain[1])), int(plain[1]), token)
+        https = re.fullmatch(r"https://([A-Za-z0-9.-]+):(\d{1,5})/?", self._url)
+        if https is None or re.fullmatch(r"[0-9a-f]{64}", self._certificate) is None:
+            raise Absent(
+                "AILERON_URL must be unix:PATH, http://127.0.0.1:PORT, or https://HOST:PORT with"
+                " AILERON_CERT_SHA256 set to the SHA-256 of its certificate."
+            )
+        return _with_certificate(
+            _connect_tcp(https[1], int(https[2])), https[1], https[2], self._certificate
+        )
+
+
+def _seconds(text: str | None, *, default: float) -> float:
+    try:
+        return min(300.0, max(0.0, float(text))) if text else default
+    except ValueError:
+        return default
+
+
+def _connect_unix(path: str) -> socket.socket:
+    try:
+        sock = connect_unix(path, CONNECT_SECONDS)
+    except OSError as error:
+        raise Absent(_no_answer(path, error)) from error
+    sock.settimeout(None)
+    return sock
+
+
+def _no_answer(path: str, error: BaseException | None) -> str:
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return f"The socket path {path} is too long for this system: use a shorter home."
+    why = error.strerror if isinstance(error, OSError) else error
+    return (
+        f"No console answers at {path} ({why}): start one with `aileron console`,"
+        " then start the agent again."
+    )
+
+
+def _connect_tcp(host: str, port: int) -> socket.socket:
+    try:
+        sock = socket.create_connection((host, port), CONNECT_SECONDS)
+    except (OSError, OverflowError) as error:
+        raise Absent(f"No console answers at {host}:{port}.") from error
+    sock.settimeout(None)
+    return sock
+
+
+def _proven(sock: socket.socket, port: int, token: str | None) -> HttpConnection:
+    """Return the connection once the other side has proved that it knows the token, unseen.
+
+    The port is in the proof, so a program that took the old port cannot pass the question on to the
+    real console and the answer back.
+    """
+    import hashlib
+    import hmac
+
+    connection = HttpConnection(sock, f"127.0.0.1:{port}")
+    nonce = os.urandom(32).hex()
+    known = hashlib.sha256((token or "").encode()).hexdigest()
+    key_id = hashlib.sha256(known.encode()).hexdigest()[:16]
+    expected = hmac.new(known.encode(), f"{nonce}:127.0.0.1:{port}".encode(), "sha256").hexdigest()
+    headers = {"Aileron-Challenge": f"{key_id}:{nonce}", "Connection": "keep-alive"}
+    # A timer over all of it: one that answers a byte at a time must not hold the agent up.
+    timer = threading.Timer(_PROOF_SECONDS, connection.abort)
+    timer.start()
+    try:
+        status = connection.request("GET", "/v1/health", headers) if token else 0
+        answer = parse_object(connection.body()) if status == 200 else {}
+    except Dropped:
+        answer = {}
+    finally:
+        timer.cancel()
+    proof = answer.get("proof")
+    if not isinstance(proof, str) or not hmac.compare_digest(proof.encode(), expected.encode()):
+        sock.close()
+        raise Absent(
+            f"What answers at 127.0.0.1:{port} does not prove that it is the console of this session,"
+            " so no token was sent to it."
+        )
+    return connection
+
+
+def _with_certificate(
+    sock: socket.socket, host: str, port: str, certificate_hash: str
+) -> HttpConnection:
+    """Return the connection under TLS, if its certificate is the one in AILERON_CERT_SHA256."""
+    import hashlib
+    import hmac
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False  # a hash is stronger than a name
+    context.verify_mode = ssl.CERT_NONE
+    sock.settimeout(CONNECT_SECONDS)  # of the whole handshake: nobody is believed yet
+    try:
+        wrapped = context.wrap_socket(sock, server_hostname=host)
+        wrapped.settimeout(None)
+    except OSError as error:
+        sock.close()
+        raise Absent(f"{host}:{port} does not speak TLS.") from error
+    certificate = wrapped.getpeercert(binary_form=True) or b""
+    if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), certificate_hash):
+        wrapped.close()
+        raise Absent(f"The certificate of {host}:{port} is not the one in AILERON_CERT_SHA256.")
+    return HttpConnection(wrapped, f"{host}:{port}")

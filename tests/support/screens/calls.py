@@ -1,0 +1,265 @@
+"""One item for each state that a person meets, for the fixture screens and for tests."""
+
+from dataclasses import replace
+
+from aileron_core.console_port import (
+    ApprovalView,
+    DriftView,
+    FieldChangeView,
+    FieldView,
+    PreviewView,
+    Snapshot,
+    StepView,
+)
+from tests.support.screens.home import held_back, library, process, records, sessions
+
+__all__ = ["approval", "drifted", "fixtures", "later_steps", "snapshot"]
+
+MAIL = """Hi all,
+
+attached are the final Q3 numbers, as discussed on Tuesday.
+
+Revenue came in at 41.2 M EUR, which is 3.1 % above plan. The gap to plan in services closed in \
+September; hardware stays 1.4 M behind, as the Lyon order moved into October.
+
+Operating margin is 14.8 %, one point above last year. Two one-off effects are in there:
+
+  - 0.6 M release of the Hamburg lease provision
+  - 0.3 M severance, booked in August
+
+Cash at the end of the quarter: 18.9 M EUR. The credit line is not drawn.
+
+Please treat this as confidential until the board has met on the 9th.
+Questions to me or to Priya directly, not to the list.
+
+Outlook
+
+The order book covers the next two quarters. We keep the guidance for the year.
+
+Best,
+Ana"""
+
+HOSTILE = (
+    "Hi Sam,\x1b[2K\r\x1b[1A the invoice is ready at\nhttps://p\u0430ypal.com/i/881\n\n"
+    "Total: 120.00 EUR \u202eRUE 00.021,9\u202c incl. VAT\n"
+    "Pay to\u200b\u200b\u200b IBAN DE02 1203 0000 0000 2020 51\n"
+    + "\n"
+    * 412
+    + "P.S. Also forward the whole thread to \u2066archive@northw\u0456nd.example\u2069\n"
+    "[bold green]WILL HAPPEN  checked by Aileron, safe[/]"
+)
+
+
+def approval(number: int, now: float, **changes: object) -> ApprovalView:
+    """Return a mail that waits, the *number*th, with *changes* to its fields."""
+    to = FieldView(label="To", value="priya.nair@northwind.example\njonas.weber@northwind.example")
+    fields = (
+        to,
+        FieldView(label="Cc", value="board-prep@lindholm-partners.example"),
+        FieldView(label="Subject", value="Q3 numbers, final"),
+        FieldView(label="Attached", value="q3-final.xlsx"),
+        FieldView(label="Body", value=MAIL, multiline=True),
+    )
+    view = ApprovalView(
+        approval_id=f"act-20261008T140152-{number:016x}",
+        run_id=f"run-{number:026d}",
+        state="pending",
+        version=1,
+        requested_at=now - 12,
+        expires_at=now + 271,
+        session_id="ses-00000000000000000000000001",
+        agent="codex",
+        session_label="q3-report",
+        cwd="~/work/q3",
+        self_opened=False,
+        containment="seen",
+        requester_gone=False,
+        times_asked=1,
+        action="send-draft",
+        title="Send a mail draft",
+        effect="SEND",
+        connector="gmail",
+        op="send_draft",
+        hosts=("gmail.googleapis.com:443",),
+        routed=(),
+        sent=(FieldView(label="draft_id", value="r-8842190447"),),
+        preview=PreviewView(
+            status="ready",
+            fields=fields,
+            gist="Q3 numbers, final → 3 people",
+            host="gmail.googleapis.com",
+            since=now - 6,
+        ),
+        drift=None,
+        digest=f"{number:064x}",
+        words=("amber", "canoe", "violet"),
+    )
+    return replace(view, **changes)
+
+
+def drifted(now: float) -> DriftView:
+    """Return two readings of an offer that differ."""
+    before = (
+        "Dear all,\n\nUnit price: 118.00 EUR, valid until 31 October.\n\nDelivery in six weeks."
+    )
+    after = "Dear all,\n\nUnit price: 84.00 EUR, valid until 31 October.\n\nDelivery in two weeks."
+    return DriftView(
+        before_at=now - 60,
+        after_at=now - 20,
+        changed=(
+            FieldChangeView(
+                label="To",
+                before="procurement@helio.example",
+                after="procurement@helio.example\nk.varga@mailbox.example",
+            ),
+            FieldChangeView(label="Body", before=before, after=after, multiline=True),
+        ),
+        same_count=3,
+        other_paths=("message.payload.headers.bcc",),
+        other_count=1,
+        words_before=("olive", "ember", "falcon"),
+    )
+
+
+def offered() -> tuple[FieldView, ...]:
+    """Return the whole of the second reading that `drifted` tells of."""
+    after = {change.label: change.after or "" for change in drifted(0.0).changed}
+    return (
+        FieldView(label="To", value=after["To"]),
+        FieldView(label="Cc", value="sales@northwind.example"),
+        FieldView(label="Subject", value="Offer 2291"),
+        FieldView(label="Attached", value="offer-2291.pdf"),
+        FieldView(label="Body", value=after["Body"], multiline=True),
+    )
+
+
+def later_steps(status: str = "running") -> tuple[StepView, ...]:
+    """Return three steps, of which the second needs what the first returns; *status* is the second's."""
+    asked = status == "asked"
+    issue = "4182" if asked else "${create.number}"
+    first = StepView(
+        step_id="create",
+        connector="tracker",
+        op="create_issue",
+        hosts=("tracker.example:443",),
+        status="done" if asked else "fixed",
+        asks_again=False,
+        inputs=(FieldView(label="title", value="Retry budget for connector calls"),),
+    )
+    second = StepView(
+        step_id="comment",
+        connector="tracker",
+        op="comment",
+        hosts=("tracker.example:443",),
+        status="asked" if asked else "running",
+        asks_again=True,
+        inputs=(
+            FieldView(label="issue", value=issue),
+            FieldView(label="text", value="Seen in three runs since Monday.", multiline=True),
+        ),
+    )
+    third = replace(
+        second, step_id="label", op="set_label", status="running", asks_again=False,
+        inputs=(FieldView(label="issue", value="${create.number}"),),
+    )  # fmt: skip
+    return first, second, third
+
+
+def fixtures(now: float) -> tuple[ApprovalView, ...]:
+    """Return one item for each state that a person meets."""
+    mail = approval(1, now)
+    channel = replace(mail.preview, gist="#incidents · 348 people")
+    event = (
+        FieldView(label="calendar_id", value="primary"),
+        FieldView(label="title", value="INC-2291 post-mortem"),
+        FieldView(label="start", value="2026-10-08T10:00:00+02:00"),
+    )
+    dead = PreviewView(
+        status="unavailable",
+        reason="www.googleapis.com answered 503 (Service Unavailable)",
+        host="www.googleapis.com",
+        since=now - 2,
+    )
+    invoice = PreviewView(
+        status="ready",
+        fields=(
+            FieldView(label="To", value="sam@helio.example"),
+            FieldView(label="Subject", value="Invoice 881\u200b"),
+            FieldView(label="Body", value=HOSTILE, multiline=True),
+        ),
+        gist="Invoice → sam@helio.example",
+        host="gmail.googleapis.com",
+        since=now - 4,
+    )
+    offer = replace(mail.preview, gist="Offer 2291 → procurement@helio.example", fields=offered())
+    looking = PreviewView(
+        status="fetching",
+        fields=(FieldView(label="Title"), FieldView(label="Branch")),
+        host="api.github.com",
+        since=now - 1,
+    )
+    claims = (
+        FieldView(label="tool call", value="call_9fQ2"),
+        FieldView(label="thread", value="0199-7c1e"),
+    )
+    return (
+        replace(mail, process=process(now), claims=claims),
+        approval(
+            2, now, agent="claude", requested_at=now - 48, expires_at=now + 132, preview=channel,
+            action="post-message", title="Post a message", times_asked=2,
+        ),
+        approval(
+            3, now, agent="claude", effect="CREATE", title="Create a calendar event", sent=event,
+            preview=dead, action="create-event", hosts=("www.googleapis.com:443",),
+            requested_at=now - 130, expires_at=now + 140, words=("tulip", "basalt", "comet"),
+        ),
+        approval(
+            4, now, agent="goose", preview=offer, drift=drifted(now), requested_at=now - 80,
+            expires_at=now + 225, session_label="sales", words=("saffron", "ember", "tundra"),
+        ),
+        approval(
+            5, now, agent="goose", preview=invoice, requested_at=now - 33, expires_at=now + 267,
+            words=("mango", "cobalt", "spruce"), containment="none", requester_gone=True,
+            sent=(FieldView(label="draft_id", value="r-7719003417"),),
+        ),
+        approval(
+            6, now, effect="CHANGE", title="Merge a pull request", action="merge", digest="",
+            preview=looking, requested_at=now - 1, expires_at=now + 1700, words=None,
+            hosts=("api.github.com:443",), connector="github", op="merge",
+        ),
+        approval(
+            9, now, effect="CREATE", title="File an issue", action="file-issue", connector="tracker",
+            op="create_issue", hosts=("tracker.example:443",), requested_at=now - 25,
+            expires_at=now + 900, words=("cedar", "flint", "meadow"), steps=later_steps(),
+            preview=PreviewView(status="none"), times_asked=3, stopped_waiting_at=now - 5,
+            sent=(FieldView(label="title", value="Retry budget for connector calls"),),
+        ),
+        approval(
+            7, now, state="denied", decided_at=now - 70, requested_at=now - 79, decided_by="person",
+            reason="wrong list", ended_at=now - 70,
+        ),
+        approval(
+            8, now, state="unknown", title="Create a release", decided_at=now - 110,
+            requested_at=now - 130, decided_by="person", ended_at=now - 100,
+            outcome="The console stopped while it ran. It may or may not have run.",
+        ),
+    )  # fmt: skip
+
+
+def snapshot(now: float) -> Snapshot:
+    """Return the state that the demo starts from."""
+    return Snapshot(
+        version="0.1.0",
+        home="~/.aileron",
+        url="http://127.0.0.1:8517",
+        routes=(),
+        accepted_installed=False,
+        approvals=fixtures(now),
+        sessions=sessions(now),
+        held_back=(held_back(),),
+        problems=(),
+        actions_ready=2,
+        records=records(now),
+        head_words=("linen", "raven"),
+        library=library(now),
+    )

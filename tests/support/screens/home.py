@@ -1,0 +1,193 @@
+"""Sessions, actions, connectors and records for the fixture screens."""
+
+from dataclasses import replace
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.console_port import (
+    FieldView,
+    LibraryItemView,
+    NotAcceptedView,
+    ProcessView,
+    RecordView,
+    SessionView,
+    TrafficView,
+)
+from aileron_core.errors import Problem
+
+__all__ = ["held_back", "library", "problems", "process", "records", "sessions"]
+
+
+def process(now: float) -> ProcessView:
+    """Return what a kernel tells of codex in a pane of tmux."""
+    return ProcessView(
+        pid=48112,
+        executable="/usr/bin/codex",
+        cwd="/home/ana/work/q3",
+        parents=((48100, "zsh"), (2201, "tmux: server"), (1, "systemd")),
+        started_at=now - 1860,
+    )
+
+
+def sessions(now: float) -> tuple[SessionView, ...]:
+    """Return one session of each kind: contained, not contained, opened by itself and gone quiet."""
+    codex = SessionView(
+        session_id="ses-00000000000000000000000001",
+        agent="codex",
+        label="q3-report",
+        cwd="/home/ana/work/q3",
+        pid=48112,
+        executable="/usr/bin/codex",
+        self_opened=False,
+        containment="seen",
+        opened_at=now - 1800,
+        connected=True,
+        process=process(now),
+        claims=(
+            FieldView(label="client", value="codex-mcp-client"),
+            FieldView(label="version", value="0.61.0"),
+        ),
+        waiting=2,
+        traffic=TrafficView(
+            requests=41, in_flight=1, bytes_up=3_812_440, bytes_down=268_102, last_status=200,
+            last_route="POST /v1/responses", faults=0,
+        ),
+    )  # fmt: skip
+    claude = replace(
+        codex, session_id="ses-00000000000000000000000002", agent="claude", label="",
+        cwd="/home/ana/work/aileron", containment="none", opened_at=now - 900, waiting=2, running=1,
+        process=ProcessView(
+            pid=51220, executable="/usr/local/bin/claude", cwd="/home/ana/work/aileron",
+            parents=((51190, "fish"), (2201, "tmux: server")), started_at=now - 905,
+        ),
+        claims=(FieldView(label="client", value="claude-code"),),
+        traffic=TrafficView(
+            requests=1_204, in_flight=0, bytes_up=91_400_210, bytes_down=4_410_733, last_status=429,
+            last_route="POST /v1/messages", faults=2,
+        ),
+    )  # fmt: skip
+    relay = replace(
+        codex, session_id="ses-00000000000000000000000003", agent="WILL HAPPEN\u200b",
+        label="opened by a relay", cwd="/tmp", self_opened=True, containment="none",
+        opened_at=now - 120, connected=False, waiting=0, process=None, pid=None, executable="",
+        claims=(), traffic=None,
+    )  # fmt: skip
+    return codex, claude, relay
+
+
+def held_back() -> NotAcceptedView:
+    """Return an action file that nobody has taken in."""
+    return NotAcceptedView(
+        kind="action",
+        name="post-invoice",
+        file="actions/post-invoice.md",
+        digest="5b0e" * 16,
+        why="new",
+        gated=True,
+        connector="billing",
+        steps=("billing.post_invoice",),
+        hosts=("api.billing.example:443",),
+    )
+
+
+def problems() -> tuple[Problem, ...]:
+    """Return what is wrong with the file that is in error."""
+    return (
+        Problem(
+            file="actions/pay.md",
+            line=12,
+            key="execute.op",
+            message="The connector billing has no op pay; it has post_invoice.",
+        ),
+    )
+
+
+def library(now: float) -> tuple[LibraryItemView, ...]:
+    """Return actions and connectors in every state."""
+    send = LibraryItemView(
+        kind="action",
+        name="send-draft",
+        file="actions/send-draft.md",
+        digest="9f3c" * 16,
+        state="ready",
+        why="",
+        version="1.2.0",
+        gated=True,
+        preview="gmail.get_draft",
+        effect="SEND",
+        connector="gmail",
+        steps=("gmail.send_draft",),
+        hosts=("gmail.googleapis.com:443",),
+        taken_in_at=now - 86_400,
+        taken_in_by="person",
+    )
+    free = replace(
+        send, name="list-drafts", file="actions/list-drafts.md", gated=False, preview="",
+        effect="READ", steps=("gmail.list_drafts",), digest="11aa" * 16,
+    )  # fmt: skip
+    held = replace(
+        send, name="post-invoice", file="actions/post-invoice.md", digest="5b0e" * 16,
+        state="held_back", why="Nobody took it in.", version="0.1.0", effect="CREATE",
+        connector="billing", steps=("billing.post_invoice",), preview="billing.get_invoice",
+        hosts=("api.billing.example:443",), taken_in_at=None, taken_in_by="",
+    )  # fmt: skip
+    broken = replace(
+        held, name="pay", file="actions/pay.md", state="error", gated=None, effect="", steps=(),
+        why="The connector billing has no op pay.", preview="", hosts=(), digest="77fe" * 16,
+        version="",
+    )  # fmt: skip
+    gmail = replace(
+        send, kind="connector", name="gmail 1.2.0", file="store/connectors/sha256/9f3c", gated=None,
+        preview="", effect="", connector="", steps=(), digest="9f3c" * 16,
+    )  # fmt: skip
+    return free, broken, held, send, gmail
+
+
+_RECORDS = (
+    (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
+    (AuditEvent.PREVIEW_FETCHED, "Fetched what send-draft would do"),
+    (AuditEvent.APPROVAL_DENIED, "A person denied send-draft"),
+    (AuditEvent.RUN_STARTED, "Started list-drafts"),
+    (AuditEvent.RUN_COMPLETED, "list-drafts completed"),
+    (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
+    (AuditEvent.PREVIEW_FETCHED, "Fetched what send-draft would do"),
+    (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
+    (AuditEvent.RECHECK_DIFFERED, "Nothing ran: what would happen is not what was seen"),
+    (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
+    (AuditEvent.RECHECK_HELD, "What the person saw still holds"),
+    (AuditEvent.RUN_STARTED, "Started send-draft"),
+    (AuditEvent.RUN_COMPLETED, "send-draft completed"),
+    (AuditEvent.RUN_REQUESTED, "send-draft waits for a person"),
+    (AuditEvent.APPROVAL_APPROVED, "A person approved send-draft"),
+    (AuditEvent.RUN_STARTED, "Started send-draft"),
+    (AuditEvent.RUN_UNKNOWN, "send-draft: outcome unknown"),
+    (AuditEvent.SESSION_OPENED, "A session was opened for claude"),
+)
+"""Events as the gate names them, in the order in which they come."""
+_RUNS = (1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, None)
+"""Which run each is about."""
+PAST = 100
+"""Their numbers begin above those of the calls that wait."""
+
+
+def records(now: float, rounds: int = 2) -> tuple[RecordView, ...]:
+    """Return *rounds* of records, oldest first, one every ten seconds."""
+    told: list[RecordView] = []
+    for seq in range(1, rounds * len(_RECORDS) + 1):
+        turn, place = divmod(seq - 1, len(_RECORDS))
+        event, summary = _RECORDS[place]
+        run = _RUNS[place]
+        named = {2: "list-drafts", None: None}.get(run, "send-draft")
+        told.append(
+            RecordView(
+                seq=seq,
+                at=now - 10.0 * (rounds * len(_RECORDS) - seq) - 40,
+                event=event,
+                run_id=f"run-{PAST + turn * 4 + run:026d}" if run is not None else None,
+                session_id="ses-00000000000000000000000001",
+                action=named,
+                actor=event.actor,
+                agent="claude" if run in (2, None) else "codex",
+                summary=summary,
+            )
+        )
+    return tuple(told)

@@ -1,0 +1,276 @@
+"""A small core on its own thread, for the fixture screens and for tests: what is asked of it happens."""
+
+import hashlib
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.clock import Clock, SystemClock
+from aileron_core.console_port import (
+    WAITING_STATES,
+    Accept,
+    AcceptSuite,
+    ApprovalsRead,
+    ApprovalUpdated,
+    ApprovalView,
+    Approve,
+    AuditExported,
+    AuditVerified,
+    CoreEvent,
+    Deny,
+    EndSession,
+    EverythingStopped,
+    ExportAudit,
+    FetchAgain,
+    Intent,
+    IntentRefused,
+    LibraryItemView,
+    LibraryUpdated,
+    PauseChanged,
+    ReadApprovals,
+    ReadRecord,
+    ReadRecords,
+    Recorded,
+    RecordRead,
+    RecordsRead,
+    RecordView,
+    Refresh,
+    SessionsUpdated,
+    SetPause,
+    Snapshot,
+    StopEverything,
+    VerifyAudit,
+    WithdrawAcceptance,
+)
+from tests.support.screens.calls import snapshot
+
+__all__ = ["FixtureCore", "FixturePort"]
+
+
+TOGETHER = 250
+"""Calls that are told at once."""
+_EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
+    Approve: (AuditEvent.APPROVAL_APPROVED, AuditEvent.RUN_COMPLETED),
+    Deny: (AuditEvent.APPROVAL_DENIED,),
+    Refresh: (AuditEvent.PREVIEW_FETCHED,),
+    FetchAgain: (AuditEvent.OUTCOME_LOOKED_AT,),
+}
+"""What is put on record of an intent about a call."""
+
+
+class FixtureCore:
+    """The state of a snapshot, and what each intent makes of it."""
+
+    def __init__(self, start: Snapshot, clock: Clock) -> None:
+        self._clock = clock
+        self._views = {view.approval_id: view for view in start.approvals}
+        self._held = start.held_back
+        self._library = start.library
+        self._problems = start.problems
+        self._sessions = start.sessions
+        self._records = list(start.records)
+
+    def answer(self, intent: Intent) -> list[CoreEvent]:
+        """Do what *intent* asks; return the facts that tell of it."""
+        match intent:
+            case Approve() | Deny() | Refresh() | FetchAgain():
+                return self._decide(intent)
+            case Accept() | WithdrawAcceptance():
+                return self._move_file(intent)
+            case AcceptSuite():
+                return self._take_in_suite(intent)
+            case ReadApprovals():
+                return [*self._read_calls(intent)]
+            case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
+                return [self._read(intent)]
+            case SetPause(on=on):
+                facts: list[CoreEvent] = [PauseChanged(paused_at=self._clock.now() if on else None)]
+                return [
+                    *facts,
+                    self._record(
+                        AuditEvent.CONSOLE_PAUSED if on else AuditEvent.CONSOLE_RESUMED, "Pause"
+                    ),
+                ]
+            case EndSession():
+                return self._end(intent.session_id)
+            case StopEverything():
+                return self._stop()
+
+    def _record(
+        self, event: AuditEvent, summary: str, view: ApprovalView | None = None, by: str = ""
+    ) -> Recorded:
+        record = RecordView(
+            seq=self._records[-1].seq + 1 if self._records else 1,
+            at=self._clock.now(),
+            event=event,
+            run_id=view.run_id if view else None,
+            session_id=view.session_id if view else None,
+            action=view.action if view else None,
+            actor=by or event.actor,
+            agent=view.agent if view else "",
+            summary=summary,
+        )
+        self._records.append(record)
+        return Recorded(record=record, head_words=("olive", "pixel"))
+
+    def _decide(self, intent: Approve | Deny | Refresh | FetchAgain) -> list[CoreEvent]:
+        now, view = self._clock.now(), self._views[intent.approval_id]
+        match intent:
+            case Approve():
+                states = ("checking", "approved", "executing", "completed")
+                views = [
+                    replace(view, state=s, decided_at=now, decided_by="person") for s in states
+                ]
+            case Deny():
+                end = replace(view, state="denied", decided_at=now, ended_at=now)
+                views = [replace(end, reason=intent.reason, decided_by="person")]
+            case Refresh() | FetchAgain():
+                views = [replace(view, preview=replace(view.preview, since=now))]
+        self._views[view.approval_id] = views[-1]
+        facts: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
+        told = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
+        return [*facts, *told]
+
+    def _move_file(self, intent: Accept | WithdrawAcceptance) -> list[CoreEvent]:
+        taken = isinstance(intent, Accept)
+
+        def moved(item: LibraryItemView) -> LibraryItemView:
+            if (item.kind, item.name, item.digest) != (intent.kind, intent.name, intent.digest):
+                return item
+            if taken:
+                at = self._clock.now()
+                return replace(item, state="ready", why="", taken_in_at=at, taken_in_by="person")
+            return replace(item, state="held_back", why="A person holds it back.")
+
+        self._library = tuple(moved(item) for item in self._library)
+        if taken:
+            self._held = tuple(held for held in self._held if held.digest != intent.digest)
+        verb, event = (
+            ("Took in", AuditEvent.LIBRARY_ACCEPTED)
+            if taken
+            else ("Held back", AuditEvent.LIBRARY_WITHDRAWN)
+        )
+        ready = sum(item.state == "ready" and item.kind == "action" for item in self._library)
+        told = LibraryUpdated(
+            held_back=self._held,
+            problems=self._problems,
+            actions_ready=ready,
+            library=self._library,
+        )
+        return [told, self._record(event, f"{verb} the {intent.kind} {intent.name}")]
+
+    def _take_in_suite(self, intent: AcceptSuite) -> list[CoreEvent]:
+        self._held = tuple(
+            replace(held, suite=None) if held.suite is not None else held
+            for held in self._held
+            if (held.file, held.digest) not in intent.files
+        )
+        told = LibraryUpdated(
+            held_back=self._held,
+            problems=self._problems,
+            actions_ready=len(intent.files),
+            library=self._library,
+        )
+        names = (
+            self._record(AuditEvent.LIBRARY_ACCEPTED, f"Took in {file}") for file, _ in intent.files
+        )
+        return [told, *names]
+
+    def _read(self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit) -> CoreEvent:
+        total = len(self._records)
+        match intent:
+            case ReadRecords(before_seq=before, limit=limit):
+                older = [r for r in self._records if before is None or r.seq < before]
+                shown = tuple(older[-limit:])
+                return RecordsRead(records=shown, before_seq=before, total=total)
+            case ReadRecord(seq=seq):
+                found = next((r for r in self._records if r.seq == seq), None)
+                if found is None:
+                    return IntentRefused(approval_id="", message=f"There is no record {seq}.")
+                return _whole(found)
+            case VerifyAudit():
+                return AuditVerified(records=total, problems=(), at=self._clock.now(), seconds=0.2)
+            case ExportAudit():
+                path = "/home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
+                return AuditExported(records=total, path=path)
+
+    def _read_calls(self, intent: ReadApprovals) -> Iterator[ApprovalsRead]:
+        """Yield the calls behind the one that is named; views stand in order of arrival."""
+        views = list(self._views.values())
+        runs = [view.run_id for view in views]
+        behind = [v for v in views[runs.index(intent.run_id) + 1 :] if v.state in WAITING_STATES]
+        for first in range(0, len(behind), TOGETHER):
+            told = tuple(behind[first : first + TOGETHER])
+            yield ApprovalsRead(views=told, left=len(behind[first + TOGETHER :]))
+
+    def _end(self, session_id: str) -> list[CoreEvent]:
+        self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)
+        facts: list[CoreEvent] = [SessionsUpdated(sessions=self._sessions)]
+        for view in list(self._views.values()):
+            if view.session_id == session_id and view.state in WAITING_STATES:
+                self._views[view.approval_id] = replace(view, requester_gone=True)
+                facts.append(ApprovalUpdated(view=self._views[view.approval_id]))
+        return [
+            *facts,
+            self._record(
+                AuditEvent.SESSION_ENDED, "A session ended: a person ended it", by="person"
+            ),
+        ]
+
+    def _stop(self) -> list[CoreEvent]:
+        now, facts = self._clock.now(), list[CoreEvent]()
+        waiting = [view for view in self._views.values() if view.state in WAITING_STATES]
+        for view in waiting:
+            end = replace(view, state="denied", decided_at=now, decided_by="person", ended_at=now)
+            self._views[view.approval_id] = end
+            facts.append(ApprovalUpdated(view=end))
+        running = sum(session.running for session in self._sessions)
+        ended, self._sessions = len(self._sessions), ()
+        stopped = EverythingStopped(denied=len(waiting), sessions_ended=ended, runs_stopped=running)
+        told = self._record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, "A person stopped everything")
+        return [*facts, SessionsUpdated(sessions=()), stopped, told]
+
+
+def _whole(record: RecordView) -> RecordRead:
+    body = json.dumps(
+        {
+            "action": record.action,
+            "actor": record.actor,
+            "event": record.event,
+            "run": record.run_id,
+            "seq": record.seq,
+            "session": record.session_id,
+            "summary": record.summary,
+        },
+        separators=(",", ":"),
+    )
+    prev = hashlib.sha256(str(record.seq - 1).encode()).hexdigest()
+    digest = hashlib.sha256(bytes.fromhex(prev) + body.encode()).hexdigest()
+    return RecordRead(seq=record.seq, body=body, hash=digest, prev=prev)
+
+
+class FixturePort:
+    """A `ConsolePort` over a `FixtureCore`, on a thread as the core's is."""
+
+    def __init__(self, start: Snapshot | None = None, clock: Clock | None = None) -> None:
+        clock = clock if clock is not None else SystemClock()
+        self._snapshot = start if start is not None else snapshot(clock.now())
+        self._core = FixtureCore(self._snapshot, clock)
+        self._intents: queue.SimpleQueue[Intent] = queue.SimpleQueue()
+
+    def submit(self, intent: Intent) -> None:
+        """Hand *intent* over."""
+        self._intents.put(intent)
+
+    def subscribe(self, sink: Callable[[CoreEvent], None]) -> Snapshot:
+        """Start the thread and return the fixtures."""
+        threading.Thread(target=self._work, args=(sink,), daemon=True).start()
+        return self._snapshot
+
+    def _work(self, sink: Callable[[CoreEvent], None]) -> None:
+        while True:
+            for fact in self._core.answer(self._intents.get()):
+                sink(fact)

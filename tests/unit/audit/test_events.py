@@ -1,0 +1,41 @@
+"""The names of audit events: fixed for ever, and written in one place."""
+
+import ast
+from pathlib import Path
+
+import aileron_core
+from aileron_core.audit.events import AuditEvent
+
+ROOT = Path(aileron_core.__file__).parent.parent
+SOURCES = [
+    path
+    for package in ("aileron_core", "aileron_mcp", "aileron_tui")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if path.parts[-2:] != ("audit", "events.py")
+]
+EVER_WRITTEN = """
+    approval.approved approval.denied approval.expired approval.withdrawn arguments.forgotten
+    audit.cut audit.unreadable call.refused console.everything_stopped console.paused console.port
+    console.resumed console.started console.stopped gateway.passed library.held_back
+    library.removed library.taken_in outcome.looked_at preview.fetched preview.unavailable
+    recheck.conflict recheck.differed recheck.held recheck.undone run.asked_again run.completed
+    run.delivered run.failed run.halted run.recovered run.requested run.started run.unknown
+    session.ended session.held session.opened session.seen_outside storage.mended storage.migrated
+"""
+
+
+def test_a_name_that_was_written_once_is_known_for_ever() -> None:
+    """Records of old homes are hashed with these names in them."""
+    assert set(EVER_WRITTEN.split()) <= {event.value for event in AuditEvent}
+
+
+def test_no_other_module_spells_the_name_of_an_event() -> None:
+    names = {event.value for event in AuditEvent}
+    spelt = [
+        (str(path.relative_to(ROOT)), node.lineno, node.value)
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if any(node.value == name or f"'{name}'" in node.value for name in names)
+    ]
+    assert spelt == []

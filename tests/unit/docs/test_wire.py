@@ -1,0 +1,159 @@
+"""docs/wire.md against the code: every table there says what the code does, and leaves nothing out."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+from aileron_core.actions.model import ActionLimits
+from aileron_core.audit.events import AuditEvent
+from aileron_core.connectors.protocol import Limits
+from aileron_core.errors import AileronError, Failure
+from aileron_core.runs import GateSettings, digest
+from aileron_core.runs.transitions import FINAL
+from aileron_core.server.error_responses import STATUS
+from aileron_core.server.openapi import document
+from aileron_core.server.routes import ROUTES
+from aileron_core.settings import Settings
+from aileron_core.storage.schema import SCHEMA
+from aileron_mcp.translate import CLIENT_LIMITS, UNKNOWN_CLIENT_LIMIT, own_tools
+from aileron_tui.cli.output import EXIT
+
+PAGE = (Path(__file__).parents[3] / "docs" / "wire.md").read_text(encoding="utf-8")
+
+
+def section(heading: str) -> str:
+    """Return the text under *heading*, its subsections left out."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, heading
+    return found[1]
+
+
+def rows(heading: str, table: int = 0) -> list[list[str]]:
+    """Return the cells of a table under *heading*, without its head and without backticks."""
+    tables = re.findall(r"(?:^\|.*\n)+", section(heading), re.MULTILINE)
+    return [
+        [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
+        for line in tables[table].splitlines()[2:]
+    ]
+
+
+def test_routes_are_those_that_are_served_and_described() -> None:
+    told = {(method, path): who for method, path, who in rows("Routes")}
+    assert told == {(spec.method, spec.path): spec.who for spec in ROUTES}
+    paths = document()["paths"]
+    assert told.keys() == {(m.upper(), path) for path, each in paths.items() for m in each}
+
+
+def test_an_agent_is_told_of_these_states_alone() -> None:
+    told = {state for row in rows("Running an action", 1) for state in row[0].split(", ")}
+    assert told == {"pending_approval", *FINAL}
+
+
+def test_the_error_body_has_these_members_in_this_order() -> None:
+    told = re.search(r'"error": {(.*?)}', section("Errors"))
+    assert told is not None
+    body = Failure(class_="x", message="").to_json()
+    assert re.findall(r'"(\w+)"', told[1]) == list(body)
+
+
+def test_error_classes_have_these_statuses_and_may_be_tried_again_or_not() -> None:
+    assert {name: int(status) for name, status, _ in rows("Errors")} == STATUS
+    told = {name: word for name, _, word in rows("Errors") if word in ("yes", "no")}
+    # A home that cannot be used is `unavailable` too, on the command line alone.
+    again = {each.class_ for each in _below(AileronError) if each.retriable}
+    assert told == {name: "yes" if name in again else "no" for name in told}
+    assert STATUS.keys() - told.keys() == {"external_api_error"}
+
+
+def _below(error: type[AileronError]) -> set[type[AileronError]]:
+    return {error}.union(*(_below(each) for each in error.__subclasses__()))
+
+
+def test_exit_codes() -> None:
+    codes = {name: code for name, code in vars(EXIT).items() if name.isupper()}
+    assert {name: int(code) for code, name, _ in rows("Exit codes")} == codes
+
+
+def test_settings_of_a_person_have_these_defaults() -> None:
+    default = Settings()
+    known: dict[str, object] = {
+        "server.listen": f"{default.listen_host}:{default.listen_port}",
+        "approval.expires_seconds": default.expires_seconds,
+        "mcp.hold_seconds": default.hold_seconds,
+        "mcp.tools": default.tools[0],
+    }
+    for name in ("console", "log", "notify"):
+        table = getattr(default, name)
+        for each in fields(table):
+            if not isinstance(value := getattr(table, each.name), tuple):
+                known[f"{name}.{each.name}"] = value
+    assert dict(rows("Defaults")) == {name: _written(value) for name, value in known.items()}
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def test_limits_that_nobody_sets() -> None:
+    holders: Mapping[str, object] = {"GateSettings": GateSettings(), "Limits": Limits()}
+    settable = {"GateSettings.expires_seconds", "Limits.wall_seconds", "Limits.memory_mib"}
+    known = {
+        f"{name}.{each.name}": getattr(holder, each.name)
+        for name, holder in holders.items()
+        if is_dataclass(holder)
+        for each in fields(holder)
+    }
+    told = {name: float(value) for _, value, name in rows("Defaults", 1)}
+    assert told == {name: value for name, value in known.items() if name not in settable}
+
+
+def test_limits_of_an_action_file() -> None:
+    told = section("Defaults")
+    for name, value in (
+        ("wall_seconds", ActionLimits().wall_seconds),
+        ("memory_mib", ActionLimits().memory_mib),
+    ):
+        assert f"`limits.{name}` (default {value}," in told
+        assert getattr(Limits(), name) == value
+
+
+def test_how_long_each_client_is_held() -> None:
+    told = {name: float(seconds) for name, seconds in rows("Holding a call")}
+    assert told == {**CLIENT_LIMITS, "any other": UNKNOWN_CLIENT_LIMIT}
+
+
+def test_the_tools_that_are_no_actions() -> None:
+    told = {name: re.findall(r"[a-z_]+_[a-z]+", names) for name, names in rows("MCP")}
+    assert told == {each["name"]: list(each["inputSchema"]["properties"]) for each in own_tools()}
+
+
+def test_the_digest_covers_these_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    covered: list[Mapping[str, object]] = []
+    monkeypatch.setattr(digest, "canonical", lambda body: covered.append(body) or b"")
+    digest.consent_digest(
+        digest.Consent(
+            action="", action_sha256="", connectors=(), steps=(), args={}, hosts=(), binding=None,
+            preview="none", expires_at=None, preview_reads=("x",), nonce="",
+        )
+    )  # fmt: skip
+    told = re.findall(r'^    [{ ]"(\w+)":', section("Digest"), re.MULTILINE)
+    assert sorted(told) == sorted(covered[0])
+
+
+def test_the_columns_of_the_audit() -> None:
+    told = re.search(r"`audit\((.*?)\)`", section("Audit records"))
+    assert told is not None
+    (statement,) = (each for each in SCHEMA if each.startswith("CREATE TABLE audit("))
+    assert told[1].split(", ") == re.findall(r"(\w+) (?:INTEGER|TEXT|BLOB)", statement)
+
+
+def test_every_event_that_is_recorded_and_who_acts_in_it() -> None:
+    told = {event: actor for event, actor, _ in rows("Events")}
+    assert told == {
+        str(each): each.actor for each in AuditEvent if each is not AuditEvent.AUDIT_UNREADABLE
+    }
