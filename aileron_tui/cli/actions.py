@@ -11,7 +11,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
 from aileron_core.library.removal import note_removed
-from aileron_core.server.responses import action_item
+from aileron_core.server.responses import action_body
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import own_tools, tool, tool_bytes
@@ -23,7 +23,7 @@ _STATES = {"ready": "", "held_back": "not accepted", "error": "error"}
 
 
 def list_actions(context: CommandContext) -> int:
-    """Print every action file with its state, and how much its tool takes; 1 if one is in error."""
+    """Print every action file with its state and the size of its tool; return 1 if one is in error."""
     home = Home(context.home)
     settings = load_settings(home.config)
     entries = _catalog(home).entries
@@ -64,13 +64,13 @@ def _item(entry: CatalogEntry, settings: Settings) -> dict[str, Any]:
         "state": entry.state,
         "cannot_run": (cannot_run(action) or None) if action else None,
         "offered": settings.is_tool(action.name, action.tool_name) if action else None,
-        "tool_bytes": tool_bytes(tool(action_item(action))) if action else None,
+        "tool_bytes": tool_bytes(tool(action_body(action))) if action else None,
         "problems": [problem.to_json() for problem in entry.problems],
     }
 
 
 def _size(items: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Return how many tools an agent gets that has these, and Aileron's own, and how many bytes."""
+    """Return the number and the bytes of the tools of *items* and of Aileron's own, as an agent gets them."""
     own = [tool_bytes(each) for each in own_tools()]
     sizes = [each["tool_bytes"] for each in items]
     return {"count": len(sizes) + len(own), "bytes": sum(sizes) + sum(own)}
