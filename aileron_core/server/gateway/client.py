@@ -1,7 +1,7 @@
 """HTTP/1.1 to an upstream, and the connections that are kept for the next request.
 
-On asyncio's protocols and httptools' parser: PERFORMANCE 2 tells what the ready-made clients cost,
-and each of them changes what it passes on (names of headers, the sizes of chunks).
+On asyncio's protocols and httptools' parser: the ready-made clients cost several times as much, and
+each of them changes what it passes on (names of headers, the sizes of chunks).
 """
 
 import asyncio
@@ -17,8 +17,6 @@ import httptools
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.providers import Header
 from aileron_core.server.gateway.upstreams import Upstream
-
-__all__ = ["ConnectionPool", "Framing", "ResponseHandler", "UpstreamConnection"]
 
 Framing: TypeAlias = Literal["none", "length", "chunked", "close"]
 """How an answer's end is told: there is no body, by Content-Length, by chunks, by hanging up."""
