@@ -10,7 +10,7 @@ from aileron_core.server.error_responses import STATUS
 from aileron_core.server.openapi import document
 from aileron_core.server.routes import ROUTES
 
-WIRE = {
+AGREED = {
     ("GET", "/v1/health"),
     ("GET", "/v1/openapi.json"),
     ("GET", "/v1/status"),
@@ -31,7 +31,7 @@ WIRE = {
     ("GET", "/v1/audit/{run}"),
     ("GET", "/review/{id}"),
 }
-"""WIRE.md's routes, and /v1/status and /v1/projects, which the command line asks on the socket."""
+"""The routes that were agreed on. None comes or goes by accident."""
 
 
 class _Plane:
@@ -61,7 +61,7 @@ def test_every_route_is_in_the_document_and_back() -> None:
         for method in route.methods or ()
         if method != "HEAD"
     }
-    assert served == described() == WIRE
+    assert served == described() == AGREED
 
 
 def test_every_operation_has_an_id_of_its_own_and_names_its_parameters() -> None:
@@ -84,7 +84,6 @@ def test_no_route_of_a_persons_promises_an_answer() -> None:
 
 
 def test_the_error_classes_have_the_agreed_statuses() -> None:
-    """WIRE.md, One error body."""
     agreed = {
         "invalid_arguments": 400, "invalid_request": 400, "unauthorized": 401, "forbidden": 403,
         "not_found": 404, "conflict": 409, "payload_too_large": 413, "rate_limited": 429,
