@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
-from aileron_core.connectors.json_depth import is_small
+from aileron_core.connectors.protocol import is_small
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
