@@ -74,7 +74,7 @@ def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> Non
 def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
     """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
     furnish(home)
-    assert Gatekeeper().hold_seconds == 25
+    assert PauseSwitch().hold_seconds == 25
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
