@@ -43,7 +43,9 @@ def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
 def test_a_file_is_accepted_or_not_in_every_command(words: tuple[str, ...]) -> None:
     """One word for it: nothing is taken in, or held back, beside that."""
     shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
-    assert not re.search(r"tak(e|en|es|ing) (it |them )?in\b|h[eo]ld\s+back", shown.output, re.IGNORECASE)
+    assert not re.search(
+        r"tak(e|en|es|ing) (it |them )?in\b|h[eo]ld\s+back", shown.output, re.IGNORECASE
+    )
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)

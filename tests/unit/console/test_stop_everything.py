@@ -58,7 +58,7 @@ def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Pat
             assert core.app.sessions.authenticate(core.token) is None
             assert [r["actor"] for r in await core.records("session.ended")] == ["person"] * 2
             assert len(await core.records("console.everything_stopped")) == 1
-            assert not core.app.pause.on
+            assert not core.app.pause.is_on
             again = await stop(core)
             assert (again.denied, again.sessions_ended, again.runs_stopped) == (0, 0, 0)
 
@@ -196,7 +196,7 @@ def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) 
             async with asyncio.timeout(15):  # the service takes 20
                 assert (await call).row.state == "failed"  # type: ignore[attr-defined]
             assert core.views(waiting.approval_id)[-1].state == "pending"
-            assert not core.app.pause.on
+            assert not core.app.pause.is_on
 
     with Mailbox() as mailbox:
         run(story(mailbox))
