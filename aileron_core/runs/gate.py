@@ -43,7 +43,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAnswer:
+class GateAnswer:
     """The run as it stands when the gate answers; `attached` to an equal or keyed one asked before."""
 
     row: RunRecord
@@ -69,7 +69,7 @@ class Gate:
     """Whether the session with this id has not ended."""
     session_limiter: SessionLimiter = field(default_factory=SessionLimiter)
 
-    async def run(self, call: Call) -> RunAnswer:
+    async def run(self, call: Call) -> GateAnswer:
         """Run an ungated action to its end, or put a gated one before a person and return at once.
 
         Raises:
@@ -90,14 +90,14 @@ class Gate:
         answer = self._answer(call, resolved, self._draft(call, resolved, args))
         return await tasks.uninterrupted(answer, name=f"call {resolved.action.name}")
 
-    async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
-        known = await self._known(call, row)
+    async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
+        known = await self._find_earlier(call, row)
         if known is not None:
             return await self._attach(known, call)
         try:
             if resolved.action.gated:
-                return await self._ask(call, resolved, row)
-            return await self._do(call, resolved, row)
+                return await self._ask_person(call, resolved, row)
+            return await self._run_now(call, resolved, row)
         except RateLimited as error:
             await self._refuse(call, error)
             raise
@@ -139,7 +139,7 @@ class Gate:
             expires_at=now + expires if gated and expires else None,
         )
 
-    async def _known(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
+    async def _find_earlier(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
         key = call.idempotency_key
         if key is None:
             return self.registry.equal_to(row) if row.gated else None
@@ -161,14 +161,14 @@ class Gate:
             )
         return known
 
-    async def _attach(self, known: LiveRun | RunRecord, call: Call) -> RunAnswer:
+    async def _attach(self, known: LiveRun | RunRecord, call: Call) -> GateAnswer:
         if isinstance(known, RunRecord):
-            return RunAnswer(row=known, attached=True)
+            return GateAnswer(row=known, attached=True)
         if known.admitted is not None:
             await asyncio.shield(known.admitted)
         if not known.row.gated:
             await known.ended.wait()
-            return RunAnswer(row=known.row, attached=True)
+            return GateAnswer(row=known.row, attached=True)
         async with known.lock:
             if not known.is_final:
                 known.claims = call.claims or known.claims
@@ -180,9 +180,9 @@ class Gate:
                     rearm=False,
                     times_asked=known.row.times_asked + 1,
                 )
-        return RunAnswer(row=known.row, attached=True)
+        return GateAnswer(row=known.row, attached=True)
 
-    def _hold(
+    def _register(
         self, call: Call, resolved: ResolvedAction, row: RunRecord, preview: PreviewResult
     ) -> LiveRun:
         run = LiveRun(
@@ -215,7 +215,7 @@ class Gate:
             raise
         run.admitted.set_result(None)
 
-    async def _ask(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
+    async def _ask_person(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
         limit = self.settings.pending_per_session
         if self.registry.waiting_of(row.session_id) >= limit:
             raise RateLimited(
@@ -229,7 +229,7 @@ class Gate:
         now = self.clock.now()
         has_preview = resolved.action.approval.preview is not None
         preview = PreviewResult(status="fetching" if has_preview else "none", at=now)
-        run = self._hold(call, resolved, row, preview)
+        run = self._register(call, resolved, row, preview)
         if not has_preview:
             digest, words = run.consent(preview)
             run.row = replace(row, digest=digest, words=words)
@@ -238,10 +238,10 @@ class Gate:
         )
         if has_preview:
             tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
-        return RunAnswer(row=run.row, attached=False)
+        return GateAnswer(row=run.row, attached=False)
 
-    async def _do(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
-        run = self._hold(call, resolved, row, PreviewResult(status="none"))
+    async def _run_now(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
+        run = self._register(call, resolved, row, PreviewResult(status="none"))
         try:
             await self._execute(run)
         except AileronError as error:
@@ -251,7 +251,7 @@ class Gate:
                 run.admitted.set_exception(error)
                 await self._refuse(call, error)
             raise
-        return RunAnswer(row=run.row, attached=False)
+        return GateAnswer(row=run.row, attached=False)
 
     async def _execute(self, run: LiveRun) -> None:
         assert run.resolved is not None
@@ -282,12 +282,14 @@ class Gate:
                 await connector.prepare()
         left = self.pause.hold_seconds
         while True:
-            left = await self.pause.over(left)  # outside the turn: what waits there has not waited
+            left = await self.pause.wait_until_off(
+                left
+            )  # outside the turn: what waits there has not waited
             async with (
                 self.session_limiter.using(run.row.session_id),
                 self.locks.using(run.lock_keys(), alone=False),
             ):
-                if not self.pause.on:
+                if not self.pause.is_on:
                     self._require_as_asked(run)
                     yield
                     return

@@ -1,6 +1,6 @@
 """A document before and after it is laid out: blocks, and the drawn lines of one width.
 
-The columns are CONSOLE 4's: label from 1, the gutter where no outside text can reach it, the value
+The columns: label from 1, the gutter where no foreign text can reach it, the value
 to the last column but two. The read track in the last column is the widget's.
 """
 
@@ -229,11 +229,11 @@ def _label_rows(block: Block, width: int) -> list[Line]:
         return [block.label] if block.label else []
     if block.label_from != "file":
         return []
-    narrow = width - len(_LABEL_GOES_ON)
-    rows = [each.pieces for each in wrap(block.label, narrow)]
+    room = width - len(_LABEL_GOES_ON)
+    rows = [each.pieces for each in wrap(block.label, room)]
     if len(rows) > LABEL_ROWS:
         last = (*rows[LABEL_ROWS - 1], Piece(" "), *rows[LABEL_ROWS])
-        rows = [*rows[: LABEL_ROWS - 1], cut(last, narrow)]
+        rows = [*rows[: LABEL_ROWS - 1], cut(last, room)]
     return [rows[0], *((Piece(_LABEL_GOES_ON), *row) for row in rows[1:])]
 
 

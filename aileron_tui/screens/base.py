@@ -33,8 +33,6 @@ from aileron_tui.state.situation import situation_of
 from aileron_tui.state.tables.table import filter_doubt
 from aileron_tui.widgets.ask_panel import AskPanel
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
-from aileron_tui.words import panels, views
-from aileron_tui.words.mouse import press_it
 
 Submit = Callable[[Intent], None]
 
@@ -157,7 +155,7 @@ class ConsoleScreen(Screen[None]):
         if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
             self.do(clicked.id)
             return
-        self._say(press_it(self.model.registry.faces(clicked), clicked.label))
+        self._say(words.keys.press_it(self.model.registry.faces(clicked), clicked.label))
         self.redraw()
 
     def _say(self, told: str) -> None:
@@ -168,7 +166,7 @@ class ConsoleScreen(Screen[None]):
         approval_id = self.situation.unknown
         if approval_id:
             self.submit(FetchAgain(approval_id=approval_id))
-            self._say(views.LOOKING_AGAIN)
+            self._say(words.views.LOOKING_AGAIN)
 
     # Deciding
 
@@ -210,7 +208,7 @@ class ConsoleScreen(Screen[None]):
         """Show the rows that the filter lets through as it stands now."""
         message.stop()
         if self.model.panel == "filter":
-            self.model.narrow(message.text, self.clock.now())
+            self.model.set_filter(message.text, self.clock.now())
             self.redraw()
 
     # Drawing
@@ -278,9 +276,11 @@ class ConsoleScreen(Screen[None]):
             self.panel.draw(now, width)
             return
         view = now.approval
-        said = status_line(now, model.said, self.clock.now(), self.told_of_rows(), width=width)
+        said = status_line(
+            now, model.status_message, self.clock.now(), self.told_of_rows(), width=width
+        )
         digest_words = view.words if view is not None else None
-        self.query_one("#status", Lines).show(bars.voice_line(said, digest_words, width))
+        self.query_one("#status", Lines).show(bars.status_row(said, digest_words, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 
     def told_of_rows(self) -> Line:
@@ -293,7 +293,7 @@ class ConsoleScreen(Screen[None]):
             bars.top_bar(
                 view=model.view,
                 waiting=model.queue.waiting,
-                held=model.queue.held,
+                not_accepted=model.queue.not_accepted,
                 problems=model.queue.problems,
                 sessions=model.sessions,
                 now=self.clock.now(),
@@ -304,7 +304,7 @@ class ConsoleScreen(Screen[None]):
         rows = bars.banner_lines(
             lost=model.lost,
             storage=None if model.health.writable else model.health.message,
-            standing=self.standing_warnings,
+            lasting=self.startup_warnings,
             width=width,
             help_key=model.registry.face("help"),
             paused=self._paused(),
@@ -315,10 +315,10 @@ class ConsoleScreen(Screen[None]):
         banner.show(*rows)
 
     @property
-    def standing_warnings(self) -> tuple[Line, ...]:
+    def startup_warnings(self) -> tuple[Line, ...]:
         """The warnings that stand above all views as long as this console runs."""
         start = self.model.snapshot
-        return bars.standing_warnings(
+        return bars.startup_warnings(
             routes=start.routes,
             accepted_installed=start.accepted_installed,
             lacks_letters=bool(glyphs_of(self).charset),
@@ -328,18 +328,18 @@ class ConsoleScreen(Screen[None]):
         since = self.model.paused_at
         if since is None:
             return ""
-        return panels.paused(self.model.registry.face("go_on"), clock_minutes(since))
+        return words.panels.paused(self.model.registry.face("go_on"), clock_minutes(since))
 
     def _replayed(self) -> str:
         screen = self.model.replayed
         if screen is None:
             return ""
-        return views.as_shown(clock_seconds(screen.at), screen.unseen, screen.total)
+        return words.views.as_shown(clock_seconds(screen.at), screen.unseen, screen.total)
 
     def _draw_too_small(self) -> None:
         """Draw the one sentence of a pane that is too small to decide in."""
         width, height = self.size
-        sentence = words.too_small(self.model.queue.waiting)
+        sentence = words.bars.too_small(self.model.queue.waiting)
         wrapped = wrap((Piece(sentence, "strong"),), width - 2)
         rows = bars.centred([each.pieces for each in wrapped], width, height)
         self.query_one("#sentence", Lines).show(*rows)

@@ -77,7 +77,7 @@ class ListScreen(ConsoleScreen):
 
     def _draw_empty(self) -> None:
         width, height = self.size
-        told = wrap(self.table.voice(self.model.registry), width - 4)
+        told = wrap(self.table.status(self.model.registry), width - 4)
         rows = bars.centred([each.pieces for each in told], width, height - 4)
         self.query_one("#empty", Lines).show(*rows)
 
@@ -112,15 +112,15 @@ class ListScreen(ConsoleScreen):
             return (self.table.row(row, width, self.clock.now(), selected=selected),)
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             self.reader.cannot_draw((self._view, row), error)
-            return ((Piece(f"  {words.UNDRAWABLE}", "danger"),),)
+            return ((Piece(f"  {words.status.UNDRAWABLE}", "danger"),),)
 
     def told_of_rows(self) -> Line:
         """Return what the filter leaves, or the list's own sentence; of records, their head as well."""
         told: Line = ()
         if not self.is_empty:
-            told = self.table.filter_voice() or self.table.voice(self.model.registry)
+            told = self.table.filter_status() or self.table.status(self.model.registry)
         head_words = self.model.head_words if self._view in _OF_RECORDS else None
-        head = words.audit_head(head_words) if head_words is not None else ""
+        head = words.views.audit_head(head_words) if head_words is not None else ""
         return line(*told, "  " if told and head else "", Piece(head, "muted"))
 
     # Commands
@@ -146,7 +146,7 @@ class ListScreen(ConsoleScreen):
         if self.table.opened:
             self.table.opened = False
         else:
-            self.model.narrow("", self.clock.now())
+            self.model.set_filter("", self.clock.now())
 
     def ask_first(self, command: str) -> None:
         """In the list, show the row whole first; there, say what was not seen."""

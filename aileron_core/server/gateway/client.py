@@ -1,7 +1,7 @@
 """HTTP/1.1 to an upstream, and the connections that are kept for the next request.
 
-On asyncio's protocols and httptools' parser: the ready-made clients cost several times as much, and
-each of them changes what it passes on (names of headers, the sizes of chunks).
+On asyncio's protocols and httptools' parser: ready-made clients were several times slower, and each
+of them changes what it passes on (names of headers, the sizes of chunks).
 """
 
 import asyncio

@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields, ParsedFilter
-from aileron_tui.words import filters
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Table(ABC):
         """Select *row*, or the nearest there is."""
 
     @abstractmethod
-    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+    def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
 
     @abstractmethod
@@ -93,8 +93,8 @@ class Table(ABC):
         """Return the document of the opened row."""
 
     @abstractmethod
-    def voice(self, registry: CommandRegistry) -> Line:
-        """Return what the voice says of the list."""
+    def status(self, registry: CommandRegistry) -> Line:
+        """Return what the status line says of the list."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -110,8 +110,8 @@ class Table(ABC):
     def stay(self) -> None:  # noqa: B027 - most have nothing to do
         """Keep the cursor where it is: the person reads this row."""
 
-    def filter_voice(self) -> Line:
-        """Return what the voice says of the filter; nothing without one."""
+    def filter_status(self) -> Line:
+        """Return what the status line says of the filter; nothing without one."""
         given = (self.parsed, self.matching, self.total)
         return filter_doubt(*given) or filter_status(*given)
 
@@ -137,14 +137,14 @@ class KeyedTable(Table, Generic[T]):
         """Return the key of a row."""
 
     @abstractmethod
-    def facts_of(self, item: T) -> FilterFields:
+    def fields_of(self, item: T) -> FilterFields:
         """Return what a row offers to a filter."""
 
     def set(self, items: Sequence[T], now: float) -> None:
         """Take the rows, whole. Where the selected one is gone, its neighbour is selected."""
         row = self.index
         self._items = items
-        self._narrow(now)
+        self._apply_filter(now)
         if self._selected is not None and self._selected not in self._rows:
             self.opened = False
             self._selected = self._key_at(row)
@@ -152,23 +152,23 @@ class KeyedTable(Table, Generic[T]):
             # From the start on: a row that comes in above must not take the cursor.
             self._selected = self._key_at(0)
 
-    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+    def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
         if self._selected is None:
             self._selected = self._key_at(0)
         self.parsed = parsed
-        self._narrow(now)
+        self._apply_filter(now)
 
     def tick(self, now: float) -> None:
         """Let rows grow older: an age may let them through no more."""
         if self.parsed.query.ages:
-            self._narrow(now)
+            self._apply_filter(now)
 
-    def _narrow(self, now: float) -> None:
+    def _apply_filter(self, now: float) -> None:
         query = self.parsed.query
         found = [(each, self.key_of(each)) for each in self._items]
         if query:
-            kept = [(e, k) for e, k in found if query.matches(self.facts_of(e), now)]
+            kept = [(e, k) for e, k in found if query.matches(self.fields_of(e), now)]
             keys = {key for _, key in kept}
             self._matching = len(kept)
             found = [(e, k) for e, k in found if k in keys or k == self._selected]
@@ -226,16 +226,20 @@ class KeyedTable(Table, Generic[T]):
 def filter_doubt(parsed: ParsedFilter, matching: int, total: int) -> Line:
     """Return what is wrong with a filter: not understood, or nothing lets through; else nothing."""
     if parsed.problems:
-        return line(Piece(parsed.problems[0], "attn"), Piece(filters.SHOW_ALL, "muted"))
+        return line(Piece(parsed.problems[0], "attn"), Piece(words.filters.SHOW_ALL, "muted"))
     if not parsed.query or matching:
         return ()
     shown = foreign_text(parsed.text, "strong")
-    return line(Piece(filters.NONE, "attn"), *shown, Piece(filters.show_all(total), "attn"))
+    return line(
+        Piece(words.filters.NONE, "attn"), *shown, Piece(words.filters.show_all(total), "attn")
+    )
 
 
 def filter_status(parsed: ParsedFilter, matching: int, total: int) -> Line:
     """Return what a filter lets through; nothing without one."""
     if not parsed.text.strip():
         return ()
-    counted = Piece(f"{filters.counted(matching, total)} ", "muted")
-    return line(counted, *foreign_text(parsed.text, "strong"), Piece(filters.SHOW_ALL, "muted"))
+    counted = Piece(f"{words.filters.counted(matching, total)} ", "muted")
+    return line(
+        counted, *foreign_text(parsed.text, "strong"), Piece(words.filters.SHOW_ALL, "muted")
+    )

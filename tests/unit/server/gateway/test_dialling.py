@@ -369,7 +369,7 @@ def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
 def test_the_proxy_is_that_of_the_consoles_own_environment(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:
-    """E1; and one that cannot be used is said, not passed by."""
+    """And one that cannot be used is said, not passed by."""
     for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(names[0], "http://proxy.example:8080")

@@ -95,7 +95,7 @@ def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> Non
 def test_an_upstream_that_dies_before_its_head_is_an_error_in_the_providers_shape(
     target: bytes, lines: tuple[bytes, ...], status: int, shape: dict[str, object]
 ) -> None:
-    """E3; a request with a body is never sent twice, whatever the connection was."""
+    """A request with a body is never sent twice, whatever the connection was."""
 
     async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         if b"die" in seen.body:

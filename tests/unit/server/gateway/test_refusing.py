@@ -49,7 +49,6 @@ KINDS: tuple[GatewayErrorKind, ...] = (
 def test_the_path_says_whose_api_it_is_and_else_a_header_does(
     method: bytes, path: bytes, headers: tuple[tuple[bytes, bytes], ...], provider: str
 ) -> None:
-    """E1."""
     assert provider_of(method, path, headers) == provider
 
 
