@@ -296,7 +296,7 @@ class ExternalApiError(OpFailed):
 
 
 class HashMismatch(OpFailed):
-    """Bytes on disk are not those that were taken in."""
+    """Bytes on disk are not those that were accepted."""
 
     class_ = "hash_mismatch"
 

@@ -78,7 +78,7 @@ class Route:
 
 
 class Connector(Protocol):
-    """A provider of ops that was taken in."""
+    """A provider of ops that was accepted."""
 
     @property
     def identity(self) -> ConnectorIdentity:

@@ -54,7 +54,7 @@ class ApprovalService:
             if held.resolved is None:
                 raise Conflict(
                     f"The action {held.row.action} is not accepted any more. {held.nothing_ran}; deny it, "
-                    "or take the action in again and have the agent ask anew."
+                    "or accept the action again and have the agent ask anew."
                 )
             if held.preview.status == "fetching" or held.row.digest is None:
                 raise Conflict("Still looking. Nothing was decided.")

@@ -187,15 +187,15 @@ async def end_session(request: Request) -> Response:
 
 
 async def list_projects(request: Request) -> Response:
-    """List the projects whose own settings a person took in for a launch."""
+    """List the projects whose own settings a person accepted for a launch."""
     require_peer(request)
     return JSONResponse(
         {"items": [_project(request, pin) for pin in app_of(request).project_trust.all()]}
     )
 
 
-async def take_in_project(request: Request) -> Response:
-    """Take in a project's own settings for launches of one agent, in exactly these bytes."""
+async def accept_project(request: Request) -> Response:
+    """Accept a project's own settings for launches of one agent, in exactly these bytes."""
     require_peer(request)
     body = await json_object(request, ("agent", "path", "digest"))
     agent, digest = text(body, "agent", most=64, least=1), text(body, "digest", most=64, least=64)
@@ -210,7 +210,7 @@ async def take_in_project(request: Request) -> Response:
 
 def _project(request: Request, pin: AcceptanceRecord) -> dict[str, str]:
     agent, _, path = pin.name.partition(" ")
-    at = rfc3339(pin.taken_at)
+    at = rfc3339(pin.accepted_at)
     return {"agent": agent, "path": path, "digest": pin.digest, "taken_at": at}
 
 
@@ -399,7 +399,7 @@ ROUTES: tuple[RouteSpec, ...] = (
     _route("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session),
     _route("POST", "/v1/sessions/{id}/end", "socket or its session", end_session),
     _route("GET", "/v1/projects", "socket", list_projects),
-    _route("POST", "/v1/projects", "socket", take_in_project),
+    _route("POST", "/v1/projects", "socket", accept_project),
     _route("GET", "/v1/actions", "session", list_actions),
     _route("GET", "/v1/actions/{name}", "session", get_action),
     _route("POST", "/v1/actions/{name}/run", "session", run_action),

@@ -113,7 +113,7 @@ def _library(model: Model, fact: LibraryUpdated, now: float, at: float) -> None:
     for done in model.sent.library(fact):
         model.say(outcomes.file_changed(done), at)
     model.actions_ready = fact.actions_ready
-    model.queue.set_files(fact.held_back, fact.problems)
+    model.queue.set_files(fact.not_accepted, fact.problems)
     model.library.renew(fact.library, fact.problems, now)
 
 

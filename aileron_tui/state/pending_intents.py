@@ -71,7 +71,7 @@ class PendingIntents:
     def library(self, fact: LibraryUpdated) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
         """Yield what was asked of files and has happened, as *fact* tells."""
         yield from self._suites(fact)
-        held = {file_key(each.kind, each.name): each.digest for each in fact.held_back}
+        held = {file_key(each.kind, each.name): each.digest for each in fact.not_accepted}
         items = {file_key(each.kind, each.name): each for each in fact.library}
         for key, (intent, _) in list(self._sent.items()):
             if not isinstance(intent, Accept | WithdrawAcceptance):
@@ -90,7 +90,7 @@ class PendingIntents:
 
     def _suites(self, fact: LibraryUpdated) -> Iterator[AcceptSuite]:
         """Yield what was asked of suites, once none of their files waits in the form that was shown."""
-        held = {(each.file, each.digest) for each in fact.held_back}
+        held = {(each.file, each.digest) for each in fact.not_accepted}
         for key, (intent, _) in list(self._sent.items()):
             if isinstance(intent, AcceptSuite) and held.isdisjoint(intent.files):
                 del self._sent[key]

@@ -191,7 +191,7 @@ def test_only_bytes_that_were_taken_in_are_ready(tmp_path: Path, manifest: Build
     accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}
     catalog = Catalog(found, accepted)
     assert states(catalog) == {"a.md": "ready", "b.md": "ready", "c.md": "held_back"}
-    assert [entry.name for entry in catalog.held_back()] == ["c"]
+    assert [entry.name for entry in catalog.not_accepted()] == ["c"]
     assert catalog.problems() == ()
     (tmp_path / "a.md").write_bytes(named(manifest, "a") + b"\n")
     assert states(Catalog(scan(tmp_path), accepted))["a.md"] == "held_back"
@@ -266,7 +266,7 @@ def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
     (problem,) = catalog.problems()
     assert problem.key == "approval.preview.op"
     assert problem.line == 24
-    assert "idempotent = true; read does and is held back: take it in" in problem.message
+    assert "idempotent = true; read does and is not accepted: accept it" in problem.message
     (tmp_path / "read.md").unlink()
     (problem,) = Catalog(scan(tmp_path), accepted).problems()
     assert "idempotent = true; add an action with a step that does" in problem.message
