@@ -36,12 +36,11 @@ from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.emergency_stop import EmergencyStop, StopToken
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
-from aileron_core.runs.live_run import RunRegistry
 from aileron_core.runs.locks import ConnectorLocks
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
-from aileron_core.runs.recovery import Recovery
-from aileron_core.runs.restore_claims import restore_claims
+from aileron_core.runs.recovery import Recovery, restore_claims
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.retention import Retention
 from aileron_core.runs.store import RunStore
 from aileron_core.sessions.model import Session
@@ -148,8 +147,8 @@ class App:
             previews=self.previews,
             runner=ApprovedRunner(
                 executor=executor,
-                journal=self.run_store,
-                lookout=self.previews,
+                store=self.run_store,
+                previews=self.previews,
                 library=self.library,
                 locks=locks,
                 clock=clock,
@@ -165,7 +164,7 @@ class App:
             database, self.approvals, clock, days=settings.keep_arguments_days
         )
         self.session_service = SessionService(
-            book=self.sessions,
+            registry=self.sessions,
             database=database,
             clock=clock,
             changed=self.publisher.sessions_changed,

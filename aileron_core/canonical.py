@@ -6,8 +6,6 @@ from typing import Any, TypeAlias, cast
 
 import rfc8785
 
-__all__ = ["Json", "JsonObject", "canonical", "exact", "sha256_hex"]
-
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
 

@@ -4,8 +4,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock", "rfc3339", "since_epoch"]
-
 
 class Clock(Protocol):
     """Wall time for records and deadlines (they hold over restarts), monotonic time for waiting."""

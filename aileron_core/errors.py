@@ -42,44 +42,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-__all__ = [
-    "AileronError",
-    "BindingFailed",
-    "BindingRequired",
-    "CapabilityDenied",
-    "Conflict",
-    "ConnectorRuntimeError",
-    "ConsoleAbsent",
-    "ConsoleRefused",
-    "ExternalApiError",
-    "Failure",
-    "FileProblems",
-    "Forbidden",
-    "HashMismatch",
-    "HomeError",
-    "IllegalTransition",
-    "InternalError",
-    "InvalidArguments",
-    "InvalidRequest",
-    "MissingValue",
-    "NetworkError",
-    "NotFound",
-    "OpFailed",
-    "OutcomeUnknown",
-    "OwnerLost",
-    "Paused",
-    "PayloadTooLarge",
-    "Problem",
-    "RateLimited",
-    "ResourceLimitExceeded",
-    "ServerStartError",
-    "SignatureFailure",
-    "StorageUnavailable",
-    "Unauthorized",
-    "Unavailable",
-    "UnrecordedChange",
-]
-
 Boundary = Literal["gate", "sandbox", "connector_manifest", "action", "runtime", "external"]
 
 

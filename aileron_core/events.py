@@ -8,8 +8,6 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["EventBus"]
-
 E = TypeVar("E")
 _log = logging.getLogger(__name__)
 

@@ -7,8 +7,6 @@ Changing it would change what old records say.
 from functools import cache
 from importlib import resources
 
-__all__ = ["three_words", "two_words"]
-
 
 @cache
 def _words() -> tuple[str, ...]:

@@ -5,17 +5,6 @@ import re
 import secrets
 from datetime import UTC, datetime
 
-__all__ = [
-    "APPROVAL_ID",
-    "RUN_ID",
-    "SESSION_ID",
-    "new_approval_id",
-    "new_run_id",
-    "new_session_id",
-    "new_token",
-    "token_hash",
-]
-
 APPROVAL_ID = re.compile(r"act-\d{8}T\d{6}-[0-9a-f]{16}")
 RUN_ID = re.compile(r"run-[0-9a-hjkmnp-tv-z]{26}")
 SESSION_ID = re.compile(r"ses-[0-9a-hjkmnp-tv-z]{26}")

@@ -5,8 +5,6 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["spawn", "uninterrupted"]
-
 _T = TypeVar("_T")
 _alive: set[asyncio.Task[Any]] = set()
 _log = logging.getLogger(__name__)

@@ -1,7 +1,5 @@
 """What our tests and users' tests share."""
 
-__all__ = ["FrozenClock"]
-
 
 class FrozenClock:
     """A clock that stands still until the test moves it.

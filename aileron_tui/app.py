@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from rich.console import RenderableType
@@ -24,8 +25,8 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import DEFAULT, CommandRegistry
-from aileron_tui.input.key_timing import KeyTimingApp
 from aileron_tui.input.situation import View
+from aileron_tui.key_timing import KeyTimingApp
 from aileron_tui.messages import (
     CommandRequested,
     CoreEventArrived,
@@ -33,15 +34,12 @@ from aileron_tui.messages import (
     Failed,
     Painted,
 )
-from aileron_tui.screens.activity import ActivityScreen
 from aileron_tui.screens.audit import AuditScreen
-from aileron_tui.screens.base import ConsoleScreen
+from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.screens.help import HelpScreen
-from aileron_tui.screens.library import LibraryScreen
+from aileron_tui.screens.listing import ListScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.screens.palette import PaletteScreen
-from aileron_tui.screens.prompting import PromptingScreen
-from aileron_tui.screens.sessions import SessionsScreen
 from aileron_tui.screens.waiting import WaitingScreen
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.event_queue import EventQueue
@@ -51,8 +49,6 @@ from aileron_tui.styles.colourless import Colourless
 from aileron_tui.styles.tokens import DARK, PLAIN, themes, variables
 from aileron_tui.terminal.driver import ConsoleDriver
 from aileron_tui.terminal.notifications import Attention, Notifier
-
-__all__ = ["EXIT_CORE_LOST", "AileronApp"]
 
 _log = logging.getLogger(__name__)
 
@@ -65,14 +61,14 @@ UNREAD_SECONDS = 0.005
 """How soon a press is looked at again while input waits unread."""
 
 
-_PAGES: Mapping[View, type[PromptingScreen]] = {
+_SCREENS: Mapping[View, Callable[[Model, Clock, Submit], ConsoleScreen]] = {
     "waiting": WaitingScreen,
-    "activity": ActivityScreen,
+    "activity": partial(ListScreen, "activity"),
     "audit": AuditScreen,
-    "library": LibraryScreen,
-    "sessions": SessionsScreen,
+    "library": partial(ListScreen, "library"),
+    "sessions": partial(ListScreen, "sessions"),
 }
-_VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _PAGES}
+_VIEWS: Mapping[str, View] = {f"view_{view}": view for view in _SCREENS}
 
 
 class AileronApp(KeyTimingApp, inherit_bindings=False):
@@ -165,14 +161,14 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         )
         model.view = self._start_view
         self._model = model
-        self._pages = {
-            view: page(model, self._clock, self._port.submit) for view, page in _PAGES.items()
+        self._screens = {
+            view: make(model, self._clock, self._port.submit) for view, make in _SCREENS.items()
         }
-        for view, page in self._pages.items():
+        for view, screen in self._screens.items():
             # Textual removes a page that is switched away from, unless it is installed; a page that
             # was removed and comes back is mounted, but its timer is dead: it is never drawn again.
-            self.install_screen(page, view)  # pyright: ignore[reportUnknownMemberType]
-        self.push_screen(self._pages[self._start_view])
+            self.install_screen(screen, view)  # pyright: ignore[reportUnknownMemberType]
+        self.push_screen(self._screens[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
         if (rest := model.calls_wanted()) is not None:
@@ -259,10 +255,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         """Draw the page, also where help stands over it."""
         self._redraw_due, self._drawn_at = False, self._clock.monotonic()
         for screen in self.screen_stack:
-            # On the way out a page outlives its widgets by a moment.
-            if (
-                isinstance(screen, ConsoleScreen) and screen.is_mounted and screen.query("#keys")
-            ) or (isinstance(screen, LockScreen) and screen.is_mounted):
+            if isinstance(screen, ConsoleScreen | LockScreen) and screen.is_mounted:
                 screen.redraw()
         self._show_title()
 
@@ -290,7 +283,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if self._model is None or self._model.view == view:
             return
         self._model.show(view)
-        self.switch_screen(self._pages[view])  # pyright: ignore[reportUnknownMemberType]
+        self.switch_screen(self._screens[view])  # pyright: ignore[reportUnknownMemberType]
 
     async def on_command_requested(self, message: CommandRequested) -> None:
         """Do what a page's key asked the application for."""
@@ -342,7 +335,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if self._model is not None:
             self._model.arming.changed()
             view = self._model.view
-            standing = self._pages[view].standing
+            standing = self._screens[view].standing_warnings
             page = HelpScreen(self._keys, view, self._arm_seconds, standing)
             self.push_screen(page, self._after_help)
 
@@ -355,7 +348,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             model.arming.changed()
             self.push_screen(PaletteScreen(self._keys, now), self._after_palette)
 
-    async def _after_palette(self, action: str | None) -> None:
+    def _after_palette(self, action: str | None) -> None:
         model = self._model
         if model is None:
             return
@@ -363,7 +356,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         model.arming.changed()
         self.draw_all()
         if action:
-            await self._pages[model.view].run_action(action)
+            self._screens[model.view].do(action)
 
     def _after_help(self, _: None) -> None:
         if self._model is not None:

@@ -3,8 +3,6 @@
 import traceback
 from pathlib import Path
 
-__all__ = ["error_location"]
-
 _HERE = str(Path(__file__).parent)
 
 

@@ -7,22 +7,6 @@ from textual.message import Message
 
 from aileron_core.console_port import CoreEvent
 
-__all__ = [
-    "CommandRequested",
-    "CopyRequested",
-    "CoreEventArrived",
-    "CoreEventsReady",
-    "DocumentScrolled",
-    "Failed",
-    "OpenRequested",
-    "PagerRequested",
-    "Painted",
-    "PieceClicked",
-    "RowClicked",
-    "SettleDue",
-    "SizeChanged",
-]
-
 
 class CoreEventArrived(Message):
     """A fact arrived from the core's thread."""

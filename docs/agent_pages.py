@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.plan import Agent, PlanContext
 
 PRIVATE = PurePosixPath("/run/aileron/private")
@@ -30,7 +30,7 @@ def _page(agent: Agent) -> Iterator[str]:
     yield f"    aileron launch {agent.name}"
     yield f"    aileron launch {agent.name} -- ITS OWN ARGUMENTS"
     yield ""
-    versions = ", ".join(agent.tried)
+    versions = ", ".join(agent.tested_versions)
     yield f"Install it with `{agent.package}`. This wiring was tried with {versions}; `aileron doctor {agent.name}` says what you have."
     yield ""
     yield "## What Aileron controls"
@@ -39,7 +39,7 @@ def _page(agent: Agent) -> Iterator[str]:
     yield ""
     yield "## What stays outside"
     yield ""
-    yield from (f"* {sentence}" for sentence in agent.outside)
+    yield from (f"* {sentence}" for sentence in agent.not_controlled)
     yield ""
     yield from _wiring(agent)
     yield from _traffic(agent)
@@ -53,7 +53,7 @@ def _wiring(agent: Agent) -> Iterator[str]:
     plan = agent.plan(
         PlanContext(
             relay=relay,
-            private=PRIVATE,
+            launch_dir=PRIVATE,
             env=EXAMPLE_KEYS,
             settings=EXAMPLE_SETTINGS.get(agent.name, {}),
             gateway=GATEWAY,
@@ -70,7 +70,7 @@ def _wiring(agent: Agent) -> Iterator[str]:
     rows += [f"| the file `{PRIVATE}/{name}` | gone at the end |" for name in plan.files]
     rows += [
         f"| the file `~/{each.path}` | in the sandbox's copy; without a sandbox in yours, removed at the end |"
-        for each in plan.additions
+        for each in plan.injected_files
     ]
     if rows:
         yield "| also set | to |"
@@ -103,7 +103,7 @@ def _folders(agent: Agent) -> Iterator[str]:
         back = ", ".join(f"`{name}`" for name in folder.credentials) or "nothing"
         yield f"| `~/{folder.path}` | {left} | {back} |"
     yield ""
-    names = ", ".join(f"`{name}`" for name in agent.needs)
+    names = ", ".join(f"`{name}`" for name in agent.env_names)
     yield f"From your environment it gets, beside language and terminal: {names}."
     yield ""
 
@@ -126,7 +126,7 @@ def _undo(agent: Agent) -> Iterator[str]:
     yield "## How to undo"
     yield ""
     yield f"There is nothing to undo: start `{agent.program}` by its own name, and it is as it was."
-    additions = agent.plan(PlanContext(relay="", private=PRIVATE, env={})).additions
+    additions = agent.plan(PlanContext(relay="", launch_dir=PRIVATE, env={})).injected_files
     for each in additions:
         yield f"If a launch without a sandbox was killed, `~/{each.path.parent}` may still be there. The next launch removes it, or you do."
 

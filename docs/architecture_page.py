@@ -26,8 +26,13 @@ def with_layers(page: str) -> str:
 
 
 def _drawn(contract: dict[str, Any]) -> Iterator[str]:
-    """Draw one contract for each of its containers: a box for each layer, the highest first."""
+    """Draw one contract for each of its containers: a box for each layer, the highest first.
+
+    The layers inside a single package of the three are a contract too, and no part of the picture.
+    """
     for container in contract.get("containers", [""]):
+        if "." in container:
+            continue
         layers = [list(_members(layer, container)) for layer in contract["layers"]]
         layers = [layer for layer in layers if layer]
         width = max(len(name) for layer in layers for name, _ in layer)

@@ -11,6 +11,7 @@ from agent_pages import agent_pages
 from architecture_page import with_layers
 from commands import BEGIN, END, with_commands
 from keys_page import keys_page
+from wire_page import with_bodies
 
 from aileron_core.runs.transitions import FINAL, TRANSITIONS, RunState
 
@@ -67,6 +68,7 @@ def parts() -> dict[Path, str]:
         DOCS / "states.md": with_states,
         DOCS / "command-line.md": with_commands,
         DOCS / "architecture.md": with_layers,
+        DOCS / "wire.md": with_bodies,
     }
     made = {page: fill(page.read_text(encoding="utf-8")) for page, fill in filled.items()}
     made[DOCS / "keys.md"] = keys_page()

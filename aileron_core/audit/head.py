@@ -12,8 +12,6 @@ from typing import Any, cast
 
 from aileron_core.audit.record import ChainHead, CommittedRecord, StoredHead
 
-__all__ = ["JOURNAL", "HeadFile", "SystemJournal", "parse_head", "read_head"]
-
 JOURNAL = Path("/run/systemd/journal/socket")
 _LINE = 256
 

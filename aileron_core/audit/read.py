@@ -13,8 +13,6 @@ from aileron_core.audit.record import StoredHead
 from aileron_core.audit.verify import ChainProblem, ChainReport, ChainRow, LastRecord, verify
 from aileron_core.canonical import canonical, sha256_hex
 
-__all__ = ["head_contradiction", "journal_head", "list_records", "run_records", "verify_home"]
-
 _FIELDS = ("seq", "at", "event", "run", "session", "action", "actor", "summary")
 
 

@@ -14,8 +14,6 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import StoredHead
 from aileron_core.canonical import canonical
 
-__all__ = ["ChainProblem", "ChainReport", "ChainRow", "LastRecord", "verify"]
-
 ChainProblemKind = Literal["edited", "missing", "reordered", "cut", "orphan"]
 _NAMED_BY = {"run": "run", "session": "session"}
 """Which member of a record names the row of each kind; a pin's is its name."""

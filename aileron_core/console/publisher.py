@@ -22,7 +22,7 @@ from aileron_core.events import EventBus
 from aileron_core.hash_words import two_words
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import LiveRun
-from aileron_core.runs.live_run import RunRegistry
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.run_counts import RunCounts
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
@@ -130,7 +130,7 @@ class EventPublisher:
 
     def _waiting_changed(self, approval_id: str) -> None:
         """An agent stopped waiting for an answer, or waits for it again."""
-        held = self._book.approval(approval_id)
+        held = self._book.by_approval(approval_id)
         if held is not None:
             self.run_changed(held)
 
@@ -159,7 +159,7 @@ class EventPublisher:
         self.waiters.sweep(self._is_open)
 
     def _is_open(self, approval_id: str) -> bool:
-        run = self._book.approval(approval_id)
+        run = self._book.by_approval(approval_id)
         return run is not None and not run.is_final
 
     def committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:

@@ -46,8 +46,8 @@ from aileron_core.home.layout import Home
 from aileron_core.library.home_library import HomeLibrary
 from aileron_core.runs import ApprovalService
 from aileron_core.runs.emergency_stop import EmergencyStop
-from aileron_core.runs.live_run import RunRegistry
 from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.sessions.service import SessionService
 from aileron_core.storage.database import Database
 
@@ -111,7 +111,7 @@ class ConsoleService:
             "pid": os.getpid(),
             "version": self.version,
             "pending": sum(1 for run in self.registry if run.row.gated and not run.is_final),
-            "sessions": len(self.sessions.book.all()),
+            "sessions": len(self.sessions.registry.all()),
         }
 
     # Intents

@@ -12,7 +12,7 @@ from aileron_core.containment.programs import own_code
 
 INSIDE = "/run/aileron"
 INSIDE_SOCKET = f"{INSIDE}/session/s.sock"
-INSIDE_PRIVATE = f"{INSIDE}/private"
+INSIDE_LAUNCH_DIR = f"{INSIDE}/private"
 
 PROTECTED = (
     "aileron.toml", ".mcp.json", ".claude", ".codex", ".gemini", ".pi",
@@ -51,8 +51,8 @@ class SandboxSpec:
     """The person's home: its place is taken by `own_home`."""
     own_home: Path
     """A folder of this launch with private copies of the agent's own files."""
-    private: Path
-    """Seen as `INSIDE_PRIVATE`, read-only."""
+    launch_dir: Path
+    """Seen as `INSIDE_LAUNCH_DIR`, read-only."""
     socket: Path | None
     """The session's own socket, seen as `INSIDE_SOCKET`.
 
@@ -99,7 +99,7 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
     for path in sorted(set(spec.programs)):
         command += ["--ro-bind", str(path), str(path)]
     command += _project(spec)
-    command += ["--ro-bind", str(spec.private), INSIDE_PRIVATE]
+    command += ["--ro-bind", str(spec.launch_dir), INSIDE_LAUNCH_DIR]
     if spec.socket is not None:
         command += ["--ro-bind", str(spec.socket.parent), str(PurePosixPath(INSIDE_SOCKET).parent)]
         command += ["--symlink", INSIDE_SOCKET, f"{INSIDE}/s.sock"]

@@ -1,12 +1,10 @@
-"""`daemon.json`: where a console of this home listens. No secret in it (WIRE.md, Addresses)."""
+"""`daemon.json`: where a console of this home listens. No secret in it."""
 
 import json
 import os
 
 from aileron_core.clock import rfc3339
 from aileron_core.home.layout import Home
-
-__all__ = ["write_daemon_file"]
 
 
 def write_daemon_file(home: Home, url: str, now: float) -> None:

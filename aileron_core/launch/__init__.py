@@ -1,1 +1,1 @@
-"""Starting an agent: wired to the console, contained, and gone without a trace."""
+"""Starting an agent: prepared to the console, contained, and gone without a trace."""

@@ -37,7 +37,7 @@ class LaunchDir:
     def __enter__(self) -> "LaunchDir":
         """Make it; what an earlier launch that was killed left behind goes first."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sweep([self.path.parent])
+        remove_stale([self.path.parent])
         self.path.mkdir(mode=0o700)
         return self
 
@@ -56,7 +56,7 @@ class LaunchDir:
         return path
 
 
-def private_parents(aileron_home: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
+def launch_dir_parents(aileron_home: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
     """Return where private folders may lie, the one that a launch uses first."""
     runtime = Path(env.get("XDG_RUNTIME_DIR") or "/nonexistent")
     in_home = aileron_home / "run" / "launched"
@@ -65,7 +65,7 @@ def private_parents(aileron_home: Path, env: Mapping[str, str]) -> tuple[Path, .
     return (in_home,)
 
 
-def sweep(parents: Iterable[Path]) -> None:
+def remove_stale(parents: Iterable[Path]) -> None:
     """Remove folders of launches whose process is gone (killed: they could not do it themselves)."""
     for folder in [each for parent in parents if parent.is_dir() for each in parent.iterdir()]:
         try:

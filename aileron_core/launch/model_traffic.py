@@ -16,14 +16,16 @@ _MOST_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSettings:
+class AgentSettings:
     """The settings files of an agent that are there, the person's before the project's."""
 
     texts: Mapping[str, str] = field(repr=False)
     unreadable: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, agent: Agent, env: Mapping[str, str], home: Path, project: Path) -> "OwnSettings":
+    def read(
+        cls, agent: Agent, env: Mapping[str, str], home: Path, project: Path
+    ) -> "AgentSettings":
         """Read those of *agent* on this machine; *env* is what it will get."""
         named = {
             str(path) if path.is_absolute() else f"~/{path}": home / path
@@ -59,11 +61,11 @@ def _read(path: Path) -> str | None:
     return path.read_bytes().decode("utf-8")
 
 
-def model_traffic(agent: Agent, context: PlanContext, own: OwnSettings) -> ModelTraffic:
+def model_traffic(agent: Agent, context: PlanContext, own: AgentSettings) -> ModelTraffic:
     """Return what of *agent*'s model traffic can pass; nothing does where a file cannot be read."""
     if own.unreadable:
         told = tuple(f"{name} cannot be read" for name in own.unreadable)
-        return ModelTraffic(through=frozenset(), past=told)
+        return ModelTraffic(through=frozenset(), bypass_reasons=told)
     return agent.traffic(context)
 
 
@@ -71,19 +73,37 @@ def traffic_here(
     agent: Agent, env: Mapping[str, str], home: Path, project: Path, standing: tuple[str, ...] = ()
 ) -> ModelTraffic:
     """Return what of *agent*'s model traffic would pass if it were launched in *project* now."""
-    own = OwnSettings.read(agent, env, home, project)
+    own = AgentSettings.read(agent, env, home, project)
     context = PlanContext(
-        relay="", private=PurePosixPath("/"), env=env, standing=standing, settings=own.texts
+        relay="", launch_dir=PurePosixPath("/"), env=env, settings_args=standing, settings=own.texts
     )
     return model_traffic(agent, context, own)
 
 
 def sentences(agent: Agent, traffic: ModelTraffic, *, offline: bool = False) -> tuple[str, ...]:
     """Return what a person is told of traffic that goes past, not yet escaped; nothing where none does."""
-    if not traffic.past:
+    if not traffic.bypass_reasons:
         return ()
-    why = "; ".join(traffic.past)
+    why = "; ".join(traffic.bypass_reasons)
     if traffic.through:
         return (f"Not all of {agent.title}'s model traffic passes Aileron: {why}.",)
     told = f"{agent.title}'s model traffic does not pass Aileron: {why}."
     return (told, "Offline it reaches no model outside the sandbox.") if offline else (told,)
+
+
+_PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+
+
+def bypass_proxies(env: Mapping[str, str], host: str) -> dict[str, str]:
+    """Return the variables that keep requests to *host* from the proxy that *env* names; none without one.
+
+    The gateway is on loopback and spoken to in plain HTTP: a proxy would see the agent's key and the
+    gateway token, and could not reach it.
+    """
+    if not any(env.get(name) for name in _PROXIES):
+        return {}
+    told = env.get("no_proxy") or env.get("NO_PROXY") or ""
+    listed = [each.strip() for each in told.split(",") if each.strip()]
+    if host not in listed:
+        listed.append(host)
+    return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(listed))

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 SERVER = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
 
-Provider = Literal["anthropic", "openai", "gemini"]
+ProviderName = Literal["anthropic", "openai", "gemini"]
 """A provider of models whose wire the gateway passes."""
 
 
@@ -51,13 +51,13 @@ class PlanContext:
 
     relay: str
     """The command `aileron-mcp` of this session: it needs no argument and no environment."""
-    private: PurePosixPath
+    launch_dir: PurePosixPath
     """A folder of this launch alone, 0700, gone at the end; a plan's `files` are put there."""
     env: Mapping[str, str]
     """The person's environment, as far as the agent gets it."""
     args: tuple[str, ...] = ()
     """The agent's own arguments, from behind `--`."""
-    standing: tuple[str, ...] = ()
+    settings_args: tuple[str, ...] = ()
     """Options that settings add to every launch."""
     gateway: str | None = field(default=None, repr=False)
     """`<url>/gw/<gateway token>`, no trailing slash; None leaves the agent its own way."""
@@ -71,25 +71,25 @@ class PlanContext:
     contained: bool = False
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def all_args(self) -> tuple[str, ...]:
         """Standing options, then what was typed: the later of two wins."""
-        return (*self.standing, *self.args)
+        return (*self.settings_args, *self.args)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTraffic:
     """Which of an agent's providers can be sent through the gateway, and what goes past it."""
 
-    through: frozenset[Provider]
-    past: tuple[str, ...] = ()
+    through: frozenset[ProviderName]
+    bypass_reasons: tuple[str, ...] = ()
     """Why something does not, a clause each: what is set, and where."""
 
     @classmethod
-    def of(cls, provider: Provider, reason: str | None) -> "ModelTraffic":
+    def of(cls, provider: ProviderName, reason: str | None) -> "ModelTraffic":
         """Return that of an agent with one provider; *reason* is why it goes elsewhere, if it does."""
         if reason is None:
             return cls(through=frozenset((provider,)))
-        return cls(through=frozenset(), past=(reason,))
+        return cls(through=frozenset(), bypass_reasons=(reason,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +105,9 @@ class Plan:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name -> text, put into `Context.private`, 0600."""
-    additions: tuple[InjectedFile, ...] = ()
+    injected_files: tuple[InjectedFile, ...] = ()
     call_seconds: float = 60.0
-    """How long this agent will wait for one tool call, as wired."""
+    """How long this agent will wait for one tool call, as prepared."""
 
 
 class Agent(Protocol):
@@ -134,7 +134,7 @@ class Agent(Protocol):
         ...
 
     @property
-    def tried(self) -> tuple[str, ...]:
+    def tested_versions(self) -> tuple[str, ...]:
         """The versions this wiring was tried with, the newest first."""
         ...
 
@@ -144,7 +144,7 @@ class Agent(Protocol):
         ...
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def env_names(self) -> tuple[str, ...]:
         """Names of environment variables that it needs from the person, its API keys for one."""
         ...
 
@@ -174,7 +174,7 @@ class Agent(Protocol):
         ...
 
     @property
-    def outside(self) -> tuple[str, ...]:
+    def not_controlled(self) -> tuple[str, ...]:
         """What stays outside Aileron's control, a sentence each."""
         ...
 
@@ -186,7 +186,7 @@ class Agent(Protocol):
         """
         ...
 
-    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return a sentence for each setting of a project that takes the wiring away, naming file and key.
 
         Args:

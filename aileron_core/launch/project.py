@@ -1,18 +1,31 @@
-"""The project that an agent works in: which ones are refused, and what a session left in it."""
+"""The project that an agent works in: whether it may be one, and what its settings ask of a launch.
 
-import contextlib
+Its `aileron.toml`, and the settings of the agent in it that touch the wiring, count in exactly the
+bytes that a person accepted, at this path. An `aileron.toml` may only narrow: few variables, and no
+argument that takes a wall or the wiring away.
+"""
+
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from aileron_core.containment.beneath import folder_at, folder_beneath, restore_rights
-from aileron_core.containment.spec import PROTECTED
-from aileron_core.errors import Forbidden
-from aileron_core.launch.move_aside import move_aside
+from aileron_core.canonical import canonical, sha256_hex
+from aileron_core.errors import FileProblems, Forbidden, Problem
 from aileron_core.launch.plan import Agent
+from aileron_core.settings import LaunchSettings, parse_launch
 from aileron_core.text import escape
 
+PROJECT_FILE = "aileron.toml"
+PROJECT_VARIABLES = frozenset(
+    ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLORTERM", "LANG", "LANGUAGE", "TZ", "CI",
+     "ANTHROPIC_MODEL", "GEMINI_MODEL", "GOOSE_MODEL")
+)  # fmt: skip
+"""What a project may set in the agent's environment, beside LC_*: looks, language, a model's name."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.,:@+-]{0,128}")
+"""A variable's value: a word, never a path (TZ, for one, may name a file)."""
 _SETTINGS_BYTES = 1024 * 1024
 _SHARED = tuple(Path("/", name) for name in ("tmp", "var/tmp", "run", "dev/shm"))
 _SYSTEM = tuple(Path("/", name) for name in ("proc", "sys", "run/user"))
@@ -77,111 +90,136 @@ def small_text(path: Path) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProtectedLink:
-    """A protected name that was a link."""
+class ProjectSettings:
+    """What the project in *path* asks for when *agent* is launched there."""
 
-    led: str
-    """What it said."""
-    inside: tuple[int, int] | None
-    """Device and number of what it led to in the project; None where that is missing, or elsewhere."""
+    path: Path
+    agent: str
+    settings: LaunchSettings
+    overrides: tuple[str, ...]
+    """A sentence for each setting of the agent's own project files that takes wiring away."""
+    digest: str
+    """SHA-256 over the names and hashes of the files that say all this, in hexadecimal."""
+
+    def lines(self) -> tuple[str, ...]:
+        """Return what a person has to see before they say yes, escaped, a line each."""
+        found = [f"argument  {escape(word)}" for word in self.settings.args]
+        found += [f"variable  {escape(n)}={escape(value)}" for n, value in self.settings.env]
+        return (*found, *(f"setting   {escape(sentence)}" for sentence in self.overrides))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredPaths:
-    """What became of a project's doors."""
+def read_project_settings(project: Path, agent: Agent) -> ProjectSettings | None:
+    """Return what *project* asks for, or None where nobody needs to be asked.
 
-    told: tuple[str, ...] = ()
-    """A sentence for each that was not as before."""
-    left: tuple[str, ...] = ()
-    """Names of those that still are not as before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtectedPaths:
-    """The protected names of a project that were missing, or links, when the session began.
-
-    A mount over a missing name would leave an empty file there, and none goes over a link, so they
-    are compared instead: what is new at the end is moved aside and told.
+    Raises:
+        FileProblems: its `aileron.toml` cannot be parsed, or asks for more than a project may.
+        Forbidden: a settings file cannot be read.
     """
-
-    project: Path
-    missing: tuple[str, ...]
-    links: Mapping[str, ProtectedLink] = field(default_factory=dict[str, ProtectedLink])
-
-    @classmethod
-    def of(cls, project: Path) -> "ProtectedPaths":
-        """Return those of *project* as it is now."""
-        missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
-        links = {name: _link(project, name) for name in PROTECTED if (project / name).is_symlink()}
-        return cls(project=project, missing=missing, links=links)
-
-    def close(self, aside: Path) -> RestoredPaths:
-        """Move what is new to *aside* and put links back, each name on its own; tell of each."""
-        told: list[str] = []
-        left: list[str] = []
-        if not self.project.is_dir():
-            return RestoredPaths()
-        with folder_at(self.project) as project:
-            if not os.access(self.project, os.R_OK | os.X_OK):  # shut: nothing would be seen
-                with contextlib.suppress(OSError):  # another user's: each name says what is wrong
-                    restore_rights(project)
-            for name in self.missing:
-                if not os.path.lexists(self.project / name):
-                    continue
-                try:
-                    target = move_aside(project, name, aside)
-                except OSError as error:
-                    told.append(_stays(name, "is new", error))
-                    left.append(name)
-                else:
-                    told.append(f"{name} is new and was moved to {_shown(target)}. {_LOOK}")
-            for name, link in self.links.items():
-                try:
-                    told += self._restored(project, name, link, aside)
-                except OSError as error:
-                    told.append(_stays(name, "was a link and is not what it was", error))
-                    left.append(name)
-        return RestoredPaths(told=tuple(told), left=tuple(left))
-
-    def _restored(self, project: int, name: str, link: ProtectedLink, aside: Path) -> Iterator[str]:
-        path = self.project / name
-        if path.is_symlink() and str(path.readlink()) == link.led:
-            if _inside(self.project, path) == link.inside:
-                return
-            target = move_aside(project, name, aside)
-            yield f"{name} is a link and leads to something else now: it was moved to {_shown(target)}. {_LOOK}"
-            return
-        if os.path.lexists(path):
-            target = move_aside(project, name, aside)
-            yield f"{name} was a link and was replaced: what stood there is in {_shown(target)}. {_LOOK}"
-        with folder_beneath(project, PurePosixPath(name).parent, made=[]) as folder:
-            os.symlink(link.led, path.name, dir_fd=folder)
-
-
-_LOOK = "Look at it before you use it."
-
-
-def _link(project: Path, name: str) -> ProtectedLink:
-    path = project / name
-    return ProtectedLink(led=str(path.readlink()), inside=_inside(project, path))
-
-
-def _inside(project: Path, path: Path) -> tuple[int, int] | None:
-    """Return device and number of what the link *path* leads to, if that is in *project*."""
-    try:
-        real = path.resolve(strict=True)
-        status = real.stat()
-    except (OSError, RuntimeError):  # RuntimeError: a loop of links
+    digests: dict[str, str] = {}
+    settings = LaunchSettings()
+    text = small_text(project / PROJECT_FILE)
+    if text is not None:
+        settings = _checked(project / PROJECT_FILE, text, agent)
+        if settings != LaunchSettings():
+            digests[PROJECT_FILE] = sha256_hex(text.encode())
+    overrides: list[str] = []
+    for name, content in settings_files(project, agent).items():
+        if found := agent.overrides({name: content}):
+            overrides += found
+            digests[name] = sha256_hex(content.encode())
+    if not digests:
         return None
-    return (status.st_dev, status.st_ino) if real.is_relative_to(project) else None
-
-
-def _stays(name: str, what: str, error: OSError) -> str:
-    return (
-        f"{name} {what} and could not be moved away ({error.strerror}). Your own tools would obey it: "
-        "look at it and remove it. Until then no agent is launched in this project."
+    said = canonical({"v": 1, "agent": agent.name, "files": {**digests}})
+    return ProjectSettings(
+        path=project,
+        agent=agent.name,
+        settings=settings,
+        overrides=tuple(overrides),
+        digest=sha256_hex(said),
     )
 
 
-def _shown(path: Path) -> str:
-    return escape(str(path))
+def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
+    """Return what the file says for *agent*, if it is no more than a project may say."""
+    found = parse_launch(path, text).get(agent.name, LaunchSettings())
+    section = f"launch.{agent.name}"
+    problems: list[Problem] = []
+    for name, value in found.env:
+        if name not in PROJECT_VARIABLES and not name.startswith("LC_"):
+            message = (
+                f"is no variable that a project may set ({', '.join(sorted(PROJECT_VARIABLES))})"
+            )
+            problems.append(_problem(path, f"{section}.env.{name}", message))
+        elif not _PLAIN.fullmatch(value):
+            message = "may be a plain word of at most 128 characters, no path"
+            problems.append(_problem(path, f"{section}.env.{name}", message))
+    if (word := denied_word(found.args, agent.denied_args)) is not None:
+        message = f"holds {word!r}, which a project may not pass to {agent.title}"
+        problems.append(_problem(path, f"{section}.args", message))
+    if problems:
+        raise FileProblems(problems)
+    return found
+
+
+def _problem(path: Path, key: str, message: str) -> Problem:
+    message = f"{message}. Type it after `--`, or put it into your own config.toml"
+    return Problem(file=path.name, key=key, message=message, class_="validation_error")
+
+
+def denied_word(args: Collection[str], denied: Collection[str]) -> str | None:
+    """Return the first of a project's *args* that it may not pass, or None.
+
+    Options alone, with their values behind `=`: a bare word could be another command of the agent, or
+    a prompt. Long ones are compared without case and inner dashes, and a beginning of a denied one
+    counts as that one; of a cluster of short ones (`-xy`) each letter counts.
+    """
+    long = {_bare(each) for each in denied if each.startswith("--")}
+    short = {each[1] for each in denied if not each.startswith("--")}
+    for word in args:
+        if word.startswith("--"):
+            name = _bare(word.partition("=")[0])
+            if (
+                len(name) < _SHORTEST
+                or any(each.startswith(name) for each in long)
+                or any(part in name for part in _NEVER)
+            ):
+                return word
+        elif not word.startswith("-") or len(word) < 2 or short & {*word[1:]}:
+            return word
+    return None
+
+
+_SHORTEST = 2
+"""Characters of a long option's name, below which it is an abbreviation of anything."""
+_NEVER = ("danger", "yolo", "bypass", "unsafe", "sandbox", "permission", "approv", "trust", "allow")
+"""What no project's option may have in its name, whatever the agent's next version calls it."""
+
+
+def _bare(option: str) -> str:
+    return option.replace("-", "").replace("_", "").casefold()
+
+
+def person_settings(
+    settings: Mapping[str, LaunchSettings], agent: Agent, *, contained: bool
+) -> LaunchSettings:
+    """Return what the person's `config.toml` sets for *agent*.
+
+    Raises:
+        FileProblems: it sets a variable that is Aileron's, or one that the sandbox itself obeys.
+    """
+    found = settings.get(agent.name, LaunchSettings())
+    problems: list[Problem] = []
+    for name, _ in found.env:
+        key = f"launch.{agent.name}.env.{name}"
+        if not name or {*"=\0"} & {*name} or name.startswith("AILERON_"):
+            message = "is no name that a launch can set"
+        elif contained and (name in ("PATH", "HOME") or name.startswith("LD_")):
+            message = "is set by the sandbox; it counts with --no-sandbox only"
+        else:
+            continue
+        problems.append(
+            Problem(file="config.toml", key=key, message=message, class_="validation_error")
+        )
+    if problems:
+        raise FileProblems(problems)
+    return found

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from aileron_core import tasks
 from aileron_core.console_port import CoreEvent, SessionsUpdated
-from aileron_core.launch.launch_dir import private_parents, sweep
+from aileron_core.launch.launch_dir import launch_dir_parents, remove_stale
+from aileron_core.launch.protected_paths import finish_sessions
 from aileron_core.launch.repositories import import_from_killed_launches, keep_notices
-from aileron_core.launch.unfinished import finish_sessions
 
 
 class LaunchSweep:
     """Removes what killed launches left, tokens among it: at first, and when a session has ended.
 
-    What their agents did in git is brought back, and what they left in their projects is moved aside;
+    What their agents did in git is imported, and what they left in their projects is moved aside;
     what a person has to know of it waits for a launch. An instance is a listener of the core's events.
     """
 
@@ -27,7 +27,7 @@ class LaunchSweep:
         tasks.spawn(asyncio.to_thread(self._clear), name="sweep launches")
 
     def _clear(self) -> None:
-        sweep(private_parents(self._home, os.environ))
+        remove_stale(launch_dir_parents(self._home, os.environ))
         keep_notices(
             self._home, [*import_from_killed_launches(self._home), *finish_sessions(self._home)]
         )

@@ -34,7 +34,7 @@ from aileron_core.library.file_stamps import FileStamps, read_stamps
 from aileron_core.library.preview_reads import accepted_reads, reads_of
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.runs import ResolvedAction
-from aileron_core.runs.rows import calls_by_action
+from aileron_core.runs.run_table import calls_by_action
 from aileron_core.storage.database import Database
 
 _log = logging.getLogger(__name__)
@@ -134,9 +134,9 @@ class HomeLibrary:
             self._changed()
         return False
 
-    async def changed_since(self, loaded: ResolvedAction) -> str:
+    async def changed_since(self, resolved: ResolvedAction) -> str:
         """Read action file and connectors from disk again; return what differs, or ''."""
-        return await asyncio.to_thread(self._compare, loaded)
+        return await asyncio.to_thread(self._compare, resolved)
 
     def _compare(self, loaded: ResolvedAction) -> str:
         try:

@@ -25,8 +25,6 @@ from aileron_core.runs.preview.fetcher import PreviewFetcher
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
 
-__all__ = ["ApprovedRunner", "finish"]
-
 _log = logging.getLogger(__name__)
 
 
@@ -44,8 +42,8 @@ class ApprovedRunner:
         self,
         *,
         executor: Executor,
-        journal: RunStore,
-        lookout: PreviewFetcher,
+        store: RunStore,
+        previews: PreviewFetcher,
         library: Library,
         locks: ConnectorLocks,
         clock: Clock,
@@ -53,136 +51,136 @@ class ApprovedRunner:
         pause: PauseSwitch,
     ) -> None:
         self._executor = executor
-        self._journal = journal
-        self._lookout = lookout
+        self._store = store
+        self._previews = previews
         self._library = library
         self._locks = locks
         self._clock = clock
         self._settings = settings
         self._pause = pause
 
-    async def run(self, held: LiveRun) -> None:
-        """Recheck *held* as the last thing before its effect, then run it; never raises for a failure."""
+    async def run(self, run: LiveRun) -> None:
+        """Recheck *run* as the last thing before its effect, then run it; never raises for a failure."""
         try:
-            async with self._locks.using(held.lock_keys(), alone=True):
-                if await self._confirm(held):
-                    await self._run(held)
+            async with self._locks.using(run.lock_keys(), alone=True):
+                if await self._confirm(run):
+                    await self._run(run)
         except StorageUnavailable:
-            await self._back(held, f"{held.nothing_ran}: the audit could not be written.")
+            await self._back(run, f"{run.nothing_ran}: the audit could not be written.")
         except Paused as held_up:
-            await self._back(held, held_up.message)
+            await self._back(run, held_up.message)
         except AileronError as error:
-            _log.error("carrying out %s failed with %s", held.row.run_id, type(error).__name__)
-            await self._back(held, f"{held.nothing_ran}: {error.message}")
+            _log.error("carrying out %s failed with %s", run.row.run_id, type(error).__name__)
+            await self._back(run, f"{run.nothing_ran}: {error.message}")
 
-    async def fetch_again(self, held: LiveRun) -> None:
+    async def fetch_again(self, run: LiveRun) -> None:
         """Fetch what the preview op says now of a run whose outcome nobody knows; it stays ended.
 
         Raises:
             Conflict: action or connector are not those of the run any more.
             StorageUnavailable: that a person looked could not be put on record.
         """
-        assert held.resolved is not None
-        if changed := await self._library.changed_since(held.resolved):
+        assert run.resolved is not None
+        if changed := await self._library.changed_since(run.resolved):
             raise Conflict(f"Nothing was asked: {changed}. Look at the service itself.")
-        look = await self._lookout.fetch(held)
-        async with held.turn:
-            before, held.preview = held.preview, look
+        preview = await self._previews.fetch(run)
+        async with run.lock:
+            before, run.preview = run.preview, preview
             try:
-                await self._journal.update(
-                    held,
+                await self._store.update(
+                    run,
                     AuditEvent.OUTCOME_LOOKED_AT,
-                    f"A person looked again at what {held.row.action} was to do",
-                    {"preview": look.status},
+                    f"A person looked again at what {run.row.action} was to do",
+                    {"preview": preview.status},
                 )
             except AileronError:
-                held.preview = before
+                run.preview = before
                 raise
 
-    async def _confirm(self, held: LiveRun) -> bool:
-        found = await self._recheck(held)
-        async with held.turn:
-            if held.row.state is not RunState.CHECKING:
+    async def _confirm(self, run: LiveRun) -> bool:
+        found = await self._recheck(run)
+        async with run.lock:
+            if run.row.state is not RunState.CHECKING:
                 return False  # denied, expired or withdrawn while it was checked
-            if held.row.expires_at is not None and held.row.expires_at <= self._clock.now():
-                await self._expire(held)
+            if run.row.expires_at is not None and run.row.expires_at <= self._clock.now():
+                await self._expire(run)
                 return False
             if found.verdict == "conflict":
-                await self._conflict(held, found.why)
+                await self._conflict(run, found.why)
                 return False
             if found.verdict == "differs":
-                await self._differs(held, found.preview)
+                await self._differs(run, found.preview)
                 return False
-            await self._journal.transition(
-                held, RunEvent.HOLDS, AuditEvent.RECHECK_HELD, "What the person saw still holds"
+            await self._store.transition(
+                run, RunEvent.HOLDS, AuditEvent.RECHECK_HELD, "What the person saw still holds"
             )
             self._pause.require_starts()
-            await self._journal.transition(
-                held, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {held.row.action}"
+            await self._store.transition(
+                run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {run.row.action}"
             )
             return True
 
-    async def _recheck(self, held: LiveRun) -> _Recheck:
+    async def _recheck(self, run: LiveRun) -> _Recheck:
         """Compare everything that the digest covers with what is there now."""
-        assert held.resolved is not None
+        assert run.resolved is not None
         async with (
-            held.turn
+            run.lock
         ):  # else a write of our own, on disk and not yet in memory, is taken for another's
-            edited = held.tampered.union(await self._journal.compare(held))
+            edited = run.tampered.union(await self._store.compare(run))
         if edited:
             columns = ", ".join(sorted(edited))
             why = f"another program changed this run in the database ({columns})"
-            return _Recheck(verdict="conflict", preview=held.preview, why=why)
-        if changed := await self._library.changed_since(held.resolved):
-            return _Recheck(verdict="conflict", preview=held.preview, why=changed)
-        look = await self._lookout.fetch(held)
-        digest, _ = held.consent(look)
-        if digest != held.row.digest:
-            return _Recheck(verdict="differs", preview=look)
-        return _Recheck(verdict="holds", preview=look)
+            return _Recheck(verdict="conflict", preview=run.preview, why=why)
+        if changed := await self._library.changed_since(run.resolved):
+            return _Recheck(verdict="conflict", preview=run.preview, why=changed)
+        preview = await self._previews.fetch(run)
+        digest, _ = run.consent(preview)
+        if digest != run.row.digest:
+            return _Recheck(verdict="differs", preview=preview)
+        return _Recheck(verdict="holds", preview=preview)
 
-    async def _conflict(self, held: LiveRun, why: str) -> None:
-        nothing, then = held.nothing_ran, "Ask again."
+    async def _conflict(self, run: LiveRun, why: str) -> None:
+        nothing, then = run.nothing_ran, "Ask again."
         details: dict[str, Json] = {"outcome": "failed"}
-        if held.row.progress:
-            details["completed_steps"] = list[Json](held.row.progress.steps)
+        if run.row.progress:
+            details["completed_steps"] = list[Json](run.row.progress.steps)
             then = "What had run stays done: look at the service before you ask again."
         error = Conflict(
             f"{nothing}: {why} after it was shown for approval. {then}", details=details
         )
-        held.outcome = f"{nothing}: {why} after you looked."
-        await self._journal.transition(
-            held,
+        run.outcome = f"{nothing}: {why} after you looked."
+        await self._store.transition(
+            run,
             RunEvent.CONFLICT,
             AuditEvent.RECHECK_CONFLICT,
             f"{nothing}: {why}",
-            failure=error.to_failure(held.row.run_id),
+            failure=error.to_failure(run.row.run_id),
             progress=None,
             ended_at=self._clock.now(),
         )
 
-    async def _expire(self, held: LiveRun) -> None:
+    async def _expire(self, run: LiveRun) -> None:
         """End a run whose deadline passed between the yes and the effect; the digest covers it."""
-        await self._journal.transition(
-            held,
+        await self._store.transition(
+            run,
             RunEvent.EXPIRE,
             AuditEvent.APPROVAL_EXPIRED,
-            f"The deadline of {held.row.action} passed before it began",
+            f"The deadline of {run.row.action} passed before it began",
             ended_at=self._clock.now(),
         )
 
-    async def _differs(self, held: LiveRun, look: PreviewResult) -> None:
-        before, drift = held.preview, held.drift
-        digest, words = held.consent(look)
-        held.drift = PreviewChange(before=before, after=look, words_before=held.row.words)
-        held.preview = look
+    async def _differs(self, run: LiveRun, preview: PreviewResult) -> None:
+        before, drift = run.preview, run.drift
+        digest, words = run.consent(preview)
+        run.drift = PreviewChange(before=before, after=preview, words_before=run.row.words)
+        run.preview = preview
         try:
-            await self._journal.transition(
-                held,
+            await self._store.transition(
+                run,
                 RunEvent.DIFFERS,
                 AuditEvent.RECHECK_DIFFERED,
-                f"{held.nothing_ran}: what would happen is not what was seen",
-                {"digest_before": held.row.digest},
+                f"{run.nothing_ran}: what would happen is not what was seen",
+                {"digest_before": run.row.digest},
                 digest=digest,
                 words=words,
                 decided_at=None,
@@ -190,71 +188,71 @@ class ApprovedRunner:
             )
         except AileronError:
             # What stands on the screen must be what the digest on record covers.
-            held.preview, held.drift = before, drift
+            run.preview, run.drift = before, drift
             raise
 
-    async def _run(self, held: LiveRun) -> None:
-        assert held.resolved is not None
-        assert held.row.args is not None
+    async def _run(self, run: LiveRun) -> None:
+        assert run.resolved is not None
+        assert run.row.args is not None
         latest: list[_Recheck] = []
 
         async def still_holds() -> bool:
             try:
-                found = await self._recheck(held)
+                found = await self._recheck(run)
             except AileronError as error:
                 # It has begun: from here there is no way back, only an end on record.
                 why = f"it could not be checked again ({error.class_})"
-                found = _Recheck(verdict="conflict", preview=held.preview, why=why)
+                found = _Recheck(verdict="conflict", preview=run.preview, why=why)
             latest.append(found)
             return found.verdict == "holds"
 
-        before = held.row.progress
+        before = run.row.progress
         plan = RunPlan(
-            action=held.resolved.action,
-            args=held.row.args,
-            connectors=held.resolved.connectors,
+            action=run.resolved.action,
+            args=run.row.args,
+            connectors=run.resolved.connectors,
             done=before.steps if before else {},
-            halts=held.halts(),
+            halts=run.halts(),
             spent=before.spent if before else 0.0,
         )
-        ending = await self._executor.run(plan, before_retry=still_holds)
-        async with held.turn:
-            if ending.kind == "halted":
+        outcome = await self._executor.run(plan, before_retry=still_holds)
+        async with run.lock:
+            if outcome.kind == "halted":
                 await self._ask_again(
-                    held, ending, PreviewResult(status="none", at=self._clock.now())
+                    run, outcome, PreviewResult(status="none", at=self._clock.now())
                 )
-            elif ending.kind != "differs":
-                await finish(self._journal, held, ending, self._clock.now())
+            elif outcome.kind != "differs":
+                await finish(self._store, run, outcome, self._clock.now())
             elif latest[-1].verdict == "differs":
-                await self._ask_again(held, ending, latest[-1].preview)
+                await self._ask_again(run, outcome, latest[-1].preview)
             else:
-                again = _not_repeated(latest[-1].why, ending, held.row.run_id)
-                await finish(self._journal, held, again, self._clock.now())
+                again = _not_repeated(latest[-1].why, outcome, run.row.run_id)
+                await finish(self._store, run, again, self._clock.now())
 
-    async def _ask_again(self, held: LiveRun, ending: RunOutcome, look: PreviewResult) -> None:
+    async def _ask_again(self, run: LiveRun, outcome: RunOutcome, preview: PreviewResult) -> None:
         """Put a run that stands half-way before the person again; what has run stays done."""
-        row, halted = held.row, ending.next is not None
-        held.note_asked(ending.hosts_asked)
-        done = Progress(steps=ending.steps, asked=ending.next, spent=ending.spent)
+        row, halted = run.row, outcome.next is not None
+        run.note_asked(outcome.hosts_asked)
+        done = Progress(steps=outcome.steps, asked=outcome.next, spent=outcome.spent)
         changes: dict[str, Any] = {"progress": done}
         if self._settings.expires_seconds:
             # What is asked now was not known before, so it gets a deadline of its own.
             changes["expires_at"] = self._clock.now() + self._settings.expires_seconds
         try:
-            digest, words = held.consent(look, replace(row, **changes))
+            digest, words = run.consent(preview, replace(row, **changes))
         except ValueError as error:
-            refused = _not_askable(str(error), ending)
-            await finish(self._journal, held, refused, self._clock.now())
+            refused = _not_askable(str(error), outcome)
+            await finish(self._store, run, refused, self._clock.now())
             return
-        held.drift = (
+        run.drift = (
             None
             if halted
-            else PreviewChange(before=held.preview, after=look, words_before=row.words)
+            else PreviewChange(before=run.preview, after=preview, words_before=row.words)
         )
-        held.preview = look
+        run.preview = preview
         # It has begun, so only what is written leads on.
-        await self._journal.insist(
-            held,
+        await self._store.insist(
+            run,
             RunEvent.ASK_AGAIN,
             AuditEvent.RUN_HALTED if halted else AuditEvent.RECHECK_DIFFERED,
             f"{row.action} halted: its next step waits for a person"
@@ -262,9 +260,9 @@ class ApprovedRunner:
             else "Nothing was repeated: what would happen is not what was seen",
             {
                 "digest_before": row.digest,
-                "steps": list(ending.steps),
-                "next": ending.next,
-                "hosts_asked": list(ending.hosts_asked),
+                "steps": list(outcome.steps),
+                "next": outcome.next,
+                "hosts_asked": list(outcome.hosts_asked),
             },
             digest=digest,
             words=words,
@@ -273,15 +271,15 @@ class ApprovedRunner:
             **changes,
         )
 
-    async def _back(self, held: LiveRun, note: str) -> None:
+    async def _back(self, run: LiveRun, note: str) -> None:
         """Return to the person: the yes is void. Goes on until it is durable."""
-        async with held.turn:
+        async with run.lock:
             event = {RunState.CHECKING: RunEvent.UNDO, RunState.APPROVED: RunEvent.RECOVER}.get(
-                held.row.state
+                run.row.state
             )
             if event is not None:
-                await self._journal.insist(
-                    held,
+                await self._store.insist(
+                    run,
                     event,
                     AuditEvent.RECHECK_UNDONE,
                     note,
@@ -291,61 +289,64 @@ class ApprovedRunner:
                 )
 
 
-def _not_repeated(why: str, ending: RunOutcome, run_id: str) -> RunOutcome:
+def _not_repeated(why: str, outcome: RunOutcome, run_id: str) -> RunOutcome:
     """Return the end of a run whose step failed and could not be tried again."""
     failure = Conflict(
         f"A step failed and was not repeated: {why}. Look at the service before you ask again.",
-        details={"outcome": "failed", "completed_steps": list(ending.steps)},
+        details={"outcome": "failed", "completed_steps": list(outcome.steps)},
     ).to_failure(run_id)
-    return replace(ending, kind="failed", failure=failure)
+    return replace(outcome, kind="failed", failure=failure)
 
 
-def _not_askable(why: str, ending: RunOutcome) -> RunOutcome:
+def _not_askable(why: str, outcome: RunOutcome) -> RunOutcome:
     """Return the end of a run of which some step's filled-in arguments no digest can cover."""
     what = "A step failed and was not repeated"
-    details: dict[str, Json] = {"completed_steps": list(ending.steps)}
-    if ending.next is not None:
-        what, details["step"] = f"The step {ending.next} did not run", ending.next
+    details: dict[str, Json] = {"completed_steps": list(outcome.steps)}
+    if outcome.next is not None:
+        what, details["step"] = f"The step {outcome.next} did not run", outcome.next
     failure = ConnectorRuntimeError(
         f"{what}: arguments that an earlier step's output fills in cannot be put before a person "
         f"({why}).",
         details=details,
     ).to_failure()
-    return replace(ending, kind="failed", failure=failure)
+    return replace(outcome, kind="failed", failure=failure)
 
 
-async def finish(journal: RunStore, held: LiveRun, ending: RunOutcome, now: float) -> None:
+async def finish(store: RunStore, run: LiveRun, outcome: RunOutcome, now: float) -> None:
     """Write how a run ended. It has happened, so this goes on until it is durable."""
-    extra: dict[str, Json] = {"steps": list(ending.steps), "hosts_asked": list(ending.hosts_asked)}
-    held.note_asked(ending.hosts_asked)
-    if ending.last_status is not None:
-        extra["status"] = ending.last_status
-    action = held.row.action
-    asked = f", having asked {short_hosts(ending.hosts_asked)}" if ending.hosts_asked else ""
-    if ending.kind == "completed":
-        await journal.insist(
-            held,
+    extra: dict[str, Json] = {
+        "steps": list(outcome.steps),
+        "hosts_asked": list(outcome.hosts_asked),
+    }
+    run.note_asked(outcome.hosts_asked)
+    if outcome.last_status is not None:
+        extra["status"] = outcome.last_status
+    action = run.row.action
+    asked = f", having asked {short_hosts(outcome.hosts_asked)}" if outcome.hosts_asked else ""
+    if outcome.kind == "completed":
+        await store.insist(
+            run,
             RunEvent.COMPLETE,
             AuditEvent.RUN_COMPLETED,
             f"{action} completed{asked}",
             extra,
-            output={"output": ending.output, "steps": dict(ending.steps)},
+            output={"output": outcome.output, "steps": dict(outcome.steps)},
             progress=None,
             ended_at=now,
         )
         return
-    assert ending.failure is not None
-    unknown = ending.kind == "unknown"
-    held.outcome = ending.failure.message
-    await journal.insist(
-        held,
+    assert outcome.failure is not None
+    unknown = outcome.kind == "unknown"
+    run.outcome = outcome.failure.message
+    await store.insist(
+        run,
         RunEvent.LOSE if unknown else RunEvent.FAIL,
         AuditEvent.RUN_UNKNOWN if unknown else AuditEvent.RUN_FAILED,
         f"{action}: outcome unknown{asked}"
         if unknown
-        else f"{action} failed{asked}: {ending.failure.class_}",
-        {**extra, "class": ending.failure.class_},
-        failure=replace(ending.failure, audit_id=held.row.run_id),
+        else f"{action} failed{asked}: {outcome.failure.class_}",
+        {**extra, "class": outcome.failure.class_},
+        failure=replace(outcome.failure, audit_id=run.row.run_id),
         progress=None,
         ended_at=now,
     )

@@ -10,13 +10,11 @@ from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import RateLimited
-from aileron_core.runs import rows
-from aileron_core.runs.live_run import RunRegistry
+from aileron_core.runs import run_table
 from aileron_core.runs.model import RunRecord
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.storage.database import Database, Tx
-
-__all__ = ["ArgumentQuota"]
 
 _FREED = 0.25
 """Part of the room that is made at once, so that not every call after it has to make some."""
@@ -32,18 +30,18 @@ class ArgumentQuota:
 
     Args:
         database: the rows.
-        book: the runs in memory.
-        journal: tells what is shown of a run whose arguments went.
+        registry: the runs in memory.
+        store: tells what is shown of a run whose arguments went.
         clock: the time.
         most: bytes of one session, as stored.
     """
 
     def __init__(
-        self, database: Database, book: RunRegistry, journal: RunStore, clock: Clock, *, most: int
+        self, database: Database, registry: RunRegistry, store: RunStore, clock: Clock, *, most: int
     ) -> None:
         self._database = database
-        self._book = book
-        self._journal = journal
+        self._registry = registry
+        self._store = store
         self._clock = clock
         self._most = most
         self._kept: dict[str, int] = {}
@@ -60,7 +58,7 @@ class ArgumentQuota:
         async with self._turn:
             if session not in self._kept:
                 self._kept[session] = await self._database.read(
-                    lambda connection: rows.args_kept(connection, session)
+                    lambda connection: run_table.args_kept(connection, session)
                 )
             over = self._kept[session] + size - self._most
             if over > 0:
@@ -80,24 +78,24 @@ class ArgumentQuota:
     async def _make(self, session: str, over: int) -> None:
         wanted = over + int(self._most * _FREED)
         found = await self._database.read(
-            lambda connection: rows.forgettable(connection, session, wanted)
+            lambda connection: run_table.forgettable(connection, session, wanted)
         )
         if not found:
             return
         runs = [run_id for run_id, _ in found]
-        helds = [held for run_id in runs if (held := self._book.run(run_id)) is not None]
+        live = [run for run_id in runs if (run := self._registry.get(run_id)) is not None]
         async with AsyncExitStack() as turns:
-            for held in helds:  # nobody may write back what goes
-                await turns.enter_async_context(held.turn)
+            for run in live:  # nobody may write back what goes
+                await turns.enter_async_context(run.lock)
             await self._database.write(lambda tx: self._forget(tx, session, runs))
-            for held in helds:
-                held.row = replace(held.row, args=None, progress=None)
+            for run in live:
+                run.row = replace(run.row, args=None, progress=None)
         self._kept[session] -= sum(size for _, size in found)
-        for held in helds:
-            self._journal.notify(held, rearm=False)
+        for run in live:
+            self._store.notify(run, rearm=False)
 
     def _forget(self, tx: Tx, session: str, runs: Sequence[str]) -> None:
-        rows.forget(tx, runs)
+        run_table.forget(tx, runs)
         named: list[Json] = list(runs[:_NAMED])
         tx.record(
             AuditRecord(

@@ -9,18 +9,17 @@ from aileron_core import tasks
 from aileron_core.audit.events import AuditEvent
 from aileron_core.clock import Clock
 from aileron_core.errors import AileronError, Conflict, NotFound
-from aileron_core.runs import rows
+from aileron_core.runs import run_table
 from aileron_core.runs.approved import ApprovedRunner
 from aileron_core.runs.interfaces import GateSettings
-from aileron_core.runs.live_run import LiveRun, RunRegistry
+from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, UNDECIDED, RunEvent, RunState
 from aileron_core.storage.database import Database
-
-__all__ = ["ApprovalService"]
 
 _log = logging.getLogger(__name__)
 
@@ -45,48 +44,48 @@ class ApprovalService:
             NotFound: no such approval in this console.
             Conflict: it was answered, is still being looked at, or is not what the person saw.
         """
-        held = self._held(approval_id)
-        async with held.turn:
-            self._require_waiting(held)
+        run = self._live_run(approval_id)
+        async with run.lock:
+            self._require_waiting(run)
             self.pause.require_answers()
-            if held.row.state is RunState.AWAITING_VAULT:
+            if run.row.state is RunState.AWAITING_VAULT:
                 raise Conflict("It waits for the vault. Nothing was decided.")
-            if held.resolved is None:
+            if run.resolved is None:
                 raise Conflict(
-                    f"The action {held.row.action} is not accepted any more. {held.nothing_ran}; deny it, "
+                    f"The action {run.row.action} is not accepted any more. {run.nothing_ran}; deny it, "
                     "or accept the action again and have the agent ask anew."
                 )
-            if held.preview.status == "fetching" or held.row.digest is None:
+            if run.preview.status == "fetching" or run.row.digest is None:
                 raise Conflict("Still looking. Nothing was decided.")
-            if digest != held.row.digest:
+            if digest != run.row.digest:
                 raise Conflict("It changed while you answered. Nothing was decided.")
-            if self._is_late(held):
-                await self._expire(held)
+            if self._is_late(run):
+                await self._expire(run)
                 raise Conflict(
-                    f"Its deadline has passed. {held.nothing_ran}.",
+                    f"Its deadline has passed. {run.nothing_ran}.",
                     details={"outcome": "expired"},
                 )
-            drift, held.drift = held.drift, None
+            drift, run.drift = run.drift, None
             try:
                 await self.store.transition(
-                    held,
+                    run,
                     RunEvent.APPROVE,
                     AuditEvent.APPROVAL_APPROVED,
-                    f"A person approved {held.row.action}",
-                    {"unseen_lines": unseen_lines, "preview": held.preview.status},
+                    f"A person approved {run.row.action}",
+                    {"unseen_lines": unseen_lines, "preview": run.preview.status},
                     decided_at=self.clock.now(),
                     decided_by="person",
                     note="",
                 )
             except AileronError:
-                held.drift = drift
+                run.drift = drift
                 raise
-        tasks.spawn(self._carry(held), name=f"carry {held.row.run_id}")
+        tasks.spawn(self._carry(run), name=f"carry {run.row.run_id}")
 
-    async def _carry(self, held: LiveRun) -> None:
-        await self.runner.run(held)
-        if held.is_final:
-            self.registry.finished(held)
+    async def _carry(self, run: LiveRun) -> None:
+        await self.runner.run(run)
+        if run.is_final:
+            self.registry.finished(run)
 
     async def deny(self, approval_id: str, reason: str) -> None:
         """Take a person's no; during a recheck it wins.
@@ -95,14 +94,14 @@ class ApprovalService:
             NotFound: no such approval in this console.
             Conflict: it was answered or has begun.
         """
-        held = self._held(approval_id)
-        async with held.turn:
-            self._require_open(held)
+        run = self._live_run(approval_id)
+        async with run.lock:
+            self._require_open(run)
             await self._end(
-                held,
+                run,
                 RunEvent.DENY,
                 AuditEvent.APPROVAL_DENIED,
-                f"A person denied {held.row.action}",
+                f"A person denied {run.row.action}",
                 reason=self._reason(reason),
                 decided_at=self.clock.now(),
                 decided_by="person",
@@ -122,22 +121,22 @@ class ApprovalService:
         )
 
     async def _withdraw(self, session_id: str, approval_id: str, reason: str) -> RunRecord:
-        held = self.registry.approval(approval_id)
-        if held is None or held.row.session_id != session_id:
+        run = self.registry.by_approval(approval_id)
+        if run is None or run.row.session_id != session_id:
             row = await self._stored(session_id, approval_id)
             raise _too_late(row)
-        async with held.turn:
-            self._require_open(held)
+        async with run.lock:
+            self._require_open(run)
             await self._end(
-                held,
+                run,
                 RunEvent.WITHDRAW,
                 AuditEvent.APPROVAL_WITHDRAWN,
-                f"The agent withdrew {held.row.action}",
+                f"The agent withdrew {run.row.action}",
                 reason=self._reason(reason),
                 delivered=True,
             )
-            self.registry.delivered(held)
-        return held.row
+            self.registry.delivered(run)
+        return run.row
 
     async def refresh(self, approval_id: str) -> None:
         """Fetch the preview again.
@@ -146,10 +145,10 @@ class ApprovalService:
             NotFound: no such approval in this console.
             Conflict: it does not wait for an answer any more.
         """
-        held = self._held(approval_id)
-        self._require_waiting(held)
-        if held.resolved is not None:
-            await self.previews.refresh(held)
+        run = self._live_run(approval_id)
+        self._require_waiting(run)
+        if run.resolved is not None:
+            await self.previews.refresh(run)
 
     async def fetch_again(self, approval_id: str) -> None:
         """Look through the preview op at what came of a run whose outcome nobody knows (DESIGN 5).
@@ -158,12 +157,12 @@ class ApprovalService:
             NotFound: no such approval in this console.
             Conflict: its outcome is known, or there is nothing to look through.
         """
-        held = self._held(approval_id)
-        if held.row.state is not RunState.UNKNOWN:
+        run = self._live_run(approval_id)
+        if run.row.state is not RunState.UNKNOWN:
             raise Conflict("Its outcome is no open question. Nothing was asked.")
-        if not held.can_fetch_again:
+        if not run.can_fetch_again:
             raise Conflict("There is no preview op to look through. Look at the service itself.")
-        await self.runner.fetch_again(held)
+        await self.runner.fetch_again(run)
 
     def refresh_refused(self, read: str) -> None:
         """Fetch anew the previews that were refused *read*, which has just been accepted."""
@@ -188,91 +187,93 @@ class ApprovalService:
         Raises:
             NotFound: unknown, or another session's.
         """
-        held = self.registry.approval(approval_id)
-        if held is None or held.row.session_id != session_id:
+        run = self.registry.by_approval(approval_id)
+        if run is None or run.row.session_id != session_id:
             return await self._stored(session_id, approval_id)
-        if not held.is_final and wait > 0:
+        if not run.is_final and wait > 0:
             try:
                 async with asyncio.timeout(wait):
-                    await held.ended.wait()
+                    await run.ended.wait()
             except TimeoutError:
                 pass
-        return held.row
+        return run.row
 
     async def deliver(self, approval_id: str | None) -> None:
         """Note that the agent was told the end of this approval."""
-        held = self.registry.approval(approval_id) if approval_id else None
-        if held is None or not held.is_final or held.row.delivered:
+        run = self.registry.by_approval(approval_id) if approval_id else None
+        if run is None or not run.is_final or run.row.delivered:
             return
-        await tasks.uninterrupted(self._deliver(held), name=f"deliver {approval_id}")
+        await tasks.uninterrupted(self._deliver(run), name=f"deliver {approval_id}")
 
-    async def _deliver(self, held: LiveRun) -> None:
-        async with held.turn:
-            if held.row.delivered:
+    async def _deliver(self, run: LiveRun) -> None:
+        async with run.lock:
+            if run.row.delivered:
                 return
-            self.registry.delivered(held)
+            self.registry.delivered(run)
             try:
                 await self.store.update(
-                    held, AuditEvent.RUN_DELIVERED, "The agent was told", delivered=True
+                    run, AuditEvent.RUN_DELIVERED, "The agent was told", delivered=True
                 )
             except AileronError as error:
                 _log.warning("delivery is not on record: %s", type(error).__name__)
 
     async def sweep(self) -> None:
         """End what is past its deadline. Called every second; holds over restarts and suspends."""
-        for held in self.registry:
+        for run in self.registry:
             # While it is checked, the carrier looks at the deadline itself, before the effect.
-            if not held.is_waiting or not self._is_late(held):
+            if not run.is_waiting or not self._is_late(run):
                 continue
-            async with held.turn:
-                if held.is_waiting:
-                    await self._expire(held)
+            async with run.lock:
+                if run.is_waiting:
+                    await self._expire(run)
 
     def forget(self, before: float) -> None:
         """Drop from memory the arguments of runs that ended before *before*, as their rows did."""
-        for held in self.registry:
-            if held.row.ended_at is not None and held.row.ended_at < before:
-                held.row = replace(held.row, args=None, progress=None)
+        for run in self.registry:
+            if run.row.ended_at is not None and run.row.ended_at < before:
+                run.row = replace(run.row, args=None, progress=None)
 
-    async def _expire(self, held: LiveRun) -> None:
+    async def _expire(self, run: LiveRun) -> None:
         await self._end(
-            held,
+            run,
             RunEvent.EXPIRE,
             AuditEvent.APPROVAL_EXPIRED,
-            f"Nobody answered {held.row.action} in time",
+            f"Nobody answered {run.row.action} in time",
         )
 
     async def _end(
-        self, held: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str, **changes: Any
+        self, run: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str, **changes: Any
     ) -> None:
         await self.store.transition(
-            held, event, audit_event, summary, ended_at=self.clock.now(), **changes
+            run, event, audit_event, summary, ended_at=self.clock.now(), **changes
         )
-        self.registry.finished(held)
+        self.registry.finished(run)
 
     def _reason(self, text: str) -> str | None:
         # Half of a character pair cannot be stored.
         return text[: self.settings.reason_characters].encode(errors="replace").decode() or None
 
-    def _is_late(self, held: LiveRun) -> bool:
-        return held.row.expires_at is not None and held.row.expires_at <= self.clock.now()
+    def _is_late(self, run: LiveRun) -> bool:
+        return run.row.expires_at is not None and run.row.expires_at <= self.clock.now()
 
-    def _held(self, approval_id: str) -> LiveRun:
-        held = self.registry.approval(approval_id)
-        if held is None:
+    def _live_run(self, approval_id: str) -> LiveRun:
+        run = self.registry.by_approval(approval_id)
+        if run is None:
             raise NotFound(f"No approval {approval_id} waits in this console.")
-        return held
+        return run
 
-    def _require_waiting(self, held: LiveRun) -> None:
-        if not held.is_waiting:
-            raise _too_late(held.row)
+    def _require_waiting(self, run: LiveRun) -> None:
+        if not run.is_waiting:
+            raise _too_late(run.row)
 
-    def _require_open(self, held: LiveRun) -> None:
-        if held.row.state not in UNDECIDED:
-            raise _too_late(held.row)
+    def _require_open(self, run: LiveRun) -> None:
+        if run.row.state not in UNDECIDED:
+            raise _too_late(run.row)
 
     async def _stored(self, session_id: str, approval_id: str) -> RunRecord:
-        row = await self.database.read(lambda connection: rows.by_approval(connection, approval_id))
+        row = await self.database.read(
+            lambda connection: run_table.by_approval(connection, approval_id)
+        )
         if row is None or row.session_id != session_id:
             raise NotFound(f"There is no approval {approval_id} of this session.")
         return row

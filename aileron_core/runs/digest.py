@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from aileron_core.canonical import Json, JsonObject, canonical, exact
 from aileron_core.hash_words import three_words
 
-__all__ = ["ConnectorPart", "Consent", "StepPart", "consent_digest", "preview_digest"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorPart:

@@ -12,12 +12,10 @@ from aileron_core.console_port import EverythingStopped
 from aileron_core.errors import Conflict, NotFound, StorageUnavailable, Unavailable
 from aileron_core.events import EventBus
 from aileron_core.runs import ApprovalService, LiveRun
-from aileron_core.runs.live_run import RunRegistry
 from aileron_core.runs.pause import PauseSwitch
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.transitions import RunState
 from aileron_core.sessions.service import SessionService
-
-__all__ = ["EmergencyStop", "StopToken"]
 
 _REASON = "A person stopped everything."
 _AT_ONCE = 256
@@ -120,7 +118,7 @@ class EmergencyStop:
             StorageUnavailable: what runs was stopped; the rest could not be put on record.
         """
         with self.pause.while_stopping():
-            running = [held for held in self.registry if held.row.state is RunState.EXECUTING]
+            running = [run for run in self.registry if run.row.state is RunState.EXECUTING]
             self.stops.stop()
             try:
                 await self.note(AuditEvent.CONSOLE_EVERYTHING_STOPPED, _REASON.rstrip("."))
@@ -134,21 +132,19 @@ class EmergencyStop:
                 raise StorageUnavailable(
                     f"What ran was stopped. The rest could not be put on record: {error.message}"
                 ) from error
-        stopped = sum(
-            held.row.state not in (RunState.COMPLETED, RunState.DENIED) for held in running
-        )
+        stopped = sum(run.row.state not in (RunState.COMPLETED, RunState.DENIED) for run in running)
         return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)
 
     async def _deny(self) -> int:
         """Say no to every call that waits; return to how many."""
-        for held in self.registry:
+        for run in self.registry:
             # An ungated one waits for the end of this stop; then its session has ended.
-            if held.row.gated and held.admitted is not None:
-                await asyncio.wait([held.admitted])
+            if run.row.gated and run.admitted is not None:
+                await asyncio.wait([run.admitted])
         waiting = [
-            held for held in self.registry if held.is_waiting or held.row.state is RunState.CHECKING
+            run for run in self.registry if run.is_waiting or run.row.state is RunState.CHECKING
         ]
-        ids = [held.row.approval_id for held in waiting if held.row.approval_id]
+        ids = [run.row.approval_id for run in waiting if run.row.approval_id]
         return await _together(ids, self._denied)
 
     async def _denied(self, approval_id: str) -> bool:
@@ -159,7 +155,7 @@ class EmergencyStop:
         return True
 
     async def _end_sessions(self) -> int:
-        ids = [session.session_id for session in self.sessions.book.all()]
+        ids = [session.session_id for session in self.sessions.registry.all()]
         return await _together(ids, self._ended)
 
     async def _ended(self, session_id: str) -> bool:
@@ -168,10 +164,10 @@ class EmergencyStop:
     async def _settled(self) -> None:
         """Wait until nothing runs or is about to, for as long as that may take at most."""
         moved = asyncio.Event()
-        forget = self.run_changed.subscribe(lambda _held: moved.set())
+        forget = self.run_changed.subscribe(lambda _live_run: moved.set())
         try:
             async with asyncio.timeout(_ENDING_SECONDS):
-                while any(held.row.state in _BEGUN for held in self.registry):
+                while any(run.row.state in _BEGUN for run in self.registry):
                     moved.clear()
                     await moved.wait()
         except TimeoutError:

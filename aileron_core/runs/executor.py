@@ -23,8 +23,6 @@ from aileron_core.errors import (
     ResourceLimitExceeded,
 )
 
-__all__ = ["Executor", "RunOutcome", "RunPlan", "refusal"]
-
 _log = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 4.0)
 """Seconds before each of at most three retries (DESIGN 7)."""
@@ -80,7 +78,7 @@ class Executor:
         self._clock = clock
         self._sleep = sleep
 
-    async def look(
+    async def preview(
         self,
         connector: Connector,
         op: str,
@@ -98,8 +96,8 @@ class Executor:
             limits: bounds of the call.
             accepted_reads: what it may read by POST, besides GET and HEAD.
         """
-        looking = partial(connector.call, read_only=True, accepted_reads=accepted_reads)
-        return await _call(connector, looking, op, args, limits)
+        call = partial(connector.call, read_only=True, accepted_reads=accepted_reads)
+        return await _call(connector, call, op, args, limits)
 
     async def run(
         self, plan: RunPlan, *, before_retry: Callable[[], Awaitable[bool]] | None = None
@@ -111,8 +109,8 @@ class Executor:
             before_retry: asked before a step is repeated; False ends the run as `differs`.
         """
         asked: dict[str, None] = {}
-        ending = await self._run(plan, before_retry, asked)
-        return replace(ending, hosts_asked=tuple(asked))
+        outcome = await self._run(plan, before_retry, asked)
+        return replace(outcome, hosts_asked=tuple(asked))
 
     async def _run(
         self,

@@ -13,22 +13,21 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
-from aileron_core.runs import rows
+from aileron_core.runs import run_table
 from aileron_core.runs.approved import finish
 from aileron_core.runs.argument_quota import ArgumentQuota
 from aileron_core.runs.executor import Executor, RunPlan, refusal
 from aileron_core.runs.interfaces import GateSettings, Library, ResolvedAction
-from aileron_core.runs.live_run import LiveRun, PreviewResult, RunRegistry
+from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
 from aileron_core.runs.model import RunRecord, args_hash
 from aileron_core.runs.pause import PauseSwitch
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import FINAL, RunEvent, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
-
-__all__ = ["Call", "Gate", "RunAnswer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,32 +82,32 @@ class Gate:
             Unavailable: it cannot be put on record, or a person holds all calls; nothing ran.
         """
         try:
-            loaded, args = self._admissible(call)
+            resolved, args = self._admissible(call)
         except AileronError as error:
             await self._refuse(call, error)
             raise
         # A caller that goes away leaves no half-written run behind.
-        answer = self._answer(call, loaded, self._draft(call, loaded, args))
-        return await tasks.uninterrupted(answer, name=f"call {loaded.action.name}")
+        answer = self._answer(call, resolved, self._draft(call, resolved, args))
+        return await tasks.uninterrupted(answer, name=f"call {resolved.action.name}")
 
-    async def _answer(self, call: Call, loaded: ResolvedAction, row: RunRecord) -> RunAnswer:
+    async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
         known = await self._known(call, row)
         if known is not None:
             return await self._attach(known, call)
         try:
-            if loaded.action.gated:
-                return await self._ask(call, loaded, row)
-            return await self._do(call, loaded, row)
+            if resolved.action.gated:
+                return await self._ask(call, resolved, row)
+            return await self._do(call, resolved, row)
         except RateLimited as error:
             await self._refuse(call, error)
             raise
 
     def _admissible(self, call: Call) -> tuple[ResolvedAction, JsonObject]:
-        loaded = self.library.find(call.action)
-        args = check_arguments(loaded.action, call.args)
-        if loaded.action.gated and (denied := refusal(loaded.action)) is not None:
+        resolved = self.library.find(call.action)
+        args = check_arguments(resolved.action, call.args)
+        if resolved.action.gated and (denied := refusal(resolved.action)) is not None:
             raise denied  # a person is not asked for what would fail after their yes
-        return loaded, args
+        return resolved, args
 
     async def _refuse(self, call: Call, error: AileronError) -> None:
         """Put on record that a call was refused; its arguments stay out, its action's name is a claim."""
@@ -122,15 +121,15 @@ class Gate:
         )
         await self.store.note(record)
 
-    def _draft(self, call: Call, loaded: ResolvedAction, args: JsonObject) -> RunRecord:
-        now, gated = self.clock.now(), loaded.action.gated
+    def _draft(self, call: Call, resolved: ResolvedAction, args: JsonObject) -> RunRecord:
+        now, gated = self.clock.now(), resolved.action.gated
         expires = self.settings.expires_seconds
         return RunRecord(
             run_id=new_run_id(now),
             approval_id=new_approval_id(now) if gated else None,
             session_id=call.session.session_id,
-            action=loaded.action.name,
-            action_sha256=loaded.action.sha256,
+            action=resolved.action.name,
+            action_sha256=resolved.action.sha256,
             args=args,
             args_sha256=args_hash(args),
             idempotency_key=call.idempotency_key,
@@ -143,12 +142,12 @@ class Gate:
     async def _known(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
         key = call.idempotency_key
         if key is None:
-            return self.registry.equal(row) if row.gated else None
+            return self.registry.equal_to(row) if row.gated else None
         session_id = call.session.session_id
-        known: LiveRun | RunRecord | None = self.registry.keyed(session_id, key)
+        known: LiveRun | RunRecord | None = self.registry.by_key(session_id, key)
         if known is None:
-            stored = await self.database.read(lambda c: rows.by_key(c, session_id, key))
-            known = self.registry.keyed(session_id, key) or stored
+            stored = await self.database.read(lambda c: run_table.by_key(c, session_id, key))
+            known = self.registry.by_key(session_id, key) or stored
         earlier = known.row if isinstance(known, LiveRun) else known
         if earlier is not None and (earlier.action, earlier.args_sha256) != (
             row.action,
@@ -170,7 +169,7 @@ class Gate:
         if not known.row.gated:
             await known.ended.wait()
             return RunAnswer(row=known.row, attached=True)
-        async with known.turn:
+        async with known.lock:
             if not known.is_final:
                 known.claims = call.claims or known.claims
                 await self.store.update(
@@ -184,41 +183,41 @@ class Gate:
         return RunAnswer(row=known.row, attached=True)
 
     def _hold(
-        self, call: Call, loaded: ResolvedAction, row: RunRecord, look: PreviewResult
+        self, call: Call, resolved: ResolvedAction, row: RunRecord, preview: PreviewResult
     ) -> LiveRun:
-        held = LiveRun(
-            row=row, session=call.session, resolved=loaded, preview=look, claims=call.claims
+        run = LiveRun(
+            row=row, session=call.session, resolved=resolved, preview=preview, claims=call.claims
         )
-        held.admitted = asyncio.get_running_loop().create_future()
+        run.admitted = asyncio.get_running_loop().create_future()
         # Nobody may be waiting for it; an unread exception is no event of its own.
-        held.admitted.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self.registry.add(held)
-        return held
+        run.admitted.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self.registry.add(run)
+        return run
 
     async def _admit(
-        self, held: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str
+        self, run: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str
     ) -> None:
-        assert held.resolved is not None
-        assert held.admitted is not None
-        extra: dict[str, Json] = {"hosts": list(held.hosts), **_claimed(held.claims)}
-        if held.resolved.routed:
-            extra["routed"] = list(held.resolved.routed)
+        assert run.resolved is not None
+        assert run.admitted is not None
+        extra: dict[str, Json] = {"hosts": list(run.hosts), **_claimed(run.claims)}
+        if run.resolved.routed:
+            extra["routed"] = list(run.resolved.routed)
         try:
-            await self.argument_quota.take(held.row)
+            await self.argument_quota.take(run.row)
             try:
-                await self.store.insert(held, event, audit_event, summary, extra)
+                await self.store.insert(run, event, audit_event, summary, extra)
             except AileronError:
-                self.argument_quota.give_back(held.row)
+                self.argument_quota.give_back(run.row)
                 raise
         except AileronError as error:
-            self.registry.discard(held)
-            held.admitted.set_exception(error)
+            self.registry.discard(run)
+            run.admitted.set_exception(error)
             raise
-        held.admitted.set_result(None)
+        run.admitted.set_result(None)
 
-    async def _ask(self, call: Call, loaded: ResolvedAction, row: RunRecord) -> RunAnswer:
+    async def _ask(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
         limit = self.settings.pending_per_session
-        if self.registry.pending_of(row.session_id) >= limit:
+        if self.registry.waiting_of(row.session_id) >= limit:
             raise RateLimited(
                 f"{limit} gated calls of this session are open already. Wait for an answer, or "
                 "withdraw one.",
@@ -228,50 +227,48 @@ class Gate:
             await self._refuse(call, ended)
             raise ended
         now = self.clock.now()
-        has_preview = loaded.action.approval.preview is not None
-        look = PreviewResult(status="fetching" if has_preview else "none", at=now)
-        held = self._hold(call, loaded, row, look)
+        has_preview = resolved.action.approval.preview is not None
+        preview = PreviewResult(status="fetching" if has_preview else "none", at=now)
+        run = self._hold(call, resolved, row, preview)
         if not has_preview:
-            digest, words = held.consent(look)
-            held.row = replace(row, digest=digest, words=words)
+            digest, words = run.consent(preview)
+            run.row = replace(row, digest=digest, words=words)
         await self._admit(
-            held, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action} waits for a person"
+            run, RunEvent.ASK, AuditEvent.RUN_REQUESTED, f"{row.action} waits for a person"
         )
         if has_preview:
-            tasks.spawn(self.previews.fetch_first(held), name=f"preview {row.run_id}")
-        return RunAnswer(row=held.row, attached=False)
+            tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
+        return RunAnswer(row=run.row, attached=False)
 
-    async def _do(self, call: Call, loaded: ResolvedAction, row: RunRecord) -> RunAnswer:
-        held = self._hold(call, loaded, row, PreviewResult(status="none"))
+    async def _do(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
+        run = self._hold(call, resolved, row, PreviewResult(status="none"))
         try:
-            await self._execute(held)
+            await self._execute(run)
         except AileronError as error:
-            assert held.admitted is not None
-            if not held.admitted.done():  # nothing of it is a row
-                self.registry.discard(held)
-                held.admitted.set_exception(error)
+            assert run.admitted is not None
+            if not run.admitted.done():  # nothing of it is a row
+                self.registry.discard(run)
+                run.admitted.set_exception(error)
                 await self._refuse(call, error)
             raise
-        return RunAnswer(row=held.row, attached=False)
+        return RunAnswer(row=run.row, attached=False)
 
-    async def _execute(self, held: LiveRun) -> None:
-        assert held.resolved is not None
-        assert held.row.args is not None
-        action = held.resolved.action
-        async with self._turn(held):
-            await self._admit(
-                held, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {action.name}"
-            )
-            plan = RunPlan(action=action, args=held.row.args, connectors=held.resolved.connectors)
-            ending = await self.executor.run(plan)
+    async def _execute(self, run: LiveRun) -> None:
+        assert run.resolved is not None
+        assert run.row.args is not None
+        action = run.resolved.action
+        async with self._turn(run):
+            await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {action.name}")
+            plan = RunPlan(action=action, args=run.row.args, connectors=run.resolved.connectors)
+            outcome = await self.executor.run(plan)
             try:
-                await finish(self.store, held, ending, self.clock.now())
+                await finish(self.store, run, outcome, self.clock.now())
             finally:
-                held.ended.set()  # also where it cannot be written any more: nobody waits for ever
-        self.registry.finished(held)
+                run.ended.set()  # also where it cannot be written any more: nobody waits for ever
+        self.registry.finished(run)
 
     @asynccontextmanager
-    async def _turn(self, held: LiveRun) -> AsyncGenerator[None]:
+    async def _turn(self, run: LiveRun) -> AsyncGenerator[None]:
         """Hold the session's lane and the connectors, entered only while calls go on.
 
         Raises:
@@ -279,7 +276,7 @@ class Gate:
             Unauthorized: the session has ended meanwhile.
             Conflict, NotFound: the action is not accepted any more in the bytes that were asked for.
         """
-        for connector in held.resolved.connectors.values() if held.resolved else ():
+        for connector in run.resolved.connectors.values() if run.resolved else ():
             # Before the lane: what follows there must not wait for this compiling.
             with suppress(AileronError):  # the call says why
                 await connector.prepare()
@@ -287,21 +284,21 @@ class Gate:
         while True:
             left = await self.pause.over(left)  # not in the lane: what waits there has not waited
             async with (
-                self.lanes.using(held.row.session_id),
-                self.locks.using(held.lock_keys(), alone=False),
+                self.lanes.using(run.row.session_id),
+                self.locks.using(run.lock_keys(), alone=False),
             ):
                 if not self.pause.on:
-                    self._require_as_asked(held)
+                    self._require_as_asked(run)
                     yield
                     return
 
-    def _require_as_asked(self, held: LiveRun) -> None:
+    def _require_as_asked(self, run: LiveRun) -> None:
         """Look again at what may have changed while the call waited for its turn."""
-        if not self.is_open(held.row.session_id):
+        if not self.is_open(run.row.session_id):
             raise _session_ended()
-        if self.library.find(held.row.action).action.sha256 != held.row.action_sha256:
+        if self.library.find(run.row.action).action.sha256 != run.row.action_sha256:
             raise Conflict(
-                f"{held.row.action} was changed while the call waited. Nothing ran; ask again.",
+                f"{run.row.action} was changed while the call waited. Nothing ran; ask again.",
                 details={"outcome": "changed"},
             )
 

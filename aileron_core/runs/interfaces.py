@@ -7,8 +7,6 @@ from typing import Protocol
 from aileron_core.actions.model import Action
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity
 
-__all__ = ["Failpoint", "GateSettings", "Library", "ResolvedAction", "no_failpoint"]
-
 Failpoint = Callable[[str], None]
 """Called with the name of each step of a run's life. Tests of crashes stop the process in it."""
 
@@ -53,7 +51,7 @@ class Library(Protocol):
         """Offer a person to accept *read*, which was just refused; True where it counts already."""
         ...
 
-    async def changed_since(self, loaded: ResolvedAction) -> str:
+    async def changed_since(self, resolved: ResolvedAction) -> str:
         """Read action file and connectors from disk again; return what differs as a sentence, or ''."""
         ...
 

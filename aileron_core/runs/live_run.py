@@ -2,9 +2,7 @@
 
 import asyncio
 import secrets
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -25,8 +23,6 @@ from aileron_core.runs.model import Progress, RunRecord
 from aileron_core.runs.preview.plan import plan_preview
 from aileron_core.runs.transitions import FINAL, RunState
 from aileron_core.sessions.model import Session
-
-__all__ = ["LiveRun", "PreviewChange", "PreviewResult", "RunRegistry"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +82,7 @@ class LiveRun:
     """What the agent's client says of the call, as (our label, its text)."""
     admitted: "asyncio.Future[None] | None" = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held from reading the state to writing the next one, never while waiting for a service."""
 
     @property
@@ -182,12 +178,12 @@ class LiveRun:
             return op_arguments(step, args, None, declared)
 
     def consent(
-        self, look: PreviewResult, row: RunRecord | None = None
+        self, preview: PreviewResult, row: RunRecord | None = None
     ) -> tuple[str, tuple[str, str, str]]:
-        """Return digest and words of what a yes to *look* would cover.
+        """Return digest and words of what a yes to *preview* would cover.
 
         Args:
-            look: the reading of the preview op.
+            preview: the reading of the preview op.
             row: the run as it would be then, where that differs from how it is.
 
         Raises:
@@ -222,8 +218,8 @@ class LiveRun:
                 args=args,
                 hosts=self.resolved.hosts,
                 binding=None,
-                preview=look.fingerprint,
-                preview_reads=tuple(look.reads),
+                preview=preview.fingerprint,
+                preview_reads=tuple(preview.reads),
                 expires_at=None if expires is None else rfc3339(expires),
                 nonce=self.nonce,
             )
@@ -236,113 +232,3 @@ class LiveRun:
 
 def _exact(inputs: JsonObject) -> JsonObject:
     return {name: exact(value) for name, value in inputs.items()}
-
-
-class RunRegistry:
-    """The runs of this process's life that still matter: open, undelivered, or shown as recent."""
-
-    _RECENT = 200
-    _UNHEARD = 2000
-    """Finished runs at most, where agents have not asked after their ends."""
-
-    def __init__(self) -> None:
-        self._by_run: OrderedDict[str, LiveRun] = OrderedDict()
-        self._by_approval: dict[str, LiveRun] = {}
-        self._by_shape: dict[tuple[str, str, str], LiveRun] = {}
-        self._by_key: dict[tuple[str, str], LiveRun] = {}
-        self._over: OrderedDict[str, None] = OrderedDict()
-        self._waiting: dict[str, set[str]] = {}
-
-    def add(self, held: LiveRun) -> None:
-        """Take *held* in; equal calls attach to it while it is open or undelivered."""
-        row = held.row
-        self._by_run[row.run_id] = held
-        if row.gated and not held.is_final:
-            self._waiting.setdefault(row.session_id, set()).add(row.run_id)
-        if row.approval_id:
-            self._by_approval[row.approval_id] = held
-        if row.idempotency_key:
-            self._by_key[row.session_id, row.idempotency_key] = held
-        elif row.gated and not row.delivered:
-            self._by_shape[self._shape(row)] = held
-
-    def discard(self, held: LiveRun) -> None:
-        """Forget *held* entirely (its row could not be written)."""
-        row = held.row
-        self._by_run.pop(row.run_id, None)
-        if row.approval_id:
-            self._by_approval.pop(row.approval_id, None)
-        if row.idempotency_key:
-            self._by_key.pop((row.session_id, row.idempotency_key), None)
-        self._waiting.get(row.session_id, set()).discard(row.run_id)
-        self.delivered(held)
-
-    def delivered(self, held: LiveRun) -> None:
-        """Note that the agent has heard of its end: an equal call from now on asks anew."""
-        if self._by_shape.get(self._shape(held.row)) is held:
-            del self._by_shape[self._shape(held.row)]
-
-    def finished(self, held: LiveRun) -> None:
-        """Note that *held* is over; the oldest finished ones leave memory (their rows stay).
-
-        An ungated one leaves at once: its key is found in its row, and it must not push out a
-        gated one whose end no agent has heard of.
-        """
-        self._waiting.get(held.row.session_id, set()).discard(held.row.run_id)
-        if not held.row.gated:
-            self.discard(held)
-            return
-        self._over[held.row.run_id] = None
-        while (leaving := self._leaving()) is not None:
-            del self._over[leaving]
-            old = self._by_run.get(leaving)
-            if old is not None:
-                self.discard(old)
-
-    def _leaving(self) -> str | None:
-        """Return the finished run that has to leave now: the oldest whose end its agent has heard."""
-        if len(self._over) <= self._RECENT:
-            return None
-        heard = (run_id for run_id in self._over if self._is_heard(run_id))
-        oldest = next(iter(self._over))
-        return next(heard, oldest if len(self._over) > self._UNHEARD else None)
-
-    def _is_heard(self, run_id: str) -> bool:
-        held = self._by_run.get(run_id)
-        return held is None or held.row.delivered
-
-    def run(self, run_id: str) -> LiveRun | None:
-        """Return the run with this id."""
-        return self._by_run.get(run_id)
-
-    def approval(self, approval_id: str) -> LiveRun | None:
-        """Return the run with this approval."""
-        return self._by_approval.get(approval_id)
-
-    def keyed(self, session_id: str, key: str) -> LiveRun | None:
-        """Return the run that the session asked for under *key*."""
-        return self._by_key.get((session_id, key))
-
-    def equal(self, row: RunRecord) -> LiveRun | None:
-        """Return the gated run of the same session, action and arguments that is open or undelivered."""
-        return self._by_shape.get(self._shape(row))
-
-    def pending_of(self, session_id: str) -> int:
-        """Return how many of the session's runs wait for a person."""
-        return len(self._waiting.get(session_id, ()))
-
-    async def settle(self, seconds: float) -> int:
-        """Wait for effects that have begun, *seconds* at most; return how many go on after that."""
-        executing = [run for run in self if run.row.state is RunState.EXECUTING]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                for run in executing:
-                    await run.ended.wait()
-        return sum(not run.ended.is_set() for run in executing)
-
-    def __iter__(self) -> Iterator[LiveRun]:
-        return iter(tuple(self._by_run.values()))
-
-    @staticmethod
-    def _shape(row: RunRecord) -> tuple[str, str, str]:
-        return row.session_id, row.action, row.args_sha256

@@ -11,8 +11,6 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-__all__ = ["ConnectorLocks", "SessionLimiter"]
-
 
 @dataclass(slots=True)
 class _Lock:

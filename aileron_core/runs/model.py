@@ -9,8 +9,6 @@ from aileron_core.canonical import Json, JsonObject, canonical, sha256_hex
 from aileron_core.errors import Failure
 from aileron_core.runs.transitions import RunEvent, RunState, advance
 
-__all__ = ["COLUMNS", "Progress", "RunRecord", "args_hash"]
-
 
 def args_hash(args: JsonObject) -> str:
     """Return the SHA-256 of the arguments' JCS text."""

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 
 from aileron_core.errors import Paused
 
-__all__ = ["PauseSwitch"]
-
 
 class PauseSwitch:
     """Whether calls go on.

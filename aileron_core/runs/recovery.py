@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,17 +13,16 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, OutcomeUnknown
-from aileron_core.runs import rows
+from aileron_core.runs import run_table
 from aileron_core.runs.interfaces import Library, ResolvedAction
-from aileron_core.runs.live_run import LiveRun, PreviewResult, RunRegistry
+from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.model import RunRecord, args_hash
 from aileron_core.runs.preview.fetcher import PreviewFetcher
+from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunEvent, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
-
-__all__ = ["Recovery"]
 
 TOGETHER = 64
 """How many that wait are taken up at once: they share a commit."""
@@ -64,35 +63,35 @@ class Recovery:
         """
         waiting: list[LiveRun] = []
         for row in await self.database.read(_accounted):
-            held = LiveRun(
+            run = LiveRun(
                 row=row,
                 session=self.session_of(row.session_id),
-                resolved=self._loaded(row),
+                resolved=self._resolved(row),
                 preview=PreviewResult(status="none", at=row.requested_at),
             )
-            if held.is_final:
-                held.ended.set()
-                self.registry.add(held)
-                self.registry.finished(held)
+            if run.is_final:
+                run.ended.set()
+                self.registry.add(run)
+                self.registry.finished(run)
                 continue
-            self.registry.add(held)
-            if held.is_waiting:
-                held.preview = PreviewResult(status="fetching", at=self.clock.now())
-                waiting.append(held)
+            self.registry.add(run)
+            if run.is_waiting:
+                run.preview = PreviewResult(status="fetching", at=self.clock.now())
+                waiting.append(run)
             else:
-                await self._recover(held)
+                await self._recover(run)
         for row in await self.database.read(_recent):
-            if self.registry.approval(row.approval_id or "") is None:
-                held = LiveRun(
+            if self.registry.by_approval(row.approval_id or "") is None:
+                run = LiveRun(
                     row=row,
                     session=self.session_of(row.session_id),
-                    resolved=self._loaded(row),
+                    resolved=self._resolved(row),
                     preview=PreviewResult(status="none"),
                 )
-                held.ended.set()
-                self.registry.add(held)
-                self.registry.finished(held)
-        await asyncio.gather(*(self._recover(held) for held in waiting[:TOGETHER]))
+                run.ended.set()
+                self.registry.add(run)
+                self.registry.finished(run)
+        await asyncio.gather(*(self._recover(run) for run in waiting[:TOGETHER]))
         return waiting[TOGETHER:]
 
     async def take_up(self, waiting: Sequence[LiveRun]) -> None:
@@ -102,61 +101,61 @@ class Recovery:
         """
         for first in range(0, len(waiting), TOGETHER):
             some = waiting[first : first + TOGETHER]
-            await asyncio.gather(*(self._take_up(held) for held in some))
+            await asyncio.gather(*(self._take_up(run) for run in some))
 
-    async def _take_up(self, held: LiveRun) -> None:
-        if held.is_waiting:
+    async def _take_up(self, run: LiveRun) -> None:
+        if run.is_waiting:
             try:
-                await self._recover(held)
+                await self._recover(run)
             except AileronError:
                 # Without a digest nobody can say yes to it; a refresh looks again.
                 reason = "it could not be put on record. r asks again."
-                held.preview = PreviewResult(
+                run.preview = PreviewResult(
                     status="unavailable", reason=reason, at=self.clock.now()
                 )
-                self.store.notify(held)
+                self.store.notify(run)
                 raise
 
-    async def _recover(self, held: LiveRun) -> None:
-        async with held.turn:
-            if held.row.state is RunState.EXECUTING:
-                await self._unknown(held)
-            elif not held.is_final:
-                await self._wait_again(held)
+    async def _recover(self, run: LiveRun) -> None:
+        async with run.lock:
+            if run.row.state is RunState.EXECUTING:
+                await self._unknown(run)
+            elif not run.is_final:
+                await self._wait_again(run)
 
-    async def _unknown(self, held: LiveRun) -> None:
-        held.outcome = _UNKNOWN
-        done = list(held.row.progress.steps) if held.row.progress else []
+    async def _unknown(self, run: LiveRun) -> None:
+        run.outcome = _UNKNOWN
+        done = list(run.row.progress.steps) if run.row.progress else []
         details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
-        failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(held.row.run_id)
-        summary = f"{held.row.action}: outcome unknown, the console stopped while it ran"
+        failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(run.row.run_id)
+        summary = f"{run.row.action}: outcome unknown, the console stopped while it ran"
         await self.store.transition(
-            held,
+            run,
             RunEvent.RECOVER,
             AuditEvent.RUN_UNKNOWN,
             summary,
-            {"was": str(held.row.state)},
+            {"was": str(run.row.state)},
             failure=failure,
             progress=None,
             ended_at=self.clock.now(),
         )
-        self.registry.finished(held)
+        self.registry.finished(run)
 
-    async def _wait_again(self, held: LiveRun) -> None:
+    async def _wait_again(self, run: LiveRun) -> None:
         """Let it wait as before, its preview fetched anew; what the earlier life was told is void."""
-        row, before = held.row, held.preview
+        row, before = run.row, run.preview
         digest, words = None, None
-        if held.resolved is not None and not held.has_preview:
+        if run.resolved is not None and not run.has_preview:
             # There is nothing to fetch: what a yes covers is known, and goes into the same record.
-            held.preview = PreviewResult(status="none", at=self.clock.now())
-            digest, words = held.consent(held.preview)
-        elif held.resolved is None:
-            held.preview = PreviewResult(status="none", at=row.requested_at)
+            run.preview = PreviewResult(status="none", at=self.clock.now())
+            digest, words = run.consent(run.preview)
+        elif run.resolved is None:
+            run.preview = PreviewResult(status="none", at=row.requested_at)
         else:
-            held.preview = PreviewResult(status="fetching", at=self.clock.now())
+            run.preview = PreviewResult(status="fetching", at=self.clock.now())
         try:
             await self.store.transition(
-                held,
+                run,
                 RunEvent.RECOVER,
                 AuditEvent.RUN_RECOVERED,
                 f"{row.action} waits again after a restart of the console",
@@ -168,21 +167,21 @@ class Recovery:
                 decided_by=None,
             )
         except AileronError:
-            held.preview = before
+            run.preview = before
             raise
-        if held.preview.status == "fetching":
-            tasks.spawn(self.previews.fetch_first(held), name=f"preview {row.run_id}")
+        if run.preview.status == "fetching":
+            tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
 
-    def _loaded(self, row: RunRecord) -> ResolvedAction | None:
+    def _resolved(self, row: RunRecord) -> ResolvedAction | None:
         """Return the action that was asked for, if exactly those bytes are still accepted."""
         asked = (row.action, row.action_sha256)
         if asked not in self._known:
             try:
-                loaded = self.library.find(row.action)
+                resolved = self.library.find(row.action)
             except AileronError:
-                loaded = None
-            same = loaded is not None and loaded.action.sha256 == row.action_sha256
-            self._known[asked] = loaded if same else None
+                resolved = None
+            same = resolved is not None and resolved.action.sha256 == row.action_sha256
+            self._known[asked] = resolved if same else None
         return self._known[asked]
 
 
@@ -192,13 +191,13 @@ def _accounted(connection: sqlite3.Connection) -> list[RunRecord]:
     A row that another program inserted or changed has none: it stays in the table, permits
     nothing, is not shown for a decision, and `audit verify` names it.
     """
-    found = rows.open_rows(connection)
+    found = run_table.open_rows(connection)
     return [row for row in found if row.args is not None and _has_record(connection, row)]
 
 
 def _recent(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the last ended gated runs that records account for; old ones lack their arguments."""
-    return [row for row in rows.recent(connection, 50) if _has_record(connection, row)]
+    return [row for row in run_table.recent(connection, 50) if _has_record(connection, row)]
 
 
 def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
@@ -241,3 +240,40 @@ def _says(body: dict[str, Any], row: RunRecord) -> bool:
     if row.args is None and row.progress is None:
         del stands["progress_sha256"]  # forgotten with the arguments; the record still tells of it
     return all(body.get(name) == value for name, value in stands.items())
+
+
+async def restore_claims(registry: RunRegistry, database: Database) -> None:
+    """Give every call that waits what its agent's client said of it before the restart."""
+    waiting = [run for run in registry if run.row.gated and not run.is_final]
+    ids = [run.row.run_id for run in waiting]
+    found = await database.read(lambda connection: _recorded_claims(connection, ids))
+    for run in waiting:
+        run.claims = found.get(run.row.run_id, ())
+
+
+def _recorded_claims(
+    connection: sqlite3.Connection, run_ids: Iterable[str]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return by run what its newest record with claims says, as (our label, its text)."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for run_id in run_ids:
+        rows = connection.execute(
+            "SELECT body FROM audit WHERE run = ? AND event IN (?, ?) ORDER BY seq DESC",
+            (run_id, AuditEvent.RUN_REQUESTED, AuditEvent.RUN_ASKED_AGAIN),
+        )
+        claims = next((said for (body,) in rows if (said := _claims(body))), ())
+        if claims:
+            found[run_id] = claims
+    return found
+
+
+def _claims(body: object) -> tuple[tuple[str, str], ...]:
+    try:
+        content: Any = json.loads(str(body))
+    except (ValueError, RecursionError):  # another program spoilt it
+        return ()
+    said = cast("dict[str, Any]", content).get("claims") if isinstance(content, dict) else None
+    try:
+        return tuple((str(label), str(text)) for label, text in said or ())
+    except (ValueError, TypeError):
+        return ()

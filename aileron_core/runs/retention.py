@@ -3,10 +3,8 @@
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
-from aileron_core.runs import ApprovalService, rows
+from aileron_core.runs import ApprovalService, run_table
 from aileron_core.storage.database import Database, Tx
-
-__all__ = ["Retention"]
 
 _EVERY = 3600.0
 
@@ -15,10 +13,10 @@ class Retention:
     """Keeps arguments for *days* after a run's end, in rows and in memory."""
 
     def __init__(
-        self, database: Database, desk: ApprovalService, clock: Clock, *, days: int
+        self, database: Database, approvals: ApprovalService, clock: Clock, *, days: int
     ) -> None:
         self._database = database
-        self._desk = desk
+        self._approvals = approvals
         self._clock = clock
         self._seconds = days * 86400.0
         self._done_at = float("-inf")
@@ -34,11 +32,11 @@ class Retention:
             return
         before = now - self._seconds
         await self._database.write(lambda tx: self._forget(tx, before))
-        self._desk.forget(before)
+        self._approvals.forget(before)
         self._done_at = now
 
     def _forget(self, tx: Tx, before: float) -> None:
-        if count := rows.forget_before(tx, before):
+        if count := run_table.forget_before(tx, before):
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),

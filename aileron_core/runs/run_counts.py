@@ -6,8 +6,6 @@ from typing import Literal, TypeAlias
 from aileron_core.runs import LiveRun
 from aileron_core.runs.transitions import RunState
 
-__all__ = ["RunCounts"]
-
 _Kind: TypeAlias = Literal["waiting", "running"]
 _KINDS: dict[RunState, _Kind] = {
     RunState.PENDING: "waiting",
@@ -25,10 +23,10 @@ class RunCounts:
         self._kinds: dict[str, _Kind] = {}
         self._counts: Counter[tuple[str, _Kind]] = Counter()
 
-    def count(self, held: LiveRun) -> bool:
-        """Take note of where *held* stands now; return whether a count is another one."""
-        run_id, session_id = held.row.run_id, held.row.session_id
-        before, now = self._kinds.get(run_id), _KINDS.get(held.row.state)
+    def count(self, run: LiveRun) -> bool:
+        """Take note of where *run* stands now; return whether a count is another one."""
+        run_id, session_id = run.row.run_id, run.row.session_id
+        before, now = self._kinds.get(run_id), _KINDS.get(run.row.state)
         if before == now:
             return False
         if before is not None:

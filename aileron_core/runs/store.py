@@ -1,4 +1,4 @@
-"""Writing a run's life: each transition and its record in one durable unit, then the news of it."""
+"""Writing a run's life: each transition and its record in one durable unit, then its listeners told."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from aileron_core.canonical import Json
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.events import EventBus
-from aileron_core.runs import rows
+from aileron_core.runs import run_table
 from aileron_core.runs.interfaces import Failpoint
 from aileron_core.runs.live_run import LiveRun
 from aileron_core.runs.model import RunRecord
@@ -27,11 +27,11 @@ class RunStore:
     """The one writer of runs. Every method is durable when it returns."""
 
     def __init__(
-        self, database: Database, clock: Clock, news: EventBus[LiveRun], failpoint: Failpoint
+        self, database: Database, clock: Clock, run_changed: EventBus[LiveRun], failpoint: Failpoint
     ) -> None:
         self._database = database
         self._clock = clock
-        self._news = news
+        self._run_changed = run_changed
         self._failpoint = failpoint
 
     def record(
@@ -68,7 +68,7 @@ class RunStore:
 
     async def insert(
         self,
-        held: LiveRun,
+        run: LiveRun,
         event: RunEvent,
         audit_event: AuditEvent,
         summary: str,
@@ -76,30 +76,30 @@ class RunStore:
     ) -> None:
         """Write a new run after its first *event*."""
         await self._write(
-            held, held.row.after(event), audit_event, summary, extra, verb=rows.insert
+            run, run.row.after(event), audit_event, summary, extra, verb=run_table.insert
         )
 
     async def transition(
         self,
-        held: LiveRun,
+        run: LiveRun,
         event: RunEvent,
         audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None = None,
         **changes: Any,
     ) -> None:
-        """Take *held* through *event*, durably; on an error it stays where it was, here and on disk.
+        """Take *run* through *event*, durably; on an error it stays where it was, here and on disk.
 
         Raises:
             IllegalTransition: not from this state.
             StorageUnavailable: it could not be written.
         """
-        row = held.row.after(event, **changes)
-        await self._write(held, row, audit_event, summary, extra)
+        row = run.row.after(event, **changes)
+        await self._write(run, row, audit_event, summary, extra)
 
     async def update(
         self,
-        held: LiveRun,
+        run: LiveRun,
         audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None = None,
@@ -107,69 +107,67 @@ class RunStore:
         rearm: bool = True,
         **changes: Any,
     ) -> None:
-        """Change *held* without a transition (a preview arrived, the end was delivered).
+        """Change *run* without a transition (a preview arrived, the end was delivered).
 
         *rearm* False: nothing that a person decides by has changed, so that an agent that asks again
         and again cannot keep the decide keys from arming.
         """
-        row = replace(held.row, **changes)
-        await self._write(held, row, audit_event, summary, extra, rearm=rearm)
+        row = replace(run.row, **changes)
+        await self._write(run, row, audit_event, summary, extra, rearm=rearm)
 
     async def insist(
         self,
-        held: LiveRun,
+        run: LiveRun,
         event: RunEvent,
         audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None = None,
         **changes: Any,
     ) -> None:
-        """Like `move`, but for what has already happened: goes on trying until it can be written.
+        """Like `transition`, but for what has already happened: goes on trying until it can be written.
 
         A process that ends before that finds the run where the database left it, and recovers it.
         """
         while True:
             try:
-                await self.transition(held, event, audit_event, summary, extra, **changes)
+                await self.transition(run, event, audit_event, summary, extra, **changes)
             except StorageUnavailable as error:
-                _log.error(
-                    "run %s cannot be written yet: %s", held.row.run_id, type(error).__name__
-                )
+                _log.error("run %s cannot be written yet: %s", run.row.run_id, type(error).__name__)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
 
-    async def compare(self, held: LiveRun) -> tuple[str, ...]:
+    async def compare(self, run: LiveRun) -> tuple[str, ...]:
         """Return the columns in which the database differs from what this process last wrote."""
-        return await self._database.write(lambda tx: rows.tampered(tx, held.row))
+        return await self._database.write(lambda tx: run_table.tampered(tx, run.row))
 
     async def note(self, record: AuditRecord) -> None:
         """Record something that changes no row."""
         await self._database.write(lambda tx: tx.record(record))
 
-    def notify(self, held: LiveRun, *, rearm: bool = True) -> None:
+    def notify(self, run: LiveRun, *, rearm: bool = True) -> None:
         """Say that what is shown of a run differs now; *rearm*: a person decides by that."""
-        self._tell(held, rearm=rearm)
+        self._tell(run, rearm=rearm)
 
-    def _tell(self, held: LiveRun, *, rearm: bool) -> None:
-        held.version += rearm
-        self._news.publish(held)
+    def _tell(self, run: LiveRun, *, rearm: bool) -> None:
+        run.version += rearm
+        self._run_changed.publish(run)
 
     async def _write(
         self,
-        held: LiveRun,
+        run: LiveRun,
         row: RunRecord,
         audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None,
-        verb: Callable[[Tx, RunRecord], None] = rows.update,
+        verb: Callable[[Tx, RunRecord], None] = run_table.update,
         *,
         rearm: bool = True,
     ) -> None:
         record = self.record(row, audit_event, summary, extra)
 
         def unit(tx: Tx) -> tuple[RunRecord, tuple[str, ...]]:
-            edited = () if verb is rows.insert else rows.tampered(tx, held.row)
+            edited = () if verb is run_table.insert else run_table.tampered(tx, run.row)
             written = replace(row, last_record=tx.next_seq())
             verb(tx, written)
             tx.record(_alarmed(record, edited))
@@ -177,18 +175,18 @@ class RunStore:
 
         self._failpoint(f"before {audit_event}")
         try:
-            held.row, edited = await self._database.write(unit)
+            run.row, edited = await self._database.write(unit)
         except AileronError:
             raise
         except Exception as error:
             raise StorageUnavailable(
                 f"The run {row.run_id} could not be written ({type(error).__name__}). Nothing ran."
             ) from error
-        held.tampered |= set(edited)
+        run.tampered |= set(edited)
         self._failpoint(f"after {audit_event}")
-        if held.is_final:
-            held.ended.set()
-        self._tell(held, rearm=rearm)
+        if run.is_final:
+            run.ended.set()
+        self._tell(run, rearm=rearm)
 
 
 def _alarmed(record: AuditRecord, edited: tuple[str, ...]) -> AuditRecord:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from aileron_core.clock import Clock
 
-__all__ = ["GRACE", "WaitingAgents"]
-
 GRACE = 2.0
 """Seconds without a waiting call after which nobody waits: a held call asks again and again."""
 

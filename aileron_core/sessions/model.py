@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["OpenedSession", "Process", "Session"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from aileron_core.sessions.model import Process
 
-__all__ = ["is_ancestor", "process_of"]
-
 _DEEPEST = 64
 _PARENTS = 8
 _LONGEST = 1024

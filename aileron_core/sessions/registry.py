@@ -8,8 +8,6 @@ from aileron_core.containment.peer import Containment, worse
 from aileron_core.ids import new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
 
-__all__ = ["HOLD_GRACE", "RESTART_GRACE", "SessionRegistry"]
-
 HOLD_GRACE = 5.0
 """Seconds after the loss of a hold stream until the session ends (WIRE.md)."""
 RESTART_GRACE = 30.0

@@ -11,20 +11,18 @@ from aileron_core.clock import Clock, rfc3339
 from aileron_core.containment.peer import Containment
 from aileron_core.errors import AileronError
 from aileron_core.ids import token_hash
-from aileron_core.sessions import rows as session_rows
+from aileron_core.sessions import session_table
 from aileron_core.sessions.model import OpenedSession, Process, Session
 from aileron_core.sessions.processes import is_ancestor, process_of
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
-
-__all__ = ["SessionService", "nobody"]
 
 
 class SessionService:
     """Where sessions come and go.
 
     Args:
-        book: who is there now.
+        registry: who is there now.
         database: where it is written down.
         clock: the time.
         changed: called after each change.
@@ -35,14 +33,14 @@ class SessionService:
     def __init__(
         self,
         *,
-        book: SessionRegistry,
+        registry: SessionRegistry,
         database: Database,
         clock: Clock,
         changed: Callable[[], None],
         gone: Callable[[str], None],
         met: Callable[[str], None],
     ) -> None:
-        self.book = book
+        self.registry = registry
         self._database = database
         self._clock = clock
         self._changed = changed
@@ -52,17 +50,19 @@ class SessionService:
     async def load(self) -> dict[str, Session]:
         """Take over the sessions of the last life; return every session there ever was, by id."""
         now = self._clock.now()
-        living = await self._database.read(lambda c: session_rows.living(c, now))
-        self.book.load(living)
-        for session_id in await self._database.read(lambda c: session_rows.seen_outside(c, living)):
-            self.book.meet(session_id, "none")
-        stored = await self._database.read(session_rows.everyone)
+        living = await self._database.read(lambda c: session_table.living(c, now))
+        self.registry.load(living)
+        for session_id in await self._database.read(
+            lambda c: session_table.seen_outside(c, living)
+        ):
+            self.registry.meet(session_id, "none")
+        stored = await self._database.read(session_table.everyone)
         known = {session.session_id: session for session in stored}
-        return known | {session.session_id: session for session in self.book.all()}
+        return known | {session.session_id: session for session in self.registry.all()}
 
     async def sweep(self) -> None:
         """End the sessions whose time or whose agent is gone. Called every half second."""
-        for session, why in self.book.overdue():
+        for session, why in self.registry.overdue():
             await self.end(session.session_id, why)
 
     async def open(
@@ -82,7 +82,7 @@ class SessionService:
         """
         pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
         process = process_of(pid)
-        draft = self.book.draft(
+        draft = self.registry.draft(
             agent=agent,
             label=label,
             cwd=cwd,
@@ -94,7 +94,7 @@ class SessionService:
 
         def unit(tx: Tx) -> Session:
             session = replace(draft.session, last_record=tx.next_seq(), process=process)
-            session_rows.insert(tx, session)
+            session_table.insert(tx, session)
             extra = {"token_hash": session.token_hash, "gateway_hash": session.gateway_hash}
             extra |= {"pid": pid, "opened_by": session.opened_by}
             extra |= _said_of(process)
@@ -103,7 +103,7 @@ class SessionService:
             return session
 
         session = await self._database.write(unit)
-        self.book.add(session)
+        self.registry.add(session)
         self._changed()
         return replace(draft, session=session)
 
@@ -117,27 +117,27 @@ class SessionService:
             StorageUnavailable: it could not be written, and so goes on: else it would live again
                 after a restart.
         """
-        session = self.book.get(session_id)
+        session = self.registry.get(session_id)
         if session is None:
             return False
 
         def unit(tx: Tx) -> None:
-            session_rows.end(tx, session_id, self._clock.now())
+            session_table.end(tx, session_id, self._clock.now())
             said = _said_of(session.process)
             record = _record(self._clock, AuditEvent.SESSION_ENDED, f"A session ended: {why}", said)
             tx.record(replace(record, session=session_id, by=by))
 
         await self._database.write(unit)
-        if self.book.get(session_id) is None:
+        if self.registry.get(session_id) is None:
             return False  # somebody else was quicker
-        self.book.remove(session_id)
+        self.registry.remove(session_id)
         self._changed()
         self._gone(session_id)
         return True
 
     def claimed(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
         """Note what the session's client says of itself, as (our label, its text); in memory alone."""
-        if self.book.claim(session_id, claims):
+        if self.registry.claim(session_id, claims):
             self._changed()
 
     async def met(self, session_id: str, found: Containment) -> None:
@@ -145,7 +145,7 @@ class SessionService:
 
         The record outlives the console: what was seen once is not forgotten with a restart.
         """
-        if not self.book.meet(session_id, found):
+        if not self.registry.meet(session_id, found):
             return
         self._changed()
         self._met(session_id)
@@ -163,20 +163,20 @@ class SessionService:
     async def ended_by_token(self, session_id: str, token: str) -> bool:
         """Return whether *token* was this session's own and the session has ended."""
         offered = token_hash(token)
-        return await self._database.read(lambda c: session_rows.ended(c, session_id, offered))
+        return await self._database.read(lambda c: session_table.ended(c, session_id, offered))
 
     async def hold(self, session_id: str) -> None:
         """Note that the session's hold stream is open; the first time, durably, for the next life."""
-        session = self.book.get(session_id)
-        self.book.hold(session_id)
+        session = self.registry.get(session_id)
+        self.registry.hold(session_id)
         self._changed()
         if session is not None and not session.held:
-            self.book.add(replace(session, held=True))
+            self.registry.add(replace(session, held=True))
             await self._note_hold(session_id)
 
     async def _note_hold(self, session_id: str) -> None:
         def unit(tx: Tx) -> None:
-            session_rows.mark_held(tx, session_id)
+            session_table.mark_held(tx, session_id)
             record = _record(self._clock, AuditEvent.SESSION_HELD, "A session is held open", {})
             tx.record(replace(record, session=session_id))
 
@@ -186,7 +186,7 @@ class SessionService:
     def release(self, session_id: str, *, draining: bool) -> None:
         """Note that the session's hold stream was lost, by its agent unless the console stops."""
         if not draining:
-            self.book.release(session_id)
+            self.registry.release(session_id)
             self._changed()
 
 

@@ -17,8 +17,6 @@ from aileron_core.errors import AileronError
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
 
-__all__ = ["GatewayRequest", "TrafficMeter"]
-
 _NEWS_SECONDS = 0.5
 _RECORD_SECONDS = 5.0
 _BATCH = 256

@@ -22,8 +22,6 @@ from aileron_core.errors import AileronError, OwnerLost, StorageUnavailable, Unr
 from aileron_core.storage.migrations import migrate
 from aileron_core.storage.open import open_reader, open_writer
 
-__all__ = ["Database", "FailureSink", "HeadSink", "Tx"]
-
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _BATCH = 256

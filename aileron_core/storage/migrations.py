@@ -33,8 +33,6 @@ from aileron_core.storage.open import (
 )
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 
-__all__ = ["FIRST", "KEPT_DAYS", "MIGRATIONS", "Migration", "migrate", "schema_of"]
-
 KEPT_DAYS = 30
 """How long the copy stays: it holds arguments, and those are kept so long (WIRE.md, Defaults)."""
 

@@ -10,18 +10,6 @@ from aileron_core.audit.record import ChainHead
 from aileron_core.errors import HomeError
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 
-__all__ = [
-    "cannot_open",
-    "connect",
-    "newest",
-    "objects",
-    "open_reader",
-    "open_writer",
-    "refuse_strange",
-    "set_version",
-    "stated_version",
-]
-
 _STATISTICS = frozenset(
     {
         "CREATE TABLE sqlite_stat1(tbl,idx,stat)",

@@ -4,8 +4,6 @@ What stands here is compared with `sqlite_schema` at every open: a trigger, view
 somebody else added is a reason to stop, not something to live with (DESIGN 3).
 """
 
-__all__ = ["SCHEMA", "SCHEMA_VERSION"]
-
 SCHEMA_VERSION = 2
 """A change of what stands below is a new version, and a step in `migrations.MIGRATIONS`."""
 

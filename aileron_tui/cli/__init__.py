@@ -3,11 +3,9 @@
 import os
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> None:
-    """Run the command line, isolated from what the environment could add to Python (DESIGN 10)."""
+    """Run the command line, isolated from what the environment could add to Python."""
     if not sys.flags.isolated:
         # -I: no PYTHONPATH, no user site, no current folder on the path, before anything is imported.
         os.execv(  # noqa: S606 - this very program again

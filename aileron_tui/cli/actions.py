@@ -1,4 +1,4 @@
-"""`aileron action list|remove`: files of the home. They count once a person took them in."""
+"""`aileron action list|remove`: the action files of a home. None can run until a person accepted it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,31 +10,16 @@ from aileron_core.connectors.availability import offer_problems
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
-from aileron_core.library import acceptance as pins
-from aileron_core.library.removal import note_removed, noted, read_notes
+from aileron_core.library.removal import note_removed
 from aileron_core.server.responses import action_item
 from aileron_core.settings import Settings, load_settings
-from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_mcp.translate import own_tools, tool, tool_bytes
+from aileron_tui.cli.accepted import accepted
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["list_actions", "remove_action"]
-
 _MARKS = {"ready": "✓", "held_back": "○", "error": "✗"}
-_STATES = {"ready": "", "held_back": "held back until taken in", "error": "error"}
-
-
-def _pinned(home: Home) -> dict[tuple[str, str], str]:
-    if not home.database.exists():
-        return {}  # no console ever ran here, so nothing was taken in
-    connection = open_reader(home.database)
-    try:
-        found = pins.all_records(connection)
-        gone = noted(found, read_notes(home.path))
-        return {(pin.kind, pin.name): pin.digest for pin in found if pin not in gone}
-    finally:
-        connection.close()
+_STATES = {"ready": "", "held_back": "not accepted", "error": "error"}
 
 
 def list_actions(context: CommandContext) -> int:
@@ -42,28 +27,28 @@ def list_actions(context: CommandContext) -> int:
     home = Home(context.home)
     settings = load_settings(home.config)
     entries = _catalog(home).entries
-    told = [_item(entry, settings) for entry in entries]
-    offered = _size(each for each in told if each["offered"] and each["state"] == "ready")
-    later = _size(each for each in told if each["offered"] and each["state"] != "error")
+    items = [_item(entry, settings) for entry in entries]
+    offered = _size(each for each in items if each["offered"] and each["state"] == "ready")
+    later = _size(each for each in items if each["offered"] and each["state"] != "error")
     if context.json:
-        context.show({"items": told, "tools": offered})
+        context.show({"items": items, "tools": offered})
     else:
-        for entry, item in zip(entries, told, strict=True):
+        for entry, item in zip(entries, items, strict=True):
             _print(context, entry, item)
         _print_end(context, home, entries, settings)
-        context.say(_told(offered, later))
+        context.say(_tools_line(offered, later))
     failed = any(entry.state == "error" for entry in entries)
     return EXIT.FAILED if failed else EXIT.DONE
 
 
 def _catalog(home: Home) -> Catalog:
-    pinned = _pinned(home)
-    taken_in = {name: digest for (kind, name), digest in pinned.items() if kind == "connector"}
+    records = accepted(home)
+    connectors = {each.name: each.digest for each in records if each.kind == "connector"}
     installed = {each.identity.hash: each.identity for each in ConnectorStore(home.path).list()}
     return Catalog(
         scan(home.actions),
-        {name: digest for (kind, name), digest in pinned.items() if kind == "action"},
-        extra_problems=lambda action: offer_problems(action, installed, taken_in),
+        {each.name: each.digest for each in records if each.kind == "action"},
+        extra_problems=lambda action: offer_problems(action, installed, connectors),
     )
 
 
@@ -91,11 +76,11 @@ def _size(items: Iterable[dict[str, Any]]) -> dict[str, int]:
     return {"count": len(sizes) + len(own), "bytes": sum(sizes) + sum(own)}
 
 
-def _told(offered: dict[str, int], later: dict[str, int]) -> str:
-    told = f"Tools for agents: {offered['count']}, {_kilobytes(offered['bytes'])}."
+def _tools_line(offered: dict[str, int], later: dict[str, int]) -> str:
+    line = f"Tools for agents: {offered['count']}, {_kilobytes(offered['bytes'])}."
     if later == offered:
-        return told
-    return f"{told} With what is held back: {later['count']}, {_kilobytes(later['bytes'])}."
+        return line
+    return f"{line} With what is not accepted: {later['count']}, {_kilobytes(later['bytes'])}."
 
 
 def _kilobytes(size: int) -> str:
@@ -122,9 +107,9 @@ def _print(context: CommandContext, entry: CatalogEntry, item: dict[str, Any]) -
 def _print_end(
     context: CommandContext, home: Home, entries: Sequence[CatalogEntry], settings: Settings
 ) -> None:
-    """Print what to do about what the list shows."""
+    """Print what the person can do about it: accept files, add some, mend `[mcp] tools`."""
     if any(entry.state == "held_back" for entry in entries):
-        context.say("t in the console takes in what is held back.")
+        context.say("Press t in the console to accept what is not accepted.")
     if not entries:
         context.say(f"No action files in {home.actions}. `aileron action add PATH` copies some.")
     actions = [entry.action for entry in entries if entry.action]

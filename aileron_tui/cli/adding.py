@@ -23,14 +23,12 @@ from aileron_core.text import escape
 from aileron_tui.cli.binding import bind
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["add_actions", "add_file"]
-
-_TOLD_SECONDS = 1.0
-"""How often it is said how far it is, where it takes longer."""
+_PROGRESS_SECONDS = 1.0
+"""Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Valid:
+class _ValidFile:
     """A file that can be used, as it is to lie in the home."""
 
     name: str
@@ -49,9 +47,9 @@ def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
     home.prepare()
     installed = cache(ConnectorStore(home.path).list)
     sources = [file for path in paths for file in _files(Path(path))]
-    valid: dict[str, _Valid] = {}
+    valid: dict[str, _ValidFile] = {}
     problems: list[Problem] = []
-    for source in sources if context.json else _shown(sources):
+    for source in sources if context.json else _with_progress(sources):
         try:
             found = _read(source, installed)
             first = valid.setdefault(found.name, found)
@@ -64,36 +62,36 @@ def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
     named = ", ".join(str(Path(path).resolve()) for path in paths)
     added, failed = _place(home, list(valid.values()), named)
     problems += failed
-    _tell(context, added, problems)
+    _report(context, added, problems)
     return EXIT.FAILED if problems else EXIT.DONE
 
 
-def _shown(sources: Sequence[Path]) -> Iterator[Path]:
-    """Yield *sources*, and say on stderr each second how many were read."""
+def _with_progress(sources: Sequence[Path]) -> Iterator[Path]:
+    """Yield *sources*, printing to stderr each second how many were read."""
     clock = SystemClock()
-    told_at = clock.monotonic()
+    printed_at = clock.monotonic()
     for number, source in enumerate(sources):
-        if clock.monotonic() - told_at >= _TOLD_SECONDS:
-            told_at = clock.monotonic()
+        if clock.monotonic() - printed_at >= _PROGRESS_SECONDS:
+            printed_at = clock.monotonic()
             click.echo(f"{number} of {len(sources)} files read …", err=True)
         yield source
 
 
-def _tell(context: CommandContext, added: list[dict[str, Any]], problems: list[Problem]) -> None:
+def _report(context: CommandContext, added: list[dict[str, Any]], problems: list[Problem]) -> None:
     if context.json:
         context.show({"items": added, "problems": [problem.to_json() for problem in problems]})
         return
-    told: set[tuple[str, str]] = set()
+    printed: set[tuple[str, str]] = set()
     for each in added:
         context.say(f"{each['did']} {escape(each['name'])}")
         for fqn, digest in each["bound"].items():
-            if (fqn, digest) not in told:  # thirty files of one connector say it once
+            if (fqn, digest) not in printed:  # thirty files of one connector say it once
                 context.say(f"    {escape(fqn)} bound to the installed {digest}")
-            told.add((fqn, digest))
+            printed.add((fqn, digest))
     for problem in problems:
         context.say(f"✗ {escape(str(problem))}", fg="red")
     if any(each["did"] != "unchanged" for each in added):
-        context.say("Agents see them once you take them in, in the console.")
+        context.say("Agents see them once you accept them in the console.")
 
 
 def _files(path: Path) -> list[Path]:
@@ -123,20 +121,20 @@ def add_file(home: Home, source: Path) -> dict[str, Any]:
     return added
 
 
-def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]]) -> _Valid:
-    """Return the file with its placeholders bound to what *installed* tells, which is asked if need be."""
+def _read(source: Path, installed: Callable[[], tuple[InstalledConnector, ...]]) -> _ValidFile:
+    """Return the file with its placeholders bound to the connectors that *installed* returns; it is called only if there are any."""
     data = source.read_bytes()
     action = load_action(data, str(source))
     bound: dict[str, str] = {}
     if any(requirement.hash == UNBOUND_HASH for requirement in action.requires):
         data, bound = bind(data, action, installed())
-    return _Valid(name=action.name, source=source, data=data, bound=bound)
+    return _ValidFile(name=action.name, source=source, data=data, bound=bound)
 
 
 def _place(
-    home: Home, valid: Sequence[_Valid], named: str
+    home: Home, valid: Sequence[_ValidFile], named: str
 ) -> tuple[list[dict[str, Any]], list[Problem]]:
-    """Put *valid* into the home, and write down that they came together, as *named*.
+    """Put *valid* into the home, and record that they came together, under the name *named*.
 
     All are written first and then moved: a console that looks meanwhile sees hardly a part of them.
     """
@@ -150,8 +148,8 @@ def _place(
             except OSError as error:
                 problems += _problems(each.source, error)
                 continue
-            told = {"name": each.name, "file": each.file, "did": did, "bound": each.bound}
-            added.append(told)
+            entry = {"name": each.name, "file": each.file, "did": did, "bound": each.bound}
+            added.append(entry)
         digests = {each.file: sha256_hex(each.data) for each in valid}
         files = {each["file"]: digests[each["file"]] for each in added}
         if len(files) > 1:

@@ -1,4 +1,4 @@
-"""What a person gives on the command line, read once for every command that takes it."""
+"""Arguments of the command line that more than one command takes."""
 
 import json
 import sys
@@ -12,14 +12,12 @@ from aileron_core.errors import InvalidRequest
 from aileron_core.settings import parse_route
 from aileron_tui.cli.output import EXIT, CliError
 
-__all__ = ["json_argument", "route_argument"]
-
 
 def json_argument(text: str) -> Mapping[str, Json]:
     """Return the object of `--args JSON|@FILE|-`.
 
     Raises:
-        Fault: it is none (a usage error).
+        CliError: it is none; a usage error.
     """
     try:
         if text == "-":

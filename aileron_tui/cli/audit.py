@@ -10,8 +10,6 @@ from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["list_audit", "show_audit", "verify_audit"]
-
 
 def list_audit(context: CommandContext, limit: int) -> int:
     """Print the newest records, oldest first."""
@@ -26,8 +24,8 @@ def list_audit(context: CommandContext, limit: int) -> int:
     for record in records:
         of_run = f"  {record['run']}" if record["run"] else ""
         context.say(
-            f"{record['seq']:>7}  {_shown(record['at'])}  {_shown(record['event']):<22}  "
-            f"{_shown(record['actor']):<8}  {_shown(record['summary'])}{escape(of_run)}"
+            f"{record['seq']:>7}  {_printable(record['at'])}  {_printable(record['event']):<22}  "
+            f"{_printable(record['actor']):<8}  {_printable(record['summary'])}{escape(of_run)}"
         )
     return EXIT.DONE
 
@@ -46,16 +44,16 @@ def show_audit(context: CommandContext, run: str) -> int:
         return EXIT.DONE
     for record in records:
         context.say(
-            f"{_shown(record['seq']):>7}  {_shown(record['at'])}  {_shown(record['event'])}",
+            f"{_printable(record['seq']):>7}  {_printable(record['at'])}  {_printable(record['event'])}",
             bold=True,
         )
         for key in sorted(record):
             if key not in ("seq", "at", "event") and record[key] is not None:
-                context.say(f"         {escape(key)}: {_shown(record[key])}")
+                context.say(f"         {escape(key)}: {_printable(record[key])}")
     return EXIT.DONE
 
 
-def _shown(value: Json) -> str:
+def _printable(value: Json) -> str:
     """Return *value* safe to print: any program of this user can edit the table that it came from."""
     return escape(_plain(value))
 

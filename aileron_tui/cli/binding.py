@@ -15,8 +15,6 @@ from aileron_core.actions.model import UNBOUND_HASH, Action, ConnectorRequiremen
 from aileron_core.connectors.store import InstalledConnector
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = ["bind"]
-
 
 def bind(
     data: bytes, action: Action, installed: tuple[InstalledConnector, ...]

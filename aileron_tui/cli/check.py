@@ -11,8 +11,6 @@ from aileron_core.errors import Problem
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
-__all__ = ["check_actions"]
-
 
 def check_actions(context: CommandContext, paths: Sequence[str], *, portable: bool) -> int:
     """Print every problem of every file with its place; 1 if one is an error, 2 for a wrong PATH.
@@ -46,7 +44,7 @@ def _files(path: Path) -> list[Path]:
     """Return the action files of *path*: itself, or a folder's `*.md` and each `action.md` below it.
 
     Raises:
-        Fault: there is nothing of that name, or no action file in it.
+        CliError: there is nothing of that name, or no action file in it.
     """
     try:
         os.listdir(path)  # noqa: PTH208 - a folder that cannot be read is not an empty one

@@ -9,10 +9,8 @@ from aileron_core.text import escape
 from aileron_tui.cli import subcommands
 from aileron_tui.cli.options import Program, command_options, paths, shared_options
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
-from aileron_tui.cli.process import close_memory, leave_no_hands
+from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
-
-__all__ = ["aileron"]
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
@@ -53,7 +51,7 @@ def _console_options(function: Any) -> Any:
     function = click.option(
         "--accept-installed",
         is_flag=True,
-        help="Take in all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
+        help="Accept all actions and connectors that lie in the home, and reads by POST of previews as they come (said on screen and in the audit).",
     )(function)
     return click.option(
         "--route",
@@ -83,7 +81,7 @@ def console(
             "it is; `aileron serve --json` runs without one.",
         )
     close_memory()
-    leave_no_hands()
+    drop_key_variables()
     from aileron_tui.cli.runtime import run_console
 
     return run_console(context, routes, accept_installed=accept_installed, plain=plain)

@@ -21,21 +21,13 @@ from aileron_core.storage.open import open_reader
 from aileron_core.text import escape
 from aileron_tui.cli.options import given_home
 
-__all__ = [
-    "action_files",
-    "connectors",
-    "ready_actions",
-    "runs",
-    "waiting_approvals",
-]
-
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LOCK_SECONDS = 0.05
 _AFTER = chr(0x10FFFF)
 
 
-def _silent(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Completer:
+def _completer(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Completer:
     """Make a completer of *offer*, which returns values with a few words on each."""
 
     def complete(
@@ -54,16 +46,18 @@ def _silent(offer: Callable[[Home, str], Iterable[tuple[str, str]]]) -> Complete
     return complete
 
 
-def _asked(home: Home, query: str, *parameters: str) -> list[tuple[str, str]]:
+def _rows(home: Home, query: str, *parameters: str) -> list[tuple[str, str]]:
     with closing(open_reader(home.database, timeout=_LOCK_SECONDS)) as connection:
         return [(str(a), str(b)) for a, b in connection.execute(query, parameters)]
 
 
 def _ready_actions(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     # By the files' names, which `action add` makes of the actions'.
-    taken = _asked(home, "SELECT name, '' FROM pins WHERE kind = 'action' ORDER BY name")
+    accepted = _rows(home, "SELECT name, '' FROM pins WHERE kind = 'action' ORDER BY name")
     there = {file.name for file in home.actions.glob("*.md")}
-    return [(Path(name).stem, "") for name, _ in taken if name in there and _NAME.fullmatch(name)]
+    return [
+        (Path(name).stem, "") for name, _ in accepted if name in there and _NAME.fullmatch(name)
+    ]
 
 
 def _action_files(home: Home, _incomplete: str) -> list[tuple[str, str]]:
@@ -78,7 +72,7 @@ def _connectors(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     # The last word of NAME@VERSION: a shell takes colon and @ for the end of a word.
     offered = {
         ref.rpartition("@")[0].rpartition("/")[2]: ref
-        for ref, digest in _asked(home, query)
+        for ref, digest in _rows(home, query)
         if digest in present
     }
     return [(name, ref) for name, ref in offered.items() if _NAME.fullmatch(name)]
@@ -86,7 +80,7 @@ def _connectors(home: Home, _incomplete: str) -> list[tuple[str, str]]:
 
 def _runs(home: Home, incomplete: str) -> list[tuple[str, str]]:
     column, form = ("approval_id", APPROVAL_ID) if incomplete[:1] == "a" else ("run_id", RUN_ID)
-    found = _asked(
+    found = _rows(
         home,
         f"SELECT {column}, action || ' (' || state || ')' FROM runs WHERE {column} >= ? AND {column} < ? "  # noqa: S608 - our own column names
         f"ORDER BY {column} DESC LIMIT 50",
@@ -97,7 +91,7 @@ def _runs(home: Home, incomplete: str) -> list[tuple[str, str]]:
 
 
 def _waiting_approvals(home: Home, _incomplete: str) -> list[tuple[str, str]]:
-    found = _asked(
+    found = _rows(
         home,
         "SELECT approval_id, action FROM runs WHERE state IN "
         "('pending', 'checking', 'awaiting_vault') ORDER BY requested_at DESC LIMIT 50",
@@ -105,13 +99,13 @@ def _waiting_approvals(home: Home, _incomplete: str) -> list[tuple[str, str]]:
     return [(id_, told) for id_, told in found if APPROVAL_ID.fullmatch(id_)]
 
 
-ready_actions = _silent(_ready_actions)
-"""Actions that were taken in."""
-action_files = _silent(_action_files)
+ready_actions = _completer(_ready_actions)
+"""Accepted actions."""
+action_files = _completer(_action_files)
 """Everything in the home's folder of actions."""
-connectors = _silent(_connectors)
-"""Installed connectors that were taken in, by the last word of their names."""
-runs = _silent(_runs)
+connectors = _completer(_connectors)
+"""Installed connectors that were accepted, by the last word of their names."""
+runs = _completer(_runs)
 """The newest runs; approvals where the word begins like one."""
-waiting_approvals = _silent(_waiting_approvals)
+waiting_approvals = _completer(_waiting_approvals)
 """Approvals that are open."""

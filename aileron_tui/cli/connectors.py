@@ -1,4 +1,4 @@
-"""`aileron connector list|install|remove|check|run`: modules of the home's store, and trying one's own."""
+"""`aileron connector list|install|remove|check|run`: the home's connectors, and trying one of your own."""
 
 import asyncio
 import contextlib
@@ -15,33 +15,18 @@ from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import Conflict, NotFound
 from aileron_core.home.layout import Home
-from aileron_core.library import acceptance as pins
-from aileron_core.library.removal import note_removed, noted, read_notes
-from aileron_core.storage.open import open_reader
+from aileron_core.library.removal import note_removed
 from aileron_core.text import escape
+from aileron_tui.cli.accepted import accepted
 from aileron_tui.cli.arguments import json_argument, route_argument
 from aileron_tui.cli.output import EXIT, CommandContext, safe_json
-
-__all__ = ["check", "install_connector", "list_connectors", "remove_connector", "run_op"]
-
-
-def _taken_in(home: Home) -> set[str]:
-    if not home.database.exists():
-        return set()  # no console ever ran here, so nothing was taken in
-    connection = open_reader(home.database)
-    try:
-        found = [pin for pin in pins.all_records(connection) if pin.kind == "connector"]
-        gone = noted(found, read_notes(home.path))
-        return {pin.digest for pin in found if pin not in gone}
-    finally:
-        connection.close()
 
 
 def list_connectors(context: CommandContext) -> int:
     """Print what is installed, and what in the store cannot be used; 1 if there is such."""
     home = Home(context.home)
     found, problems = ConnectorStore(home.path).scan()
-    taken_in = _taken_in(home)
+    usable = {each.digest for each in accepted(home) if each.kind == "connector"}
     if context.json:
         items = [
             {
@@ -49,15 +34,15 @@ def list_connectors(context: CommandContext) -> int:
                 "version": each.identity.version,
                 "hash": each.identity.hash,
                 "hosts": list(each.manifest.hosts),
-                "state": "ready" if each.identity.hash in taken_in else "held_back",
+                "state": "ready" if each.identity.hash in usable else "held_back",
             }
             for each in found
         ]
         context.show({"items": items, "problems": [problem.to_json() for problem in problems]})
         return EXIT.FAILED if problems else EXIT.DONE
     for each in found:
-        held = "" if each.identity.hash in taken_in else "  held back until taken in"
-        context.say(f"{escape(each.identity.fqn)}@{each.identity.version}{held}")
+        state = "" if each.identity.hash in usable else "  not accepted"
+        context.say(f"{escape(each.identity.fqn)}@{each.identity.version}{state}")
         context.say(f"    {each.identity.hash}")
         context.say(f"    reaches {escape(', '.join(each.manifest.hosts) or 'no host')}")
     for problem in problems:
@@ -68,7 +53,7 @@ def list_connectors(context: CommandContext) -> int:
 
 
 def install_connector(context: CommandContext, path: str) -> int:
-    """Install the connector of a folder; it counts once a person took it in."""
+    """Install the connector of a folder; it can be used once a person accepted it."""
     home = Home(context.home)
     home.prepare()
     installed = install_checked(ConnectorStore(home.path), Path(path))
@@ -85,7 +70,7 @@ def install_connector(context: CommandContext, path: str) -> int:
     context.say(f"installed {escape(installed.identity.fqn)}@{installed.identity.version}")
     context.say(f"    {installed.identity.hash}")
     context.say(f"    reaches {escape(', '.join(installed.manifest.hosts) or 'no host')}")
-    context.say("It can be used once you take it in, in the console.")
+    context.say("It can be used once you accept it in the console.")
     return EXIT.DONE
 
 
@@ -178,7 +163,7 @@ def run_op(
     """Run one op of the connector in *path* against routed hosts, and print how it ended."""
     args = json_argument(text)
     places = [route_argument(route) for route in routes]
-    lines = _Lines()
+    lines = _LogLines()
     with lines.listening():
         result = asyncio.run(try_op(Path(path), op, args, routes=places, read_only=read_only))
     failure = result.failure
@@ -191,11 +176,11 @@ def run_op(
                 "requests_sent": result.requests_sent,
                 "writes_sent": result.writes_sent,
                 "last_status": result.last_status,
-                "log": lines.said,
+                "log": lines.messages,
             }
         )
         return EXIT.DONE if failure is None else EXIT.FAILED
-    for line in lines.said:
+    for line in lines.messages:
         click.echo(f"log: {escape(line)}", err=True)
     status = "" if result.last_status is None else f", the last answered with {result.last_status}"
     click.echo(f"{result.requests_sent} requests, {result.writes_sent} of them writing{status}", err=True)  # fmt: skip
@@ -208,15 +193,15 @@ def run_op(
     return EXIT.DONE
 
 
-class _Lines(logging.Handler):
+class _LogLines(logging.Handler):
     """Keeps what a connector logs while it is tried."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage())
+        self.messages.append(record.getMessage())
 
     @contextlib.contextmanager
     def listening(self) -> Generator[None]:

@@ -12,9 +12,9 @@ from aileron_core.containment.hard_links import own_folders
 from aileron_core.containment.spec import environment
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
-from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.doctor import Finding
 from aileron_core.launch.doctor.agents import AgentReport, look_at
-from aileron_core.launch.doctor.finding import Finding
 from aileron_core.launch.doctor.machine import look_at_machine, look_at_terminal
 from aileron_core.launch.doctor.ownership import look_at_code, look_at_home, look_at_links
 from aileron_core.launch.doctor.uncontained_agents import running_agents, uncontained_sessions
@@ -23,8 +23,6 @@ from aileron_core.launch.plan import Agent, ModelTraffic
 from aileron_core.settings import LaunchSettings, load_settings
 from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CommandContext
-
-__all__ = ["show_doctor"]
 
 _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 _SIGNS = {"ok": "✓", "note": "·", "warning": "▲", "broken": "✗"}
@@ -81,7 +79,7 @@ def _traffic(context: CommandContext, agent: Agent) -> ModelTraffic:
     except FileProblems:  # a launch says what is wrong with it
         own = LaunchSettings()
     given = dict(os.environ)
-    env = environment(given, agent.needs) if sys.platform == "linux" else given
+    env = environment(given, agent.env_names) if sys.platform == "linux" else given
     return traffic_here(agent, {**env, **dict(own.env)}, Path.home(), Path.cwd(), own.args)
 
 
@@ -99,11 +97,11 @@ def _report_json(report: AgentReport, traffic: ModelTraffic) -> dict[str, Any]:
         "name": report.agent.name,
         "program": str(report.program) if report.program else None,
         "version": report.version,
-        "tried": list(report.agent.tried),
+        "tried": list(report.agent.tested_versions),
         "trouble": report.trouble,
         "controls": list(report.agent.controls),
-        "outside": list(report.agent.outside),
-        "gateway": {"providers": sorted(traffic.through), "past": list(traffic.past)},
+        "outside": list(report.agent.not_controlled),
+        "gateway": {"providers": sorted(traffic.through), "past": list(traffic.bypass_reasons)},
     }
 
 
@@ -113,13 +111,13 @@ def _say_agent(context: CommandContext, report: AgentReport, *, whole: bool) -> 
         why = escape(report.trouble) or f"not installed ({agent.package})"
         context.say(f"{agent.title}: {why}")
     else:
-        tried = "tried" if report.tried else f"tried were {', '.join(agent.tried)}"
+        tried = "tried" if report.tried else f"tried were {', '.join(agent.tested_versions)}"
         version = f"{report.version}, {tried}" if report.version else report.trouble
         context.say(f"{agent.title}: {escape(version)}  {escape(str(report.program))}", bold=True)
     if whole:
         for sentence in agent.controls:
             context.say(f"  ✓ {sentence}")
-        for sentence in agent.outside:
+        for sentence in agent.not_controlled:
             context.say(f"  ▲ outside Aileron: {sentence}")
 
 

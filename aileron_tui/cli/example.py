@@ -10,9 +10,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.scaffold import EXAMPLE_HOST, examples
 
-__all__ = ["run_example"]
-
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 def run_example(context: CommandContext, port: int) -> int:
@@ -45,7 +43,7 @@ def run_example(context: CommandContext, port: int) -> int:
             context.say(f"An example mail service with {drafts} drafts runs at {mailbox.url}.")
             context.say(f"Lead the console to it with --route {route}. Ctrl-C ends it.")
         seen = 0
-        while not stop.wait(_LOOK_SECONDS):
+        while not stop.wait(_POLL_SECONDS):
             sent = mailbox.state()["sent"]
             for each in sent[seen:]:
                 _print(context, each)

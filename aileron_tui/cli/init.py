@@ -18,8 +18,6 @@ from aileron_tui.cli.scaffold import (
     settings_text,
 )
 
-__all__ = ["init_home"]
-
 
 def init_home(context: CommandContext, *, example: bool) -> int:
     """Make the home with its settings, and with *example* what a first approval needs.
@@ -71,8 +69,8 @@ _EXAMPLE = (
     "    {0}",
     "    {1}",
     "    {2}",
-    "The console shows what lies in the home. t takes in what is selected: the",
-    "connector first, then the actions; nothing counts before. Then make the call.",
+    "The console shows what lies in the home. t accepts what is selected: the",
+    "connector first, then the actions; nothing can run before. Then make the call.",
     "The console shows the draft as the mail service has it; a sends it, d says no.",
 )
 

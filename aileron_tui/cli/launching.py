@@ -1,4 +1,4 @@
-"""`aileron launch`: an agent in this pane, wired to the console in the other and contained."""
+"""`aileron launch`: an agent in this pane, connected to the console in the other and contained."""
 
 import contextlib
 import http.client
@@ -15,18 +15,17 @@ from aileron_core.errors import AileronError, Forbidden, NotFound
 from aileron_core.home.client import HomeClient, HomeConnection
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import read_daemon_file
-from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.launcher import LaunchRequest, launch, prepare, through_gateway
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.interfaces import LaunchedSession, SessionHold
+from aileron_core.launch.launcher import launch
 from aileron_core.launch.model_traffic import sentences
-from aileron_core.launch.project_settings import ProjectSettings
-from aileron_core.launch.sessions import LaunchedSession, SessionHold
+from aileron_core.launch.prepare import LaunchRequest, prepare
+from aileron_core.launch.project import ProjectSettings
 from aileron_core.settings import load_settings
 from aileron_core.text import escape
 from aileron_mcp.relay_copies import compiled_folder
 from aileron_tui.cli.output import EXIT, CommandContext
 from aileron_tui.cli.tmux import open_console
-
-__all__ = ["launch_agent"]
 
 _AGAIN_SECONDS = 1.0
 _HIDDEN = "HIDDEN"
@@ -80,12 +79,12 @@ class HomeSessions:
         self._home = home
         self._console = HomeClient(home)
 
-    def find(self) -> None:
-        """Return if a console answers; see `aileron_core.launch.sessions.SessionPort`."""
+    def require(self) -> None:
+        """Return if a console answers; see `aileron_core.launch.interfaces.SessionPort`."""
         self._console.request("GET", "/v1/status")
 
     def open(self, *, agent: str, label: str, cwd: Path, contained: bool) -> LaunchedSession:
-        """Open a session; see `aileron_core.launch.sessions.SessionPort`."""
+        """Open a session; see `aileron_core.launch.interfaces.SessionPort`."""
         asked = {
             "agent": agent,
             "label": label[:128],
@@ -104,13 +103,13 @@ class HomeSessions:
             socket=Path(socket) if socket else None,
         )
 
-    def taken_in(self, agent: str, project: Path) -> str | None:
+    def accepted_digest(self, agent: str, project: Path) -> str | None:
         """Return the digest of the project's settings that a person accepted, if any."""
         _, body = self._console.request("GET", "/v1/projects")
         found = {(each["agent"], each["path"]): each["digest"] for each in body["items"]}
         return found.get((agent, str(project)))
 
-    def take_in(self, agent: str, project: Path, digest: str) -> None:
+    def accept(self, agent: str, project: Path, digest: str) -> None:
         """Put on record that a person accepts them."""
         asked = {"agent": agent, "path": str(project), "digest": digest}
         self._console.request("POST", "/v1/projects", asked)
@@ -136,20 +135,20 @@ class _AtTerminal:
         """Tell them a sentence; standard output is the agent's."""
         click.echo(f"aileron: {text}", err=True)
 
-    def accepts(self, wish: ProjectSettings) -> bool:
+    def accepts(self, settings: ProjectSettings) -> bool:
         """Show what the project asks for and wait for a yes or no.
 
         Raises:
             Forbidden: there is no terminal, and no `--accept-project`.
         """
-        title = f"This project asks for these settings of {wish.agent}:"
+        title = f"This project asks for these settings of {settings.agent}:"
         if not self._accepted and not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Forbidden(
-                f"{title} {'; '.join(wish.lines())}. Nobody can be asked without a terminal: look "
+                f"{title} {'; '.join(settings.lines())}. Nobody can be asked without a terminal: look "
                 "at them, then launch with --accept-project."
             )
         self.say(title)
-        for line in wish.lines():
+        for line in settings.lines():
             click.echo(f"  {line}", err=True)
         if self._accepted:
             self.say("Accepted by --accept-project.")
@@ -213,39 +212,41 @@ def _address(home: Path) -> str:
 
 def _show(context: CommandContext, request: LaunchRequest) -> int:
     """Print what would be set. Nothing is opened, written or started."""
-    wired = prepare(request, PurePosixPath("<private>"))
+    prepared = prepare(request, PurePosixPath("<private>"))
     gateway = f"{_address(context.home)}/gw/{_HIDDEN}"
-    wired = through_gateway(wired, request.agent, gateway)
-    through = sorted(wired.traffic.through) if wired.traffic else []
-    past = sentences(request.agent, wired.traffic) if wired.traffic else ()
-    plan, given = wired.plan, request.env
+    prepared = prepared.with_gateway(gateway)
+    through = sorted(prepared.traffic.through) if prepared.traffic else []
+    past = sentences(request.agent, prepared.traffic) if prepared.traffic else ()
+    plan, given = prepared.plan, request.env
     ours = {
         # What was yours before may hold a secret of yours; only what is ours alone is shown.
         name: "(your own, with Aileron's laid over it)" if name in given else value
-        for name, value in wired.env.items()
+        for name, value in prepared.env.items()
         if given.get(name) != value
     }
     if context.json:
         context.show(
             {
                 "agent": request.agent.name,
-                "program": str(wired.program),
+                "program": str(prepared.program),
                 "argv": list(plan.argv),
                 "env": ours,
                 "files": dict(plan.files),
-                "additions": {str(each.path): each.content for each in plan.additions},
+                "additions": {str(each.path): each.content for each in plan.injected_files},
                 "sandbox": request.sandbox,
                 "gateway": {
                     "url": gateway if through else None,
                     "providers": through,
-                    "past": list(wired.traffic.past) if wired.traffic else [],
+                    "past": list(prepared.traffic.bypass_reasons) if prepared.traffic else [],
                 },
-                "project": list(wired.wish.lines()) if wired.wish else [],
+                "project": list(prepared.project_settings.lines())
+                if prepared.project_settings
+                else [],
             }
         )
         return EXIT.DONE
     context.say(
-        f"Would start {escape(str(wired.program))} in {escape(str(request.project))}", bold=True
+        f"Would start {escape(str(prepared.program))} in {escape(str(request.project))}", bold=True
     )
     context.say(f"  sandbox   {request.sandbox}")
     context.say(f"  command   {escape(shlex.join(plan.argv))}")
@@ -255,14 +256,14 @@ def _show(context: CommandContext, request: LaunchRequest) -> int:
         context.say(f"  sets      {name}={escape(value)}")
     for name in plan.files:
         context.say(f"  writes    <private>/{name}, gone at the end")
-    for each in plan.additions:
+    for each in plan.injected_files:
         context.say(f"  adds      ~/{each.path}, removed at the end")
     for sentence in past:
         context.say(f"  ▲ {escape(sentence)}")
-    for line in wired.wish.lines() if wired.wish else ():
+    for line in prepared.project_settings.lines() if prepared.project_settings else ():
         context.say(f"  project   {line}   (once you accept it)")
     for sentence in request.agent.controls:
         context.say(f"  ✓ {sentence}")
-    for sentence in request.agent.outside:
+    for sentence in request.agent.not_controlled:
         context.say(f"  ▲ outside Aileron: {sentence}")
     return EXIT.DONE

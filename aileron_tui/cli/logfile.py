@@ -1,4 +1,4 @@
-"""Aileron's own log: `log/aileron.log` in the home, one JSON object a line, set aside when it grows.
+"""Aileron's own log: `log/aileron.log` in the home, one JSON object a line, rotated when it grows.
 
 It holds what happened and where to look further (event, number in the audit, run, session, action),
 and never arguments, previews, outputs or secrets. Libraries quote what they were given in their
@@ -19,11 +19,9 @@ from aileron_core.home.layout import Home
 from aileron_core.settings import LogSettings
 from aileron_tui.cli.output import safe_json
 
-__all__ = ["LogFile", "log_path", "log_to"]
-
 _OURS = ("aileron_core.", "aileron_tui.", "aileron_mcp.")
-_FACTS = ("event", "seq", "run", "session", "action")
-"""What our own lines say beside their message, given as `extra`."""
+_EXTRA_FIELDS = ("event", "seq", "run", "session", "action")
+"""What lines of Aileron's own carry beside their message, given as `extra`."""
 _log = logging.getLogger(__name__)
 
 
@@ -45,16 +43,16 @@ def log_to(home: Home, settings: LogSettings) -> None:
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
     logging.captureWarnings(True)
-    threading.excepthook = _thread_ended
-    sys.unraisablehook = _unraisable
+    threading.excepthook = _log_thread_error
+    sys.unraisablehook = _log_unraisable
 
 
-def _thread_ended(ended: threading.ExceptHookArgs) -> None:
+def _log_thread_error(ended: threading.ExceptHookArgs) -> None:
     name = ended.thread.name if ended.thread else "?"
     _log.error("the thread %s ended with %s", name, ended.exc_type.__name__)
 
 
-def _unraisable(ended: "sys.UnraisableHookArgs") -> None:
+def _log_unraisable(ended: "sys.UnraisableHookArgs") -> None:
     _log.error("%s was raised where nothing could take it", ended.exc_type.__name__)
 
 
@@ -71,9 +69,9 @@ class _Line(logging.Formatter):
             line["message"] = record.getMessage()
         else:
             line["message"] = f"a message of a library, from {record.module}:{record.lineno}"
-        for fact in _FACTS:
-            if (value := getattr(record, fact, None)) is not None:
-                line[fact] = value
+        for name in _EXTRA_FIELDS:
+            if (value := getattr(record, name, None)) is not None:
+                line[name] = value
         if record.exc_info and record.exc_info[0] is not None:
             # By its type alone: its text may quote arguments or a preview.
             line["error"] = record.exc_info[0].__name__

@@ -13,9 +13,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.logfile import log_path
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["show_logs"]
-
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
@@ -36,14 +34,14 @@ def show_logs(context: CommandContext, count: int, *, follow: bool) -> int:
     if count and not newest and not context.json:
         context.say(f"Nothing is logged in {path} yet. A console writes there.")
     while follow:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
         for line in tail.read():
             _print(context, line)
     return EXIT.DONE
 
 
 def _older(path: Path) -> Generator[str]:
-    """Yield the lines of the files that were set aside, oldest first."""
+    """Yield the lines of the rotated files, oldest first."""
     numbered = {
         int(suffix): each
         for each in path.parent.glob(f"{path.name}.*")
@@ -53,12 +51,12 @@ def _older(path: Path) -> Generator[str]:
         try:
             data = numbered[number].read_bytes()
         except OSError:
-            continue  # set aside once more, or gone, since we looked
+            continue  # rotated again, or gone, since it was listed
         yield from _text(data).split("\n")[:-1]
 
 
 class _Tail:
-    """Reads the file on from where it stopped, over its being set aside."""
+    """Reads the file on from where it stopped, also when it is rotated."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -68,7 +66,7 @@ class _Tail:
     def read(self) -> list[str]:
         """Return the whole lines that have come since."""
         lines = self._read_on()
-        if self._set_aside():
+        if self._rotated():
             lines += self._read_on()  # what was written to it until it was
             os.close(cast("int", self._file))
             self._file, self._rest = None, b""
@@ -86,13 +84,13 @@ class _Tail:
         whole, newline, self._rest = self._rest.rpartition(b"\n")
         return _text(whole).split("\n") if newline else []
 
-    def _set_aside(self) -> bool:
+    def _rotated(self) -> bool:
         if self._file is None:
             return False
         try:
             there = self._path.stat()
         except OSError:
-            return False  # in the moment between setting aside and beginning anew
+            return False  # between the rename and the new file
         return there.st_ino != os.fstat(self._file).st_ino
 
 

@@ -1,4 +1,4 @@
-"""The options that stand everywhere, and how every command begins and ends (WIRE.md, Command line)."""
+"""The options that every command takes, and how every command begins and ends."""
 
 import functools
 import os
@@ -15,24 +15,14 @@ from click.shell_completion import CompletionItem
 from aileron_core.errors import AileronError, InvalidRequest
 from aileron_core.home.layout import DEFAULT_HOME
 from aileron_core.text import escape
-from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json, told
-
-__all__ = [
-    "Program",
-    "command_options",
-    "folders",
-    "given_home",
-    "group_options",
-    "paths",
-    "shared_options",
-]
+from aileron_tui.cli.output import EXIT, CliError, CommandContext, report_error, safe_json
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_ASKED = "aileron.json"
+_JSON_ASKED = "aileron.json"
 
 
-def _given(context: click.Context, name: str) -> Any:
-    """Return a shared option as it was given: nearest to the command's end, wherever it stood."""
+def _shared_option(context: click.Context, name: str) -> Any:
+    """Return a shared option as it was given: the one nearest to the command counts, wherever it stood."""
     at: click.Context | None = context
     while at is not None:
         if found := at.params.get(name):
@@ -43,12 +33,12 @@ def _given(context: click.Context, name: str) -> Any:
 
 def given_home(context: click.Context) -> Path:
     """Return the home that the command line means, from option, environment or default."""
-    chosen = _given(context, "home") or os.environ.get("AILERON_HOME") or str(DEFAULT_HOME)
+    chosen = _shared_option(context, "home") or os.environ.get("AILERON_HOME") or str(DEFAULT_HOME)
     return Path(chosen).expanduser().absolute()
 
 
 def shared_options(function: _F) -> _F:
-    """Give a command or group the options that stand everywhere (WIRE.md, Command line)."""
+    """Give a command or group the options that every command takes."""
     for option in (
         click.option("--no-color", is_flag=True, help="Print without colour."),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
@@ -70,35 +60,35 @@ def command_options(function: _F) -> _F:
     @functools.wraps(function)
     def wrapped(home: str | None, as_json: bool, no_color: bool, **arguments: Any) -> None:
         given = click.get_current_context()
-        color = not _given(given, "no_color") and "NO_COLOR" not in os.environ
+        color = not _shared_option(given, "no_color") and "NO_COLOR" not in os.environ
         context = CommandContext(
             home=given_home(given),
-            json=bool(_given(given, "as_json")),
+            json=bool(_shared_option(given, "as_json")),
             color=color and sys.stdout.isatty(),
         )
         try:
             code = function(context, **arguments)
         except AileronError as error:
-            code = told(context, error)
+            code = report_error(context, error)
         except KeyboardInterrupt:
             code = EXIT.INTERRUPTED
         except BrokenPipeError:
             raise  # whoever read us has gone; click ends quietly
         except (OSError, sqlite3.Error) as error:
-            code = told(context, CliError(EXIT.FAILED, _outside(error)))
+            code = report_error(context, CliError(EXIT.FAILED, _system_refusal(error)))
         except Exception as error:  # noqa: BLE001 - the program's edge: no traceback on a terminal
             kind = type(error).__name__
-            fault = (
+            sentence = (
                 f"A fault of Aileron's own ({kind}). Please report it with the command you gave."
             )
-            code = told(context, CliError(EXIT.OUR_BUG, fault))
+            code = report_error(context, CliError(EXIT.OUR_BUG, sentence))
         sys.exit(code or EXIT.DONE)
 
     return wrapped  # type: ignore[return-value]
 
 
-def _outside(error: OSError | sqlite3.Error) -> str:
-    """Say what the system refused, on what."""
+def _system_refusal(error: OSError | sqlite3.Error) -> str:
+    """Return what the system refused to do, and with what."""
     if isinstance(error, sqlite3.Error):
         return f"The home's database cannot be read: {error}. Restore it from a copy."
     what = f"{error.filename}: " if error.filename else ""
@@ -106,7 +96,7 @@ def _outside(error: OSError | sqlite3.Error) -> str:
 
 
 def group_options(function: Callable[[], None]) -> Callable[..., None]:
-    """Give a group of commands the options that stand everywhere; its commands look for them."""
+    """Give a group of commands the options that every command takes; its commands look for them."""
 
     @shared_options
     @functools.wraps(function)
@@ -144,12 +134,12 @@ class Program(click.Group):
         asked = _asks_for_json(args)
         with _ending(asked=asked):
             context = super().make_context(info_name, args, parent, **extra)
-        context.meta[_ASKED] = asked
+        context.meta[_JSON_ASKED] = asked
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Read the rest, and run the command."""
-        with _ending(asked=bool(ctx.meta.get(_ASKED))):
+        with _ending(asked=bool(ctx.meta.get(_JSON_ASKED))):
             return super().invoke(ctx)
 
 

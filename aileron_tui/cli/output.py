@@ -1,4 +1,4 @@
-"""What every command shares: options, printing, exit codes (WIRE.md, Command line)."""
+"""What every command shares: options, printing, exit codes."""
 
 import json
 from dataclasses import dataclass
@@ -15,15 +15,6 @@ from aileron_core.errors import (
     InternalError,
 )
 from aileron_core.text import escape
-
-__all__ = [
-    "EXIT",
-    "CliError",
-    "CommandContext",
-    "exit_code",
-    "safe_json",
-    "told",
-]
 
 
 class EXIT:
@@ -62,7 +53,7 @@ class CommandContext:
     color: bool
 
     def say(self, text: str, **style: Any) -> None:
-        """Print a line of ours; outside text in it went through `escape`."""
+        """Print a line of ours; foreign text in it went through `escape`."""
         click.echo(click.style(text, **style) if self.color and style else text)
 
     def show(self, value: Any) -> None:
@@ -98,8 +89,8 @@ def exit_code(error: AileronError) -> int:
     return _BY_CLASS.get(error.class_, EXIT.FAILED)
 
 
-def told(context: CommandContext, error: AileronError) -> int:
-    """Say what failed, as a sentence on stderr or as the one error body on stdout; return the exit code."""
+def report_error(context: CommandContext, error: AileronError) -> int:
+    """Print what failed, as a sentence on stderr or an error body on stdout; return the exit code."""
     if context.json:
         failure = error.failure if isinstance(error, ConsoleRefused) else error.to_failure()
         body: dict[str, Any] = {"error": failure.to_json()}

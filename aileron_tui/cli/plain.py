@@ -1,4 +1,4 @@
-"""The console without a screen that starts now, with what its settings and its terminal ask for."""
+"""The line-by-line console, with what its settings and its terminal ask for."""
 
 import logging
 import os
@@ -13,8 +13,6 @@ from aileron_tui.plain.console import PlainConsole
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.styles.choosing import choose_glyphs
 from aileron_tui.terminal.notifications import Notifier
-
-__all__ = ["plain_console"]
 
 _log = logging.getLogger(__name__)
 

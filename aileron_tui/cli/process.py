@@ -4,18 +4,16 @@ import ctypes
 import os
 import sys
 
-__all__ = ["close_memory", "leave_no_hands"]
-
 _PR_SET_DUMPABLE = 4
 
 
 def close_memory() -> None:
-    """Close our memory and environment to other programs of this user (Linux; DESIGN 3 and 10)."""
+    """Close our memory and environment to other programs of this user (Linux); docs/architecture.md#the-process."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def leave_no_hands() -> None:
+def drop_key_variables() -> None:
     """Drop the variables by which an environment could press keys or load code in the console.
 
     `TEXTUAL_PRESS` presses keys, `TEXTUAL_DRIVER` imports a module, `TEXTUAL_LOG` and `TEXTUAL_SCREENSHOT`

@@ -15,9 +15,7 @@ from aileron_core.text import escape
 from aileron_tui.cli.arguments import json_argument
 from aileron_tui.cli.output import EXIT, CliError, CommandContext, safe_json
 
-__all__ = ["run_action"]
-
-_POLL = 30.0
+_POLL_SECONDS = 30.0
 
 
 def run_action(
@@ -87,7 +85,7 @@ def _wait(console: HomeClient, token: str, pending: dict[str, Any], wait: float)
     deadline = time.monotonic() + wait
     body = pending
     while body["status"] == "pending_approval" and (left := deadline - time.monotonic()) > 0:
-        seconds = max(1, int(min(left + 1, _POLL)))
+        seconds = max(1, int(min(left + 1, _POLL_SECONDS)))
         path = f"/v1/action-approvals/{pending['approval_id']}/result?wait={seconds}"
         _, body = console.request("GET", path, token=token)
     return body if body["status"] != "pending_approval" else pending

@@ -45,7 +45,7 @@ def core_thread(
     Args:
         home: whose core it is.
         routes: as given to `--route`.
-        accept_installed: take in what lies there.
+        accept_installed: accept what lies there.
         first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
             interpreter's lock) is imported after that, or at once without a screen.
         failpoint: for tests of crashes, in process only.
@@ -205,7 +205,7 @@ def _say_start(context: CommandContext, app: App) -> None:
     for route in app.options.routes_shown():
         context.say(f"Routed: {route}, without credential.")
     if app.options.accept_installed:
-        context.say("Everything that lay in the home was taken in (--accept-installed).")
+        context.say("Everything that lay in the home was accepted (--accept-installed).")
 
 
 def run_console(

@@ -1,9 +1,7 @@
-"""What comes with Aileron for a first approval: settings to change, an example of everything else."""
+"""What `aileron init` writes: the settings, and an example of everything else."""
 
 from pathlib import Path
 from typing import Final
-
-__all__ = ["EXAMPLE_DRAFT", "EXAMPLE_HOST", "EXAMPLE_PORT", "examples", "settings_text"]
 
 EXAMPLE_HOST: Final = "gmail.googleapis.com:443"
 """The one host of the example connector; `--route` leads it to the example service."""

@@ -1,4 +1,4 @@
-"""The App of a console that starts now: in the looks that its settings and its terminal ask for."""
+"""The console's App, in the theme and with the glyphs that its settings and its terminal ask for."""
 
 import asyncio
 import io
@@ -18,8 +18,6 @@ from aileron_tui.input.keymap import remapped
 from aileron_tui.styles.choosing import choose_glyphs, choose_theme
 from aileron_tui.terminal.background_color import background_is_light
 
-__all__ = ["console_app", "show"]
-
 
 def console_app(
     port: ConsolePort, settings: Settings, first_frame: Callable[[], object]
@@ -29,7 +27,7 @@ def console_app(
     Raises:
         FileProblems: the settings name something that there is not.
     """
-    theme, keys = _looks_and_keys(settings)
+    theme, keys = _theme_and_keys(settings)
     return AileronApp(
         port,
         start_theme=theme,
@@ -43,22 +41,22 @@ def console_app(
     )
 
 
-def _looks_and_keys(settings: Settings) -> tuple[str, CommandRegistry]:
-    """Return the theme and the keys; what is wrong with either is told together."""
+def _theme_and_keys(settings: Settings) -> tuple[str, CommandRegistry]:
+    """Return the theme and the keys; problems of both are raised together."""
     try:
-        theme = choose_theme(settings.console.theme, os.environ, _light)
-    except FileProblems as of_looks:
-        problems = list(of_looks.problems)
+        theme = choose_theme(settings.console.theme, os.environ, _is_light)
+    except FileProblems as of_theme:
+        problems = list(of_theme.problems)
         try:
             remapped(settings.console.keys)
         except FileProblems as of_keys:
             problems += of_keys.problems
-        raise FileProblems(problems) from of_looks
+        raise FileProblems(problems) from of_theme
     return theme, remapped(settings.console.keys)
 
 
-def _light() -> bool | None:
-    """Return what the terminal says of its ground; where it knows no such question it is not asked."""
+def _is_light() -> bool | None:
+    """Return what the terminal says of its background; None where it is one that does not know the question."""
     if (
         os.environ.get("TERM", "dumb") in ("dumb", "linux")
         or not sys.__stdin__

@@ -8,8 +8,6 @@ from aileron_core.home.client import HomeClient
 from aileron_core.ids import APPROVAL_ID
 from aileron_tui.cli.output import EXIT, CommandContext
 
-__all__ = ["open_review", "show_status"]
-
 
 def show_status(context: CommandContext) -> int:
     """Print how the console is; 69 if there is none."""
@@ -50,7 +48,7 @@ def open_review(context: CommandContext, approval_id: str) -> int:
     """Open the review page of an approval in the browser.
 
     The address is the running console's own, checked; only the id comes from outside, and it has
-    to be one (THREATS T7).
+    to be one.
     """
     if not APPROVAL_ID.fullmatch(approval_id):
         raise InvalidRequest(

@@ -1,12 +1,10 @@
-"""The groups of the tree: action, connector, audit, open; each command imports what it needs when it runs."""
+"""The groups of commands: action, connector, audit, open. Each command imports what it needs when it runs."""
 
 import click
 
 from aileron_tui.cli import completing
 from aileron_tui.cli.options import command_options, folders, group_options, paths
 from aileron_tui.cli.output import CommandContext
-
-__all__ = ["action", "audit", "connector", "open_"]
 
 
 @click.group()
@@ -39,7 +37,7 @@ def action_check(context: CommandContext, files: tuple[str, ...], portable: bool
 @click.argument("files", nargs=-1, required=True, metavar="PATH...", shell_complete=paths)
 @command_options
 def action_add(context: CommandContext, files: tuple[str, ...]) -> int:
-    """Copy action files, or folders of them, into the home. They count once taken in."""
+    """Copy action files, or folders of them, into the home. Agents see them once accepted."""
     from aileron_tui.cli.adding import add_actions
 
     return add_actions(context, files)

@@ -12,8 +12,6 @@ from aileron_core.home.client import HomeClient
 from aileron_core.home.owner import Unowned, locked_by
 from aileron_tui.cli.output import EXIT, CliError
 
-__all__ = ["open_console"]
-
 _SECONDS = 30.0
 """How long a console may take until it answers."""
 _WIDE = 160

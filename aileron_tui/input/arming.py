@@ -6,8 +6,6 @@ It never learns what is decided, only whether the press counts.
 
 from collections.abc import Hashable
 
-__all__ = ["AFTER_SECONDS", "Arming"]
-
 AFTER_SECONDS = 0.02
 """Keys closer than this come from a paste or a script: measured 0 to 2.5 ms there, 30 ms for key repeat."""
 

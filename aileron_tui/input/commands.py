@@ -1,19 +1,10 @@
 """The one registry of keys. Bindings, footer, help and palette derive from it; nothing else names a key."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from textual.binding import Binding, BindingsMap
-
-__all__ = [
-    "COMMANDS",
-    "DEFAULT",
-    "VIEW_CONTEXTS",
-    "Command",
-    "CommandRegistry",
-    "KeyContext",
-    "face_of",
-]
 
 KeyContext = Literal[
     "waiting",
@@ -29,6 +20,10 @@ KeyContext = Literal[
     "help",
 ]
 VIEW_CONTEXTS: tuple[KeyContext, ...] = ("waiting", "activity", "audit", "library", "sessions")
+PANEL_CONTEXTS: tuple[KeyContext, ...] = ("deny", "filter", "stop", "end")
+"""What is asked at the foot of a view."""
+CommandHandlers: TypeAlias = dict[str, Callable[[], object]]
+"""What is done for each command, by its id."""
 _TABLES: tuple[KeyContext, ...] = ("activity", "audit", "library", "sessions")
 _MOVE: tuple[KeyContext, ...] = (*VIEW_CONTEXTS, "help")
 
@@ -356,15 +351,16 @@ class CommandRegistry:
         return frozenset(k for each in self.actions if each.moves for k in each.keys) - other
 
     def bindings_for(self, *contexts: KeyContext) -> BindingsMap:
-        """Return the bindings of every action in one of *contexts*, and no other.
+        """Return the bindings of every command in one of *contexts*, and no other.
 
+        The action of each is `do('<id of the command>')`.
         They are priority bindings: a key is judged when it arrives at the application, before any
         widget sees it, so that the time of the press and the judgement of it belong together.
         """
         bindings = [
             Binding(
                 ",".join(each.keys),
-                each.id,
+                f"do('{each.id}')",
                 each.label,
                 show=False,
                 priority=True,

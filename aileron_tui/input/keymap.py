@@ -23,8 +23,6 @@ from aileron_core.errors import FileProblems, Problem
 from aileron_tui.input.commands import COMMANDS, Command, CommandRegistry
 from aileron_tui.words import keys as keys_words
 
-__all__ = ["remapped"]
-
 FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
 _CHORD = re.compile(r"(?P<with>(?:(?:ctrl|alt|shift)\+)*)(?P<key>.+)", re.DOTALL)

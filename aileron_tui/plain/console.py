@@ -32,8 +32,6 @@ from aileron_tui.terminal.notifications import Notifier
 from aileron_tui.words import panels
 from aileron_tui.words import plain as plain_words
 
-__all__ = ["PlainConsole"]
-
 EXIT_CORE_LOST = 70
 _HERE = (
     "go_on", "approve", "take_in", "take_in_rest", "hold_back", "end_session", "deny", "whole", "refresh",

@@ -16,8 +16,6 @@ from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 from aileron_tui.words import plain as plain_words
 
-__all__ = ["FOLLOW_SECONDS", "PlainContext"]
-
 FOLLOW_SECONDS = 5.0
 """How long the answer to what was asked is waited for before the next question."""
 

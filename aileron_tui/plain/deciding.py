@@ -20,8 +20,6 @@ from aileron_tui.state.pending_intents import file_key
 from aileron_tui.words import panels
 from aileron_tui.words import plain as plain_words
 
-__all__ = ["Decisions"]
-
 REASON_LIMIT = 2_000
 _ASKS: dict[Panel, tuple[str, str]] = {
     "stop": ("stop_everything", "stop_enter"),

@@ -12,8 +12,6 @@ from aileron_tui.terminal.browser import browser_command, open_beside
 from aileron_tui.words import plain as plain_words
 from aileron_tui.words import sharing, views
 
-__all__ = ["VIEWS", "Navigation"]
-
 VIEWS: dict[str, View] = {
     "view_waiting": "waiting",
     "view_activity": "activity",

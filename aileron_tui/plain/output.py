@@ -22,8 +22,6 @@ from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
 from aileron_tui.words import panels, views
 from aileron_tui.words import plain as plain_words
 
-__all__ = ["LISTED_AT_ONCE", "NEXT", "Output", "looking"]
-
 _log = logging.getLogger(__name__)
 
 NEXT = "n"

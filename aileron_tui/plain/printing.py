@@ -22,8 +22,6 @@ from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.tables.table import Table
 
-__all__ = ["Printer"]
-
 
 class Printer:
     """Writes sentences and items to a terminal, whole, and returns once they have left."""

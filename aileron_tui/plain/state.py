@@ -27,8 +27,6 @@ from aileron_tui.state.situation import situation_of
 from aileron_tui.terminal.notifications import Attention, Notifier
 from aileron_tui.words import plain as plain_words
 
-__all__ = ["PlainState"]
-
 
 class PlainState:
     """Takes facts into a model and keeps the cursor on what waits. It prints and asks nothing."""

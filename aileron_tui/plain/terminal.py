@@ -15,8 +15,6 @@ from typing import Self
 from aileron_core.clock import Clock
 from aileron_tui.input.arming import AFTER_SECONDS
 
-__all__ = ["EndOfInput", "LineTerminal", "SeveralLines"]
-
 TICK_SECONDS = 0.5
 """How long a wait lasts at most: a signal may have been handed to another thread, which wakes nothing."""
 LINE_BYTES = 65536

@@ -1,27 +1,34 @@
 """View 3: every record, to the first."""
 
 from dataclasses import replace
-from typing import ClassVar
 
+from aileron_core.clock import Clock
 from aileron_core.console_port import ExportAudit, VerifyAudit
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.text import Line
-from aileron_tui.input.commands import KeyContext
-from aileron_tui.input.situation import View
+from aileron_tui.input.commands import CommandHandlers
+from aileron_tui.screens.base import Submit
 from aileron_tui.screens.listing import ListScreen
 from aileron_tui.state.document_cache import LayoutOptions
-from aileron_tui.widgets.document import Document
+from aileron_tui.state.model import Model
 from aileron_tui.widgets.rows import RowList
-
-__all__ = ["AuditScreen"]
 
 
 class AuditScreen(ListScreen):
     """One row for each record; older ones are read as the cursor nears them."""
 
-    VIEW: ClassVar[View] = "audit"
-    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("audit", "filter", "stop")
+    def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
+        super().__init__("audit", model, clock, submit)
+
+    def view_handlers(self) -> CommandHandlers:
+        """Return what every list does, and what is done with records alone."""
+        return {
+            **super().view_handlers(),
+            "replay": self._replay,
+            "verify": self._verify,
+            "export": lambda: self.submit(ExportAudit()),
+        }
 
     def redraw(self) -> None:
         """Draw everything, and ask for what is to be drawn next."""
@@ -39,24 +46,18 @@ class AuditScreen(ListScreen):
         seen = self.model.audit.replayed
         if seen is None:
             return super()._page_of(form)
-        warned = self._pages.warnings(seen.item, file_moved=seen.file_moved)
+        warned = self.reader.pages.warnings(seen.item, file_moved=seen.file_moved)
         compact = self.has_class("-compact")
         head = item_head(seen.item, warned, seen.at, form.width, compact=compact)
         form = replace(form, around=seen.around, file_moved=seen.file_moved)
-        return head, self._pages.layout(seen.item, form, seen.at)
+        return head, self.reader.pages.layout(seen.item, form, seen.at)
 
-    def action_replay(self) -> None:
+    def _replay(self) -> None:
         """Show the screen as it was seen when its call was decided, or again the record."""
         self.model.audit.replay()
-        self.redraw()
-        self.query_one("#document", Document).focus()
+        self.reader.document.focus()
 
-    def action_verify(self) -> None:
+    def _verify(self) -> None:
         """Verify the whole chain, in the background."""
         self.model.audit.verifying = True
         self.submit(VerifyAudit())
-        self.redraw()
-
-    def action_export(self) -> None:
-        """Write every record into a new file in the home."""
-        self.submit(ExportAudit())

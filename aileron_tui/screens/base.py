@@ -1,34 +1,48 @@
-"""What every full screen of the console shares: the model, the top bar, the footer, size classes."""
+"""What every view of the console is made of: bars, a document, a panel that asks, keys that decide."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
-from textual.css.query import NoMatches
+from textual.app import ComposeResult
+from textual.containers import Vertical
 from textual.screen import Screen
 
 from aileron_core.clock import Clock
-from aileron_core.console_port import Intent, SetPause
+from aileron_core.console_port import FetchAgain, Intent, SetPause
 from aileron_tui import words
 from aileron_tui.draw import bars
+from aileron_tui.draw.status_line import status_line
 from aileron_tui.draw.text import Line, Piece, wrap
 from aileron_tui.draw.times import clock_minutes, clock_seconds
-from aileron_tui.input.commands import KeyContext
-from aileron_tui.input.situation import Situation, availability
-from aileron_tui.messages import CommandRequested, PieceClicked, SizeChanged
+from aileron_tui.input.commands import PANEL_CONTEXTS, CommandHandlers
+from aileron_tui.input.situation import Situation, View, availability
+from aileron_tui.messages import (
+    CommandRequested,
+    DocumentScrolled,
+    PieceClicked,
+    SettleDue,
+    SizeChanged,
+)
+from aileron_tui.screens.deciding import Decisions
+from aileron_tui.screens.handoff import TextHandoff
+from aileron_tui.screens.reading import DocumentReader
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
+from aileron_tui.state.tables.table import filter_doubt
+from aileron_tui.widgets.ask_panel import AskPanel
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
 from aileron_tui.words import panels, views
 from aileron_tui.words.mouse import press_it
-
-__all__ = ["ConsoleScreen", "Submit", "width_class"]
 
 Submit = Callable[[Intent], None]
 
 SMALL = (60, 16)
 NORMAL_FROM = 110
 WIDE_FROM = 160
+_OF_APPLICATION = ("palette", "help", "quit")
+"""Commands that the application does, besides turning to another view."""
 
 
 def width_class(width: int, height: int) -> str:
@@ -41,75 +55,165 @@ def width_class(width: int, height: int) -> str:
 
 
 class ConsoleScreen(Screen[None]):
-    """A page of the console. `redraw` draws everything from the model; nothing else changes it."""
+    """One view. `redraw` draws everything from the model; nothing else changes what stands there.
 
-    COMPONENT_CLASSES = ROLE_CLASSES
-    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ()
-    """Where its keys come from."""
+    What a key does is looked up in one table of handlers, which its parts and the view fill. No
+    handler draws: whoever calls one redraws afterwards, once.
+    """
 
-    def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
+    AUTO_FOCUS = "#document"
+    COMPONENT_CLASSES: ClassVar[set[str]] = ROLE_CLASSES
+
+    def __init__(self, view: View, model: Model, clock: Clock, submit: Submit) -> None:
         super().__init__()
         self.model = model
-        # Not the class's: which keys there are is the person's to say.
-        self._bindings = model.registry.bindings_for(*self.CONTEXTS)
         self.clock = clock
         self.submit = submit
-        self.drawings = 0
-        """How often it was drawn whole."""
+        # Not the class's: which keys there are is the person's to say.
+        self._bindings = model.registry.bindings_for(view, *PANEL_CONTEXTS)
+        self._judged: Situation | None = None
+        self.panel = AskPanel(model, clock)
+        self.reader = DocumentReader(self, model, clock, rested=self.draw_foot)
+        self._decisions = Decisions(self, model, clock)
+        handoff = TextHandoff(model, self.reader, post=self.post_message, say=self._say)
+        self.handlers: CommandHandlers = {
+            **self._own_handlers(),
+            **self.panel.commands,
+            **self.reader.commands,
+            **handoff.commands,
+            **self._decisions.commands,
+            **self.view_handlers(),
+        }
+
+    def _own_handlers(self) -> CommandHandlers:
+        """Return what is done for a command in every view."""
+        asked = [each.id for each in self.model.registry.actions if each.id.startswith("view_")]
+        return {
+            **{
+                command: lambda command=command: self.post_message(CommandRequested(command))
+                for command in (*asked, *_OF_APPLICATION)
+            },
+            # At once: it takes nothing but time, and going on waits for a rested hand.
+            "pause": lambda: self.submit(SetPause(on=True)),
+            "look_again": self._look_again,
+        }
+
+    def view_handlers(self) -> CommandHandlers:
+        """Return what is done for a command in this view alone."""
+        return {}
+
+    def compose_foot(self) -> ComposeResult:
+        """Lay out the status line and the keys, and the panel that takes their place."""
+        with Vertical(id="foot"):
+            yield Lines(id="status")
+            yield Lines(id="keys")
+            yield self.panel
 
     @property
     def stands(self) -> bool:
-        """Whether its widgets are there: on the way out a page outlives them by a moment."""
-        try:
-            self.query_one("#keys", Lines)
-        except NoMatches:
-            return False
-        return True
+        """Whether its widgets are there: on the way out a screen outlives them by a moment."""
+        return bool(self.query("#keys"))
+
+    # Commands
 
     @property
     def situation(self) -> Situation:
-        """Return what each key would do now."""
+        """What each key would do now."""
         return situation_of(self.model, self.clock.now(), self.clock.monotonic())
 
+    @property
+    def judged(self) -> Situation:
+        """What each key does in the situation in which the present one was pressed."""
+        return self._judged if self._judged is not None else self.situation
+
+    def key_begins(self, at: float) -> None:
+        """A key was pressed at *at*, monotonic seconds: it is judged by the situation of now."""
+        self._judged = situation_of(self.model, self.clock.now(), at)
+
+    def key_ends(self) -> None:
+        """The key was handled."""
+        self._judged = None
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let a key through exactly where the footer's function lets it."""
-        return availability(action, self.situation).shown
+        """Let a command through exactly where the footer's function lets it."""
+        if action != "do":
+            return True
+        return availability(str(parameters[0]), self.judged).shown
 
-    def action_view_waiting(self) -> None:
-        """Show view 1."""
-        self.post_message(CommandRequested("view_waiting"))
+    def action_do(self, command: str) -> None:
+        """Do what the key of *command* asks for."""
+        self.handlers[command]()
 
-    def action_view_activity(self) -> None:
-        """Show view 2."""
-        self.post_message(CommandRequested("view_activity"))
+    def do(self, command: str) -> None:
+        """Do *command*, which no key of this screen asked for, if it can be done now, and draw."""
+        if availability(command, self.situation).works:
+            self.handlers[command]()
+            self.redraw()
 
-    def action_view_audit(self) -> None:
-        """Show view 3."""
-        self.post_message(CommandRequested("view_audit"))
+    def on_piece_clicked(self, message: PieceClicked) -> None:
+        """Go where a click points. What changes anything wants its key: the mouse decides nothing."""
+        message.stop()
+        clicked = self.model.registry.action(message.action)
+        if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
+            self.do(clicked.id)
+            return
+        self._say(press_it(self.model.registry.faces(clicked), clicked.label))
+        self.redraw()
 
-    def action_view_library(self) -> None:
-        """Show view 4."""
-        self.post_message(CommandRequested("view_library"))
+    def _say(self, told: str) -> None:
+        self.model.say(told, self.clock.monotonic())
 
-    def action_view_sessions(self) -> None:
-        """Show view 5."""
-        self.post_message(CommandRequested("view_sessions"))
+    def _look_again(self) -> None:
+        """Look at the service again, where nobody knows how the call ended."""
+        approval_id = self.situation.unknown
+        if approval_id:
+            self.submit(FetchAgain(approval_id=approval_id))
+            self._say(views.LOOKING_AGAIN)
 
-    def action_palette(self) -> None:
-        """Show every command by name."""
-        self.post_message(CommandRequested("palette"))
+    # Deciding
 
-    def action_help(self) -> None:
-        """Show the keys."""
-        self.post_message(CommandRequested("help"))
+    @property
+    def reason(self) -> str:
+        """What the person wrote where something was asked."""
+        return self.panel.text
 
-    def action_quit(self) -> None:
-        """Quit, or ask first."""
-        self.post_message(CommandRequested("quit"))
+    def ask_first(self, command: str) -> None:
+        """Say what was not seen; the next press of the same key decides."""
+        self.model.confirm(command)
 
-    def action_pause(self) -> None:
-        """Hold all calls, at once: it takes nothing but time, and going on waits for a rested hand."""
-        self.submit(SetPause(on=True))
+    def keep_screen(self) -> None:
+        """Keep what stands on screen while a call is decided, to show it again."""
+
+    def settle_in(self, seconds: float) -> None:
+        """Have `settle` called in *seconds*, by way of the application's queue."""
+        # Every key that had arrived is counted before.
+        self.set_timer(seconds, lambda: self.post_message(SettleDue()))
+
+    def settle(self, at: float) -> None:
+        """Let a press that had its silence until *at*, monotonic seconds, decide."""
+        self._decisions.settle(at)
+
+    def decided(self) -> None:
+        """The core was asked: close what was asked of the person, and draw."""
+        self.panel.close()
+        self.redraw()
+
+    # What is asked
+
+    def on_ask_panel_closed(self, message: AskPanel.Closed) -> None:
+        """Hiding the focused field leaves nothing focused."""
+        message.stop()
+        if not self.panel.is_open:
+            self.reader.document.focus()
+
+    def on_ask_panel_filter_typed(self, message: AskPanel.FilterTyped) -> None:
+        """Show the rows that the filter lets through as it stands now."""
+        message.stop()
+        if self.model.panel == "filter":
+            self.model.narrow(message.text, self.clock.now())
+            self.redraw()
+
+    # Drawing
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose the layout; a new size makes every decide key rest anew."""
@@ -123,33 +227,65 @@ class ConsoleScreen(Screen[None]):
         self.model.small = name == "small"
         self.redraw()
 
-    async def on_piece_clicked(self, message: PieceClicked) -> None:
-        """Go where a click points. What changes anything wants its key: the mouse decides nothing."""
-        message.stop()
-        clicked = self.model.registry.action(message.action)
-        if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
-            if availability(clicked.id, self.situation).works:
-                await self.run_action(clicked.id)
-            return
-        face = self.model.registry.faces(clicked)
-        self.model.say(press_it(face, clicked.label), self.clock.monotonic())
-        self.redraw()
-
     def on_size_changed(self, message: SizeChanged) -> None:
         """Draw for the size that a widget has now."""
         message.stop()
         self.redraw()
 
+    def on_document_scrolled(self, message: DocumentScrolled) -> None:
+        """Other lines stand there now; they count from their own painting on."""
+        message.stop()
+        self.reader.wait_for_paint()
+
     def on_screen_resume(self) -> None:
-        """Draw what came while another page stood here."""
+        """Draw what came while another screen stood here."""
         self.model.size = (self.size.width, self.size.height)
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw everything from the model. Pages say what that is."""
-        self.drawings += 1
+        """Draw everything from the model, then learn when it stands on screen."""
+        if not self.stands:
+            return
         self.set_class(self.model.lost is not None, "-lost")
         self._draw_top()
+        if self.panel.is_open:
+            self.panel.close_if_over(self.situation)
+        self.set_class(self.panel.is_open, "-panel")
+        self.set_class(self.panel.has_field, "-field")
+        self.set_class(self.is_empty, "-empty")
+        if self.model.small:
+            self._draw_too_small()
+        else:
+            self.draw_view()
+        self.draw_foot()
+        self.reader.wait_for_paint()
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """There is no row at all, filter or not."""
+
+    @abstractmethod
+    def draw_view(self) -> None:
+        """Draw what stands between the bars."""
+
+    def draw_foot(self) -> None:
+        """Draw the status line and the keys, or what is asked and its keys."""
+        if not self.stands:
+            return  # a timer's last call, while the application ends
+        width, now, model = self.size.width, self.situation, self.model
+        if self.panel.is_open:
+            self.panel.draw(now, width)
+            return
+        view = now.approval
+        said = status_line(now, model.said, self.clock.now(), self.told_of_rows(), width=width)
+        digest_words = view.words if view is not None else None
+        self.query_one("#status", Lines).show(bars.voice_line(said, digest_words, width))
+        self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
+
+    def told_of_rows(self) -> Line:
+        """Return what the status line says of the rows."""
+        return filter_doubt(self.model.parsed, *self.model.counts)
 
     def _draw_top(self) -> None:
         model, width = self.model, self.size.width
@@ -168,7 +304,7 @@ class ConsoleScreen(Screen[None]):
         rows = bars.banner_lines(
             lost=model.lost,
             storage=None if model.health.writable else model.health.message,
-            standing=self.standing,
+            standing=self.standing_warnings,
             width=width,
             help_key=model.registry.face("help"),
             paused=self._paused(),
@@ -179,7 +315,7 @@ class ConsoleScreen(Screen[None]):
         banner.show(*rows)
 
     @property
-    def standing(self) -> tuple[Line, ...]:
+    def standing_warnings(self) -> tuple[Line, ...]:
         """The warnings that stand above all views as long as this console runs."""
         start = self.model.snapshot
         return bars.standing_warnings(
@@ -200,7 +336,7 @@ class ConsoleScreen(Screen[None]):
             return ""
         return views.as_shown(clock_seconds(screen.at), screen.unseen, screen.total)
 
-    def _draw_sentence(self) -> None:
+    def _draw_too_small(self) -> None:
         """Draw the one sentence of a pane that is too small to decide in."""
         width, height = self.size
         sentence = words.too_small(self.model.queue.waiting)

@@ -14,8 +14,6 @@ from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.words import keys
 
-__all__ = ["HelpScreen", "help_lines"]
-
 FACE = 12
 """Cells of the column of keys."""
 BESIDE_FROM = 100
@@ -121,42 +119,21 @@ class HelpScreen(ModalScreen[None]):
         width = self.query_one("#helpkeys", Lines).size.width
         self.query_one("#helpkeys", Lines).show(spread(line(*parts), (), width))
 
-    @property
-    def _text(self) -> Document:
-        return self.query_one("#helptext", Document)
-
-    def action_next(self) -> None:
-        """Scroll down by one line."""
-        self._text.read(1)
-
-    def action_previous(self) -> None:
-        """Scroll up by one line."""
-        self._text.read(-1)
-
-    def action_read_on(self) -> None:
-        """Read on by a pane."""
-        self._text.read_panes(1)
-
-    def action_read_back(self) -> None:
-        """Read back by a pane."""
-        self._text.read_panes(-1)
-
-    def action_page_down(self) -> None:
-        """Read on by a pane."""
-        self._text.read_panes(1)
-
-    def action_page_up(self) -> None:
-        """Read back by a pane."""
-        self._text.read_panes(-1)
-
-    def action_first(self) -> None:
-        """Go to the first line."""
-        self._text.start_over()
-
-    def action_last(self) -> None:
-        """Go to the last line."""
-        self._text.read(len(self._lines))
-
-    def action_close(self) -> None:
-        """Go back to what was below."""
-        self.dismiss(None)
+    def action_do(self, command: str) -> None:
+        """Scroll, or go back to what was below."""
+        text = self.query_one("#helptext", Document)
+        match command:
+            case "next":
+                text.read(1)
+            case "previous":
+                text.read(-1)
+            case "read_on" | "page_down":
+                text.read_panes(1)
+            case "read_back" | "page_up":
+                text.read_panes(-1)
+            case "first":
+                text.start_over()
+            case "last":
+                text.read(len(self._lines))
+            case _:
+                self.dismiss(None)

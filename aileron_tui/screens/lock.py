@@ -10,8 +10,6 @@ from aileron_tui.state.model import Model
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.words import panels
 
-__all__ = ["LockScreen"]
-
 
 class LockScreen(Screen[None]):
     """Covers everything. The key that ends it is the application's to take."""

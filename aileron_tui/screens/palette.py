@@ -18,8 +18,6 @@ from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList
 from aileron_tui.words import keys as keys_words
 
-__all__ = ["PaletteScreen", "commands"]
-
 LIMIT = 60
 """Characters of a name that is looked for."""
 
@@ -117,18 +115,14 @@ class PaletteScreen(ModalScreen[str]):
         self._chosen = min(max(self._chosen + rows, 0), max(len(self._found) - 1, 0))
         self._draw()
 
-    def action_palette_down(self) -> None:
-        """Choose the next command."""
-        self._move(1)
-
-    def action_palette_up(self) -> None:
-        """Choose the command above."""
-        self._move(-1)
-
-    def action_palette_enter(self) -> None:
-        """Do what is chosen."""
-        self.dismiss(self._found[self._chosen].id if self._found else "")
-
-    def action_palette_leave(self) -> None:
-        """Go back, nothing done."""
-        self.dismiss("")
+    def action_do(self, command: str) -> None:
+        """Choose, do what is chosen, or go back with nothing done."""
+        match command:
+            case "palette_down":
+                self._move(1)
+            case "palette_up":
+                self._move(-1)
+            case "palette_enter":
+                self.dismiss(self._found[self._chosen].id if self._found else "")
+            case _:
+                self.dismiss("")

@@ -1,13 +1,10 @@
 """View 1: what waits, and the one item that the keys are about."""
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 
+from aileron_core.clock import Clock
 from aileron_core.console_port import Refresh
-from aileron_core.text import escape
-from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.blocks import COMPACT_GUTTER, GUTTER
 from aileron_tui.draw.context import (
@@ -17,7 +14,6 @@ from aileron_tui.draw.context import (
     rail_lines,
     who_asks,
 )
-from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.drift import whole_row
 from aileron_tui.draw.header import item_head
 from aileron_tui.draw.rows import (
@@ -30,24 +26,39 @@ from aileron_tui.draw.rows import (
     undrawable_row,
 )
 from aileron_tui.draw.text import Line, cut, line, spread
-from aileron_tui.input.commands import KeyContext
+from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.items import Item
 from aileron_tui.messages import RowClicked
-from aileron_tui.screens.sharing import SharingScreen
+from aileron_tui.screens.base import ConsoleScreen, Submit
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.document_cache import LayoutOptions
+from aileron_tui.state.model import Model
 from aileron_tui.state.tables.table import filter_status
-from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import Lines
 from aileron_tui.widgets.rows import RowList
 
-__all__ = ["WaitingScreen"]
 
+class WaitingScreen(ConsoleScreen):
+    """The list beside or above the item, and in a wide terminal a rail with what is known around it."""
 
-class WaitingScreen(SharingScreen):
-    """The list, the item, the voice, the keys; the reason's panel in place of the last two."""
+    def __init__(self, model: Model, clock: Clock, submit: Submit) -> None:
+        super().__init__("waiting", model, clock, submit)
 
-    CONTEXTS: ClassVar[tuple[KeyContext, ...]] = ("waiting", "deny", "filter", "stop")
+    def view_handlers(self) -> CommandHandlers:
+        """Return what moves the cursor, and what is asked about the item."""
+        queue = self.model.queue
+        return {
+            "next": lambda: queue.move(1),
+            "previous": lambda: queue.move(-1),
+            "first": lambda: queue.select(0),
+            "last": lambda: queue.select(len(queue.items) - 1),
+            "page_down": lambda: queue.move(self.query_one("#queue", RowList).page),
+            "page_up": lambda: queue.move(-self.query_one("#queue", RowList).page),
+            "order": lambda: queue.change_order(self.clock.now()),
+            "back": lambda: self.model.narrow("", self.clock.now()),
+            "refresh": self._refetch,
+            "whole": self._show_whole,
+        }
 
     def compose(self) -> ComposeResult:
         """Lay the regions out from top to bottom; the stylesheet places them by size class."""
@@ -60,9 +71,9 @@ class WaitingScreen(SharingScreen):
                 yield Lines(id="sidefoot")
                 yield Lines(id="decided")
             with Vertical(id="item"):
-                yield Lines(id="head", grows=True)
+                yield self.reader.head
                 yield Lines(id="gap")
-                yield Document(id="document")
+                yield self.reader.document
             yield Lines(id="rail")
         yield Lines(id="empty")
         yield Lines(id="sentence")
@@ -74,18 +85,15 @@ class WaitingScreen(SharingScreen):
     def _compact(self) -> bool:
         return self.has_class("-compact")
 
-    def redraw(self) -> None:
-        """Draw everything from the model, then learn when it stands on screen."""
-        super().redraw()
-        self.draw_panel()
-        self.set_class(not self.model.queue.items, "-empty")
-        if self.model.small:
-            self._draw_sentence()
-        else:
-            for draw in (self._draw_list, self._draw_item, self._draw_rail, self._draw_empty):
-                self._guarded(draw)
-        self.draw_foot()
-        self.call_after_refresh(self._painted, self.model.token)
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits, and no file is in error."""
+        return not self.model.queue.items
+
+    def draw_view(self) -> None:
+        """Draw list, item and rail, or that nothing waits."""
+        for draw in (self._draw_list, self._draw_item, self._draw_rail, self._draw_empty):
+            self.reader.guarded(draw)
 
     def _row(self, row: int, width: int, selected: bool) -> tuple[Line, ...]:
         items = self.model.queue.items
@@ -96,12 +104,12 @@ class WaitingScreen(SharingScreen):
                 items[row],
                 width,
                 self.clock.now(),
-                hidden=bool(self._pages.findings(items[row])),
+                hidden=bool(self.reader.pages.findings(items[row])),
                 selected=selected,
                 compact=self._compact,
             )
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            self._cannot_draw(items[row].version, error)
+            self.reader.cannot_draw(items[row].version, error)
             return undrawable_row(width, selected=selected)
 
     def _draw_list(self) -> None:
@@ -135,15 +143,14 @@ class WaitingScreen(SharingScreen):
 
     def _draw_item(self) -> None:
         item, now = self.model.queue.current, self.clock.now()
-        document = self.query_one("#document", Document)
-        width = document.size.width
+        width = self.reader.document.size.width
         if not width:
             self.model.laid_out = None
             return
         moved = self.model.queue.file_moved(item)
-        warned = self._pages.warnings(item, file_moved=moved) if item is not None else []
+        warned = self.reader.pages.warnings(item, file_moved=moved) if item is not None else []
         head = item_head(item, warned, now, width, compact=self._compact)
-        self.query_one("#head", Lines).show(*head)
+        self.reader.head.show(*head)
         self.query_one("#gap", Lines).show(())
         self._fit_list(len(head))
         gutter = COMPACT_GUTTER if self._compact else GUTTER
@@ -154,10 +161,10 @@ class WaitingScreen(SharingScreen):
             file_moved=moved,
             around=self._at_the_end(item),
         )
-        layout = self._pages.layout(item, form, now)
+        layout = self.reader.pages.layout(item, form, now)
         changed = item is not None and item.approval is not None and item.approval.drift is not None
-        self.model.whole_row = whole_row(self._pages.blocks, layout) if changed else None
-        self._show_document(layout, item.version if item is not None else ())
+        self.model.whole_row = whole_row(self.reader.pages.blocks, layout) if changed else None
+        self.reader.show(layout, item.version if item is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
         """Return what is known around the call."""
@@ -221,37 +228,7 @@ class WaitingScreen(SharingScreen):
             )
         )
 
-    # Moving
-
-    def action_next(self) -> None:
-        """Select the next row."""
-        self.model.queue.move(1)
-        self.redraw()
-
-    def action_previous(self) -> None:
-        """Select the previous row."""
-        self.model.queue.move(-1)
-        self.redraw()
-
-    def action_first(self) -> None:
-        """Select the first row."""
-        self.model.queue.select(0)
-        self.redraw()
-
-    def action_last(self) -> None:
-        """Select the last row."""
-        self.model.queue.select(len(self.model.queue.items) - 1)
-        self.redraw()
-
-    def action_page_down(self) -> None:
-        """Select the row one page below."""
-        self.model.queue.move(self.query_one("#queue", RowList).page)
-        self.redraw()
-
-    def action_page_up(self) -> None:
-        """Select the row one page above."""
-        self.model.queue.move(-self.query_one("#queue", RowList).page)
-        self.redraw()
+    # Commands
 
     def on_row_clicked(self, message: RowClicked) -> None:
         """Select the clicked row; the mouse decides nothing."""
@@ -259,43 +236,18 @@ class WaitingScreen(SharingScreen):
             self.model.queue.select(message.row)
             self.redraw()
 
-    def action_order(self) -> None:
-        """Put the list in order of the deadlines, or again of arrival; the cursor stays on its item."""
-        self.model.queue.change_order(self.clock.now())
-        self.redraw()
-
-    # The item
-
-    def action_refresh(self) -> None:
+    def _refetch(self) -> None:
         """Fetch the preview again."""
         item = self.model.queue.current
         if item is not None and item.approval is not None:
             self.submit(Refresh(approval_id=item.key))
 
-    def action_whole(self) -> None:
+    def _show_whole(self) -> None:
         """Show the whole new preview from its first line; where it stands already, what changed."""
-        document, row = self.query_one("#document", Document), self.model.whole_row
+        document, row = self.reader.document, self.model.whole_row
         if row is None:
             return
         top, _ = document.in_view
         document.read(row - top)
         if document.in_view[0] == top:
             document.start_over()
-
-    def action_back(self) -> None:
-        """Show all rows again."""
-        self.model.narrow("", self.clock.now())
-        self.redraw()
-
-    def action_deny(self) -> None:
-        """Ask for the reason; `enter` there denies."""
-        item = self.model.queue.current
-        if item is not None and item.approval is not None:
-            self.model.denying.start(item.approval)
-            self.ask("deny", item.key, placeholder=words.REASON_PLACEHOLDER)
-
-    def deny_question(self) -> str:
-        """Return the question of the deny panel."""
-        item = self.model.queue.current
-        view = item.approval if item is not None else None
-        return words.deny_question(escape(view.title), agent_name(view)) if view else ""

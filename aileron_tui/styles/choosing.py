@@ -9,8 +9,6 @@ from aileron_core.settings import Glyphs as GlyphSetting
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 
-__all__ = ["NAMES", "choose_glyphs", "choose_theme", "colourless", "terminal_charset"]
-
 NAMES: dict[str, str] = {"dark": DARK, "light": LIGHT, "plain": PLAIN}
 """What `[console] theme` may say besides `auto` and the name of a theme of Textual's."""
 

@@ -7,8 +7,6 @@ from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
 
-__all__ = ["Colourless"]
-
 
 @lru_cache(1024)
 def _without(style: Style) -> Style:

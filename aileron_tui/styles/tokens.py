@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from textual.theme import Theme
 
-__all__ = ["CONSOLE_THEMES", "DARK", "LIGHT", "PLAIN", "ConsoleTheme", "themes", "variables"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConsoleTheme:

@@ -12,8 +12,6 @@ import tty
 from time import monotonic
 from typing import Final
 
-__all__ = ["LATE", "background_is_light"]
-
 _SECONDS: Final = 0.25
 _QUESTION: Final = b"\x1b]11;?\x1b\\\x1b[c"
 _GROUND: Final = re.compile(

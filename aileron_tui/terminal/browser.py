@@ -5,8 +5,6 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 
-__all__ = ["browser_command", "open_beside"]
-
 PATIENCE_SECONDS = 10.0
 
 

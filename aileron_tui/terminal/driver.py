@@ -24,8 +24,6 @@ from textual.message import Message
 from aileron_tui.terminal.background_color import LATE
 from aileron_tui.terminal.glyph_width import anchored
 
-__all__ = ["ConsoleDriver", "InputCame", "InputKind", "TerminalGone", "kind_of", "told_apart"]
-
 InputKind = Literal["reply", "mouse", "key", "burst"]
 
 _READ = 4096

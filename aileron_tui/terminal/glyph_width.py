@@ -10,8 +10,6 @@ import re
 
 from rich.cells import cell_len, split_graphemes
 
-__all__ = ["anchored"]
-
 _UNSURE = re.compile(
     "[^\x00-~"
     "\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f"  # Latin, Greek, Cyrillic

@@ -18,8 +18,6 @@ from aileron_tui.terminal.multiplexer import through
 from aileron_tui.terminal.pager import pager_command, pager_environment, start_pager
 from aileron_tui.words import sharing
 
-__all__ = ["TerminalHandoffApp"]
-
 
 class TerminalHandoffApp(App[int], inherit_bindings=False):
     """Everything that leaves by way of the terminal itself was drawn before: it holds no control."""

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-__all__ = ["through"]
-
 
 def through(sequence: str, environment: Mapping[str, str]) -> str:
     """Return *sequence* wrapped for tmux or screen where *environment* says that one is there.

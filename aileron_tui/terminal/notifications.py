@@ -15,18 +15,6 @@ from aileron_core.settings import NotifySettings
 from aileron_tui.terminal.multiplexer import through
 from aileron_tui.words import notices
 
-__all__ = [
-    "COMMAND_SECONDS",
-    "QUIET_SECONDS",
-    "Attention",
-    "Notification",
-    "NotificationPolicy",
-    "Notifier",
-    "filled_in",
-    "osc9",
-    "terminal_notifies",
-]
-
 QUIET_SECONDS = 3.0
 """At most one notification in this time; what arrives meanwhile is told at its end, together."""
 COMMAND_SECONDS = 10.0

@@ -8,8 +8,6 @@ import asyncio
 import shlex
 from collections.abc import Mapping
 
-__all__ = ["pager_command", "pager_environment", "start_pager"]
-
 _DEFAULT = "less"
 _WITHOUT = frozenset({"LESSOPEN", "LESSCLOSE", "LESSKEYIN", "LESSKEY"})
 """Programs and key tables that less would take from the environment."""

@@ -9,8 +9,6 @@ from aileron_tui.draw.text import Line, Piece
 from aileron_tui.messages import DocumentScrolled, SizeChanged
 from aileron_tui.widgets.line_view import LinePainter
 
-__all__ = ["Document"]
-
 
 class Document(ScrollView, can_focus=True):
     """Draws a `Layout`. What counts as read is not its business: it says what is in view."""

@@ -14,8 +14,6 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import ROLES, Line, Role
 from aileron_tui.messages import PieceClicked
 
-__all__ = ["ROLE_CLASSES", "LinePainter", "Lines", "glyphs_of"]
-
 ROLE_CLASSES: set[str] = {f"role-{role}" for role in ROLES} | {"role-sel"}
 """Every screen with lines on it has these as its `COMPONENT_CLASSES`; its widgets paint with them."""
 _ANY_GLYPH = Glyphs()

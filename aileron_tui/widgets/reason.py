@@ -7,8 +7,6 @@ from textual.widgets import Input
 
 from aileron_core.text import escape
 
-__all__ = ["REASON_LIMIT", "Reason"]
-
 REASON_LIMIT = 2_000
 """Characters of a reason, as WIRE.md has it."""
 

@@ -12,8 +12,6 @@ from aileron_tui.draw.text import Line
 from aileron_tui.messages import RowClicked, SizeChanged
 from aileron_tui.widgets.line_view import LinePainter
 
-__all__ = ["DrawRow", "RowList"]
-
 DrawRow: TypeAlias = Callable[[int, int, bool], tuple[Line, ...]]
 """Row number, width, selected: its lines."""
 

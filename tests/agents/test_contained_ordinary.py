@@ -25,7 +25,7 @@ from aileron_core.containment.beneath import remove_tree
 from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.containment.support import SandboxSupport, this_filter
-from aileron_core.launch.project import ProtectedPaths
+from aileron_core.launch.protected_paths import ProtectedPaths
 from tests.support.ordinary import as_ordinary, ordinary_folder
 
 PROBE = Path(__file__).parent / "probe.py"
@@ -102,7 +102,7 @@ def probed_as(user: int) -> Iterator[dict[str, Any]]:
         project=_project(folder, user),
         home=folder / "person",
         own_home=_owned(folder / "own", user),
-        private=_owned(folder / "private", user),
+        launch_dir=_owned(folder / "private", user),
         socket=None,
     )
     (spec.own_home / ".codex").mkdir()
@@ -225,19 +225,19 @@ def test_what_an_agent_made_unwritable_goes_all_the_same() -> None:
             project=folder / "project",
             home=folder / "person",
             own_home=folder / "own",
-            private=folder / "private",
+            launch_dir=folder / "private",
             socket=None,
         )
-        doors = ProtectedPaths.of(spec.project)
+        protected = ProtectedPaths.capture(spec.project)
         done = subprocess.run(
             bwrap_argv(spec, ["/bin/sh", "-euc", SPOILS, "sh", str(spec.project)]),
             env={"HOME": str(spec.home), "PATH": "/usr/bin:/bin"},
             cwd="/", capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        closed = doors.close(folder / "aside")
-        assert len(closed.told) == 5
-        assert closed.left == ()
+        restored = protected.restore(folder / "aside")
+        assert len(restored.notices) == 5
+        assert restored.remaining == ()
         assert list(spec.project.iterdir()) == []
         assert remove_tree(spec.own_home)
 

@@ -257,7 +257,7 @@ def test_it_says_at_start_what_it_took_in_and_where_it_leads(console: Console) -
         assert process.wait(20) == 0
     assert "Nobody can approve" in lines[0]
     assert "gmail.googleapis.com:443 -> 127.0.0.1:9, without credential" in lines[1]
-    assert "taken in (--accept-installed)" in lines[2]
+    assert "was accepted (--accept-installed)" in lines[2]
 
 
 def test_a_long_poll_waits_as_long_as_it_was_told(attended: Attended) -> None:
@@ -334,7 +334,7 @@ def test_what_nobody_took_in_is_held_back(serve: Serve, mailbox: Mailbox) -> Non
 
 
 def test_a_file_that_comes_while_it_runs_is_held_back(console: Console) -> None:
-    """`--accept-installed` takes in what lies there at start, nothing after."""
+    """`--accept-installed` accepts what lies there at start, nothing after."""
     token = console.session()["token"]
     file = console.home / "actions" / "get-draft.md"
     text = file.read_text().replace('name = "get-draft"', 'name = "other-draft"', 1)

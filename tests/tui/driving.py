@@ -130,7 +130,7 @@ class Console:
                 stands_since = monotonic()
             model = self.app._model
             assert model is not None
-            page = self.app._pages[model.view]
+            page = self.app._screens[model.view]
             if not page.is_current or model.small or not model.document_shown:
                 return True
             in_view = range(*page.query_one("#document", Document).in_view)

@@ -125,7 +125,7 @@ def test_u_is_offered_only_where_something_is_marked() -> None:
         await shown.rest()
         assert "code points" not in shown.keys
         await shown.press_alone("u")
-        assert not shown.app._pages["waiting"].model.unfolded
+        assert not shown.app._screens["waiting"].model.unfolded
 
     drive(scenario, start(short()))
 

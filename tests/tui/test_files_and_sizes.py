@@ -248,7 +248,7 @@ def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
 
 
 def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
-    """CONSOLE 7: a line counts once it stood there for 100 ms, however fast one scrolls."""
+    """A line counts once it stood there for 100 ms, however fast one scrolls."""
 
     async def scenario(shown: Console) -> None:
         await shown.rest()

@@ -10,7 +10,7 @@ from tests.support.screens.calls import snapshot
 
 
 def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out() -> None:
-    """With no lines laid out none are unseen; that must not read as all of them seen (CONSOLE 7)."""
+    """With no lines laid out none are unseen; that must not read as all of them seen."""
     model = Model(snapshot(0.0), arm_seconds=0.4)
     item = model.queue.current
     assert item is not None

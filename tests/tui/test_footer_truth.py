@@ -8,7 +8,7 @@ from driving import NOW, Console, drive, mail, short, start
 from aileron_core.console_port import PreviewView
 from aileron_tui.draw.bars import footer_line
 from aileron_tui.draw.text import cells, plain
-from aileron_tui.input.commands import COMMANDS, DEFAULT
+from aileron_tui.input.commands import COMMANDS, DEFAULT, PANEL_CONTEXTS
 from aileron_tui.input.situation import Situation, availability
 
 BLIND = PreviewView(status="unavailable", reason="timed out", since=NOW)
@@ -84,5 +84,17 @@ def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
         await shown.until(lambda: bool(shown.port.intents))
         await shown.until(lambda: "approve" not in shown.keys)
         assert "Handing it over" in shown.voice
+
+    drive(scenario, start(short()))
+
+
+def test_every_command_of_a_screen_has_a_handler() -> None:
+    """A key that the footer may name is never dead, in any view."""
+
+    async def scenario(shown: Console) -> None:
+        for view, screen in shown.app._screens.items():
+            here = {each.id for each in DEFAULT.here(view)}
+            asked = {each.id for context in PANEL_CONTEXTS for each in DEFAULT.here(context)}
+            assert here | asked <= set(screen.handlers), view
 
     drive(scenario, start(short()))

@@ -1,4 +1,4 @@
-"""Keys that cannot misfire, with real bytes at a real pseudo-terminal and in real time (CONSOLE 7)."""
+"""Keys that cannot misfire, with real bytes at a real pseudo-terminal and in real time."""
 
 import os
 import signal

@@ -21,7 +21,7 @@ def other_content(shown: Console) -> None:
 
 def other_size(shown: Console) -> None:
     size = Size(130, 36)
-    shown.app._pages["waiting"].on_resize(events.Resize(size, size))
+    shown.app._screens["waiting"].on_resize(events.Resize(size, size))
 
 
 @pytest.mark.parametrize("happen", [other_content, other_size])
@@ -36,7 +36,7 @@ def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
         assert shown.app._model.arming.unsettled
         happen(shown)
         shown.clock.advance(0.03)
-        shown.app._pages["waiting"].settle(shown.clock.monotonic())
+        shown.app._screens["waiting"].settle(shown.clock.monotonic())
         assert shown.port.intents == []
 
     drive(scenario, start(short()))
@@ -50,7 +50,7 @@ def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there() ->
         await shown.press("a")
         shown.app.on_input_came(InputCame("key"))
         shown.clock.advance(0.03)
-        shown.app._pages["waiting"].settle(shown.clock.monotonic())
+        shown.app._screens["waiting"].settle(shown.clock.monotonic())
         assert shown.port.intents == []
         await shown.shows("Nothing was decided.")
 

@@ -108,7 +108,7 @@ def lost_call(**changes: object) -> ApprovalView:
 
 
 def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
-    """DESIGN 5: it is asked of the core, and what was read stands under a heading of its own."""
+    """It is asked of the core, and what was read stands under a heading of its own."""
 
     async def scenario(shown: Console) -> None:
         await shown.rest()

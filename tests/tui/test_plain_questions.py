@@ -23,7 +23,7 @@ def person(tmp_path: Path) -> Iterator[Reader]:
 
 
 def test_a_filter_leaves_out_what_does_not_match_and_says_what_it_found(person: Reader) -> None:
-    """C6: `1` and `n` go among what it lets through; `/` alone shows all again."""
+    """`1` and `n` go among what it lets through; `/` alone shows all again."""
     told = person.answers("/ agent:goose")
     assert "2 of 8 match agent:goose" in told
     assert "goose asks, " in told  # the call that was asked about does not match
@@ -38,7 +38,7 @@ def test_a_filter_leaves_out_what_does_not_match_and_says_what_it_found(person: 
 
 
 def test_a_filter_that_is_not_understood_or_finds_nothing_says_so(person: Reader) -> None:
-    """C6: the call that was asked about stays."""
+    """The call that was asked about stays."""
     assert "No item matches agent:nobody. esc shows all 8." in person.answers("/agent:nobody")
     assert "SEND" not in person.answers("1")
     assert "No colour: in this list." in person.answers("/ colour:red")
@@ -48,7 +48,7 @@ def test_a_filter_that_is_not_understood_or_finds_nothing_says_so(person: Reader
 
 
 def test_a_filter_narrows_the_rows_of_another_view(person: Reader) -> None:
-    """C6: the list that stands there, in its own fields."""
+    """The list that stands there, in its own fields."""
     person.answers("4")
     told = person.answers("/ state:held")
     assert "1 of 5 match state:held" in told
@@ -62,7 +62,7 @@ def test_a_filter_narrows_the_rows_of_another_view(person: Reader) -> None:
 
 @pytest.mark.parametrize("typed", ["\x0b", "ctrl+k", "stop"])
 def test_everything_is_stopped_by_the_same_answer_given_twice(person: Reader, typed: str) -> None:
-    """C4: the first says what it would stop; the second, behind the rest, does it."""
+    """The first says what it would stop; the second, behind the rest, does it."""
     told = person.answers(typed)
     assert ASKS_STOP in told
     assert "A run that is stopped may have done its work" in told
@@ -73,7 +73,7 @@ def test_everything_is_stopped_by_the_same_answer_given_twice(person: Reader, ty
 
 @pytest.mark.parametrize("other", ["a", "esc", "d no", "stop it", "1", "y"])
 def test_any_other_answer_leaves_everything_as_it_is(person: Reader, other: str) -> None:
-    """C4: it does nothing else either, and the next `stop` asks anew."""
+    """It does nothing else either, and the next `stop` asks anew."""
     person.answers("stop")
     assert LEFT in person.answers(other)
     assert ASKS_STOP in person.answers("stop")
@@ -81,7 +81,7 @@ def test_any_other_answer_leaves_everything_as_it_is(person: Reader, other: str)
 
 
 def test_two_answers_at_once_stop_nothing(person: Reader) -> None:
-    """C2: a paste is no answer, whether the question stands there or not."""
+    """A paste is no answer, whether the question stands there or not."""
     person.pty.type(b"stop\nstop\n")
     assert "More than one line came." in person.asked()
     person.answers("stop")
@@ -92,7 +92,7 @@ def test_two_answers_at_once_stop_nothing(person: Reader) -> None:
 
 
 def test_what_is_typed_before_the_question_has_rested_stops_nothing(tmp_path: Path) -> None:
-    """C2: the same answer, given before it was asked for."""
+    """The same answer, given before it was asked for."""
     for number in range(8):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -115,7 +115,7 @@ def test_what_is_typed_before_the_question_has_rested_stops_nothing(tmp_path: Pa
 
 
 def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: Path) -> None:
-    """C4: an agent that makes rows come and go must not keep a person from stopping it."""
+    """An agent that makes rows come and go must not keep a person from stopping it."""
     person = Reader(tmp_path, "0", "restless")
     try:
         # Where a busy machine lets it rest for once there is a question, which it takes away again.
@@ -130,7 +130,7 @@ def test_a_call_that_changes_all_the_time_keeps_nobody_from_the_brake(tmp_path: 
 
 
 def test_a_session_is_ended_by_the_same_answer_given_twice(person: Reader) -> None:
-    """C4: where its facts stand, once it was said what that does."""
+    """Where its facts stand, once it was said what that does."""
     person.answers("5")
     assert "x does nothing here now." in person.answers("x")  # of rows none is meant
     person.answers("5 1")
@@ -143,7 +143,7 @@ def test_a_session_is_ended_by_the_same_answer_given_twice(person: Reader) -> No
 
 
 def test_the_call_is_printed_with_code_points_and_again_without(person: Reader) -> None:
-    """C8: as `u` does on the screen; it rests anew and can be decided in that form."""
+    """As `u` does on the screen; it rests anew and can be decided in that form."""
     assert "u code points" not in person.answers("1")
     person.answers("/ state:pending goose")
     folded = person.answers("n")
@@ -158,7 +158,7 @@ def test_the_call_is_printed_with_code_points_and_again_without(person: Reader) 
 
 
 def test_the_whole_new_preview_of_a_changed_call_is_printed_alone(person: Reader) -> None:
-    """C1: `x`, only where something changed."""
+    """`x`, only where something changed."""
     assert "x does nothing here now." in person.answers("x")
     person.answers("/ goose")
     whole = person.answers("x")
@@ -170,13 +170,13 @@ def test_the_whole_new_preview_of_a_changed_call_is_printed_alone(person: Reader
 
 
 def test_the_address_of_a_call_is_told_where_there_is_no_browser(person: Reader) -> None:
-    """C10: never a browser in this terminal."""
+    """Never a browser in this terminal."""
     address = "http://127.0.0.1:8517/review/act-20261008T140152-0000000000000001"
     assert f"{address} (no browser here)" in person.answers("O")
 
 
 def test_the_page_of_a_call_is_opened_in_the_browser(tmp_path: Path) -> None:
-    """C10: beside the console, by an address that is made here."""
+    """Beside the console, by an address that is made here."""
     opener, opened = tmp_path / "xdg-open", tmp_path / "opened"
     opener.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
     opener.chmod(0o755)
@@ -191,7 +191,7 @@ def test_the_page_of_a_call_is_opened_in_the_browser(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("typed", [b"a\n", b"stop\n", b"a\na\n", b"\n", b"1\n"])
 def test_the_line_that_ends_the_lock_does_nothing_else(tmp_path: Path, typed: bytes) -> None:
-    """C9: after the idle time a count is all that is told; the call is printed anew and rests anew."""
+    """After the idle time a count is all that is told; the call is printed anew and rests anew."""
     person = Reader(tmp_path, "2.5")
     try:
         person.asked()

@@ -78,7 +78,7 @@ def holds(made: tuple[Line, ...], columns: int) -> None:
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_attack_begins_a_line_of_a_list_or_of_an_opened_row(columns: int) -> None:
-    """C8: there it could imitate a question of ours; nor does the terminal break a line of it."""
+    """There it could imitate a question of ours; nor does the terminal break a line of it."""
     for attack in ATTACKS:
         holds(pages(attack.text[:3_000], columns), columns)
 
@@ -90,7 +90,7 @@ def test_no_text_begins_a_line_of_a_list_or_of_an_opened_row(text: str, columns:
 
 
 def test_the_whole_new_preview_ends_where_the_next_section_begins() -> None:
-    """C1: nothing of what was read before, and nothing of what the agent sent."""
+    """Nothing of what was read before, and nothing of what the agent sent."""
     view = approval(1, NOW, drift=drifted(NOW))
     printer = DocumentCache()
     item_page(printer, Item(key="a", approval=view), NOW, 80, file_moved=False)

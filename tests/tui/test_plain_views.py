@@ -29,7 +29,7 @@ def number_of(page: str, text: str) -> int:
 
 
 def test_each_view_is_listed_row_by_row_and_one_row_is_opened_whole(person: Reader) -> None:
-    """C1: `1` to `5` list, and a number behind the key opens that row."""
+    """`1` to `5` list, and a number behind the key opens that row."""
     assert "   7. CREATE, codex, " in person.answers("1")
     listed = person.answers("2")
     assert "7 calls in the last hour" in listed
@@ -50,7 +50,7 @@ def test_each_view_is_listed_row_by_row_and_one_row_is_opened_whole(person: Read
 
 
 def test_a_number_stands_for_the_row_that_it_was_listed_with(person: Reader) -> None:
-    """C1: what came in above meanwhile does not move a row under the number that was read."""
+    """What came in above meanwhile does not move a row under the number that was read."""
     listed = person.answers("2")
     number = number_of(listed, "not gated")
     person.answers("1")
@@ -60,7 +60,7 @@ def test_a_number_stands_for_the_row_that_it_was_listed_with(person: Reader) -> 
 
 
 def test_what_is_not_listed_is_counted_and_the_key_of_the_screen_lists_on(person: Reader) -> None:
-    """C1: never cut silently; older records are read before they are listed."""
+    """Never cut silently; older records are read before they are listed."""
     page = person.answers("3")
     numbers = [int(number) for number in RECORD.findall(page)]
     assert numbers == list(range(1_137, 1_117, -1))
@@ -77,7 +77,7 @@ def test_what_is_not_listed_is_counted_and_the_key_of_the_screen_lists_on(person
 
 
 def test_a_record_is_opened_by_its_number_and_read_from_the_core(person: Reader) -> None:
-    """C1: however old it is; it is printed when the core has answered."""
+    """However old it is; it is printed when the core has answered."""
     page = person.answers("3 42")
     assert "Record 42 " in page
     assert "summary     │ Old record 42" in page
@@ -86,7 +86,7 @@ def test_a_record_is_opened_by_its_number_and_read_from_the_core(person: Reader)
 
 
 def test_a_record_that_cannot_be_read_is_said_to_be_so_and_asked_for_once(person: Reader) -> None:
-    """C7: what was refused would be refused again; the person may ask anew."""
+    """What was refused would be refused again; the person may ask anew."""
     told = person.answers("3 13")
     assert "Record 13 lies under a cup." in told
     assert "Record 13 could not be read." in told
@@ -97,7 +97,7 @@ def test_a_record_that_cannot_be_read_is_said_to_be_so_and_asked_for_once(person
 
 
 def test_where_a_row_or_a_list_stands_the_call_before_it_is_not_decided(person: Reader) -> None:
-    """C2: an answer is about what stands there last; the call is printed anew before it is asked about."""
+    """An answer is about what stands there last; the call is printed anew before it is asked about."""
     for typed in ("2", "2 1", "3 7", "4", "5 2"):
         person.answers(typed)
         for key in ("a", "d no", "r", "t"):
@@ -109,7 +109,7 @@ def test_where_a_row_or_a_list_stands_the_call_before_it_is_not_decided(person: 
 
 
 def test_a_call_of_unknown_outcome_is_looked_at_again_from_its_row(person: Reader) -> None:
-    """C3: `l` at the opened row asks the core, and what it reads is printed when it comes."""
+    """`l` at the opened row asks the core, and what it reads is printed when it comes."""
     listed = person.answers("2")
     assert "l does nothing here now." in person.answers("l")  # of rows none is meant
     opened = person.answers(f"2 {number_of(listed, '? unknown')}")
@@ -125,7 +125,7 @@ def test_a_call_of_unknown_outcome_is_looked_at_again_from_its_row(person: Reade
 def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
     person: Reader,
 ) -> None:
-    """C3: what is told of its end names the key, and that key finds the call."""
+    """What is told of its end names the key, and that key finds the call."""
     assert "Post a message" in person.answers("n")
     told = person.answers("a")
     assert "? unknown: Post a message" in told
@@ -137,7 +137,7 @@ def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
 
 
 def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) -> None:
-    """C5: in the list the keys do nothing: which row they would mean, nobody sees."""
+    """In the list the keys do nothing: which row they would mean, nobody sees."""
     files = person.answers("4")
     number = number_of(files, "held back")
     assert "t does nothing here now." in person.answers("t")
@@ -149,7 +149,7 @@ def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) 
 
 
 def test_the_chain_is_verified_and_written_out_from_the_list_of_records(person: Reader) -> None:
-    """C7: `V` and `x` of the audit, and what came of them."""
+    """`V` and `x` of the audit, and what came of them."""
     person.answers("3")
     told = person.answers("V")
     told = told if "chain verified" in told else told + person.asked()
@@ -159,7 +159,7 @@ def test_the_chain_is_verified_and_written_out_from_the_list_of_records(person: 
 
 @pytest.mark.parametrize("key", ["1", "2", "3", "4", "5"])
 def test_a_view_is_told_to_nobody_who_typed_more_behind_its_key(person: Reader, key: str) -> None:
-    """C2: more than one line at once turns to nothing either."""
+    """More than one line at once turns to nothing either."""
     person.pty.type(f"{key}\na\n".encode())
     assert "More than one line came. Nothing was decided." in person.asked()
     assert person.intents == ""

@@ -149,7 +149,7 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
         await shown.shows(" 10000 ")
         await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
         await shown.rest()
-        page = shown.app._pages["waiting"]
+        page = shown.app._screens["waiting"]
         assert isinstance(page, WaitingScreen)
         drawn = rows(shown)._draw
 

@@ -14,7 +14,7 @@ from aileron_core.launch.agents.settings_files import (
     set_names,
     table_at,
 )
-from aileron_core.launch.no_proxy import bypass_proxies
+from aileron_core.launch.model_traffic import bypass_proxies
 from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext
 
 _ELSEWHERE = (
@@ -32,7 +32,7 @@ class _Claude:
     title: str = "Claude Code"
     program: str = "claude"
     package: str = "npm install -g @anthropic-ai/claude-code"
-    tried: tuple[str, ...] = ("2.1.330", "2.1.197")
+    tested_versions: tuple[str, ...] = ("2.1.330", "2.1.197")
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".claude"),
@@ -41,7 +41,7 @@ class _Claude:
         ),
         AgentFolder(path=PurePosixPath(".claude.json")),
     )
-    needs: tuple[str, ...] = (
+    env_names: tuple[str, ...] = (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_AUTH_TOKEN",
         "CLAUDE_CODE_OAUTH_TOKEN",
@@ -66,7 +66,7 @@ class _Claude:
         "Telemetry and the marketplace's own installs are off for this run.",
         "Its model traffic passes the gateway, by a key or an account of Anthropic's.",
     )
-    outside: tuple[str, ...] = (
+    not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers, hooks and plugins of your own ~/.claude: they run beside Aileron's.",
         "In the terminal its first prompt may go out before any MCP server is known.",
@@ -97,12 +97,12 @@ class _Claude:
         settings = {"env": env, "permissions": {"allow": [f"mcp__{SERVER}"]}}
         # `--mcp-config` takes a list: a prompt right behind it would be read as one more file.
         flags = (
-            f"--mcp-config={context.private}/claude-mcp.json",
+            f"--mcp-config={context.launch_dir}/claude-mcp.json",
             "--settings",
-            f"{context.private}/claude-settings.json",
+            f"{context.launch_dir}/claude-settings.json",
         )
         return Plan(
-            argv=(self.program, *flags, *context.words),
+            argv=(self.program, *flags, *context.all_args),
             files={
                 "claude-mcp.json": json.dumps({"mcpServers": {SERVER: server}}),
                 "claude-settings.json": json.dumps(settings),
@@ -119,7 +119,7 @@ class _Claude:
         """Return that of Anthropic's models; an account's login takes the same way as an API key."""
         return ModelTraffic.of("anthropic", _elsewhere(context))
 
-    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's settings would take away, or run outside anybody's sight."""
         found: list[str] = []
         for name, text in files.items():
@@ -158,7 +158,7 @@ def _variables(context: PlanContext) -> dict[str, str]:
 
 def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model's traffic does not go to Anthropic's API, or None."""
-    if option(context.words, "--settings") is not None:
+    if option(context.all_args, "--settings") is not None:
         return "its arguments hold --settings, which takes the place of Aileron's"
     if found := set_names(context.env, _ELSEWHERE):
         return f"{found[0]} is set"

@@ -28,7 +28,7 @@ class _Codex:
     title: str = "Codex"
     program: str = "codex"
     package: str = "npm install -g @openai/codex"
-    tried: tuple[str, ...] = ("0.169.0",)
+    tested_versions: tuple[str, ...] = ("0.169.0",)
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".codex"),
@@ -37,7 +37,7 @@ class _Codex:
             leave_out=("log", "sessions", "archived_sessions", "tmp"),
         ),
     )
-    needs: tuple[str, ...] = ("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL")
+    env_names: tuple[str, ...] = ("OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL")
     project_files: tuple[str, ...] = (".codex/config.toml",)
     denied_args: tuple[str, ...] = (
         "-c", "--config", "--enable", "--disable", "-p", "--profile", "--profile-v2", "--full-auto",
@@ -52,7 +52,7 @@ class _Codex:
         "Telemetry, update checks, plugins and apps are off for this run.",
         "Its model traffic passes the gateway where it uses OpenAI's API by a key.",
     )
-    outside: tuple[str, ...] = (
+    not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "Its own sandbox cannot start inside Aileron's: its shell needs `--sandbox danger-full-access`.",
         "MCP servers of your own ~/.codex/config.toml: they run beside Aileron's.",
@@ -94,7 +94,7 @@ class _Codex:
         ]
         flags = [word for setting in settings for word in ("-c", setting)]
         return Plan(
-            argv=(self.program, *flags, *context.words), call_seconds=float(context.call_seconds)
+            argv=(self.program, *flags, *context.all_args), call_seconds=float(context.call_seconds)
         )
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
@@ -106,7 +106,7 @@ class _Codex:
         """Return that of OpenAI's models, unless another provider or login is named."""
         return ModelTraffic.of("openai", _elsewhere(context))
 
-    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's config.toml would take away."""
         found: list[str] = []
         for name, text in files.items():
@@ -136,7 +136,7 @@ def _elsewhere(context: PlanContext) -> str | None:
     """Return why its model's traffic does not go to OpenAI's API, or None."""
     if set_names(context.env, ("OPENAI_BASE_URL",)):
         return "OPENAI_BASE_URL is set"
-    if (typed := _typed(context.words)) is not None:
+    if (typed := _typed(context.all_args)) is not None:
         return f"its arguments hold {typed}"
     for path, text in context.settings.items():
         if not path.endswith(".toml"):
@@ -183,7 +183,7 @@ def _login(context: PlanContext) -> str:
 
     In the order in which Codex itself looks, so that nobody pays from another account than before.
     """
-    if "exec" in context.words and set_names(context.env, ("CODEX_API_KEY",)):
+    if "exec" in context.all_args and set_names(context.env, ("CODEX_API_KEY",)):
         return "CODEX_API_KEY"
     kind = _login_file(context)
     if kind == "key":

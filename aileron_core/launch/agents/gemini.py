@@ -46,7 +46,7 @@ class _Gemini:
     title: str = "Gemini CLI"
     program: str = "gemini"
     package: str = "npm install -g @google/gemini-cli"
-    tried: tuple[str, ...] = ("0.61.0",)
+    tested_versions: tuple[str, ...] = ("0.61.0",)
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".gemini"),
@@ -54,7 +54,7 @@ class _Gemini:
             leave_out=("tmp", "history"),
         ),
     )
-    needs: tuple[str, ...] = (
+    env_names: tuple[str, ...] = (
         "GEMINI_API_KEY",
         "GOOGLE_API_KEY",
         "GOOGLE_CLOUD_PROJECT",
@@ -72,7 +72,7 @@ class _Gemini:
         "One call may take 600 s.",
         "Its model traffic passes the gateway where an API key is its login.",
     )
-    outside: tuple[str, ...] = (
+    not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers and extensions of your own ~/.gemini: they run beside Aileron's.",
         "Usage statistics follow your own settings.json.",
@@ -98,12 +98,12 @@ class _Gemini:
             argv=(
                 self.program,
                 "--policy",
-                f"{context.private}/gemini-policy.toml",
-                *context.words,
+                f"{context.launch_dir}/gemini-policy.toml",
+                *context.all_args,
             ),
             env=env,
             files={"gemini-policy.toml": _POLICY},
-            additions=(
+            injected_files=(
                 InjectedFile(
                     path=PurePosixPath(f".gemini/extensions/{SERVER}/gemini-extension.json"),
                     content=json.dumps(manifest, indent=2) + "\n",
@@ -121,7 +121,7 @@ class _Gemini:
         """Return that of the Gemini API with an API key; accounts of Google go elsewhere."""
         return ModelTraffic.of("gemini", _elsewhere(context))
 
-    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's settings would take away."""
         found: list[str] = []
         for name, text in files.items():
@@ -144,7 +144,7 @@ def _elsewhere(context: PlanContext) -> str | None:
     if found := set_names(context.env, _PROXIES):
         # It sends even loopback through the proxy, whatever NO_PROXY says (read in 0.61.0).
         return f"{found[0]} is set, and Gemini CLI sends all it has to that proxy"
-    if option(context.words, "--proxy") is not None:
+    if option(context.all_args, "--proxy") is not None:
         return "its arguments hold --proxy, and Gemini CLI sends all it has there"
     chosen = ""
     for path, text in context.settings.items():

@@ -11,15 +11,15 @@ from aileron_core.launch.agents.settings_files import (
     set_names,
     yaml_value,
 )
-from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, Provider
+from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
 
 _TAKES_EXTENSIONS = ("run", "session")
-_HOSTS: Mapping[Provider, str] = {
+_HOSTS: Mapping[ProviderName, str] = {
     "openai": "OPENAI_HOST",
     "anthropic": "ANTHROPIC_HOST",
     "gemini": "GOOGLE_HOST",
 }
-_NAMES: Mapping[str, Provider] = {
+_NAMES: Mapping[str, ProviderName] = {
     "openai": "openai",
     "anthropic": "anthropic",
     "google": "gemini",
@@ -34,12 +34,12 @@ class _Goose:
     title: str = "Goose"
     program: str = "goose"
     package: str = "npm install -g @aaif/goose"
-    tried: tuple[str, ...] = ("1.34.0",)
+    tested_versions: tuple[str, ...] = ("1.34.0",)
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(path=PurePosixPath(".config/goose"), credentials=("secrets.yaml",)),
         AgentFolder(path=PurePosixPath(".local/share/goose"), leave_out=("sessions",)),
     )
-    needs: tuple[str, ...] = (
+    env_names: tuple[str, ...] = (
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",
         "GOOGLE_API_KEY",
@@ -61,7 +61,7 @@ class _Goose:
         "Telemetry and the keyring are off for this run.",
         "Traffic to models of OpenAI, Anthropic and Google passes the gateway.",
     )
-    outside: tuple[str, ...] = (
+    not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "It runs every tool without asking (GOOSE_MODE=auto): it has no switch for one extension.",
         "A call that takes over 300 s ends there; its approval waits on, and check_action_status tells.",
@@ -73,7 +73,7 @@ class _Goose:
         args = context.args or ("session",)
         if args[0] in _TAKES_EXTENSIONS:
             # The tools' prefix is the command's base name, so it is the relay by its own name.
-            args = (args[0], "--with-extension", context.relay, *context.standing, *args[1:])
+            args = (args[0], "--with-extension", context.relay, *context.settings_args, *args[1:])
         env = {
             "GOOSE_MODE": "auto",
             "GOOSE_DISABLE_KEYRING": "1",
@@ -97,7 +97,7 @@ class _Goose:
         if context.args and context.args[0] not in _TAKES_EXTENSIONS:
             # `goose configure` would offer to keep our base URL in the person's configuration.
             told = f"`goose {context.args[0]}` is no session; `goose session` and `goose run` are"
-            return ModelTraffic(through=frozenset(), past=(told,))
+            return ModelTraffic(through=frozenset(), bypass_reasons=(told,))
         past: list[str] = []
         through = set(_HOSTS)
         for provider, host in _HOSTS.items():
@@ -110,9 +110,9 @@ class _Goose:
             for name in _providers(context)
             if name not in _NAMES
         ]
-        return ModelTraffic(through=frozenset(through), past=tuple(past))
+        return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
 
-    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return nothing: Goose reads no settings from a project."""
         del files
         return ()
@@ -130,7 +130,7 @@ def _place(context: PlanContext, name: str) -> str | None:
 
 def _providers(context: PlanContext) -> list[str]:
     """Return the providers that are chosen, as far as the command line and settings tell."""
-    typed = option(context.words, "--provider")
+    typed = option(context.all_args, "--provider")
     found = [typed] if typed else []
     for name in _CHOSEN:
         if name in ("GOOSE_PROVIDER", "active_provider") and typed:

@@ -15,10 +15,17 @@ from aileron_core.launch.agents.settings_files import (
     set_names,
     table_at,
 )
-from aileron_core.launch.plan import SERVER, AgentFolder, ModelTraffic, Plan, PlanContext, Provider
+from aileron_core.launch.plan import (
+    SERVER,
+    AgentFolder,
+    ModelTraffic,
+    Plan,
+    PlanContext,
+    ProviderName,
+)
 
 _VARIABLE = "OPENCODE_CONFIG_CONTENT"
-_NAMES: Mapping[str, Provider] = {
+_NAMES: Mapping[str, ProviderName] = {
     "anthropic": "anthropic",
     "openai": "openai",
     "google": "gemini",
@@ -39,7 +46,7 @@ class _OpenCode:
     title: str = "OpenCode"
     program: str = "opencode"
     package: str = "npm install -g opencode-ai"
-    tried: tuple[str, ...] = ("1.18.33",)
+    tested_versions: tuple[str, ...] = ("1.18.33",)
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(path=PurePosixPath(".config/opencode"), leave_out=("node_modules",)),
         AgentFolder(
@@ -48,7 +55,7 @@ class _OpenCode:
             leave_out=("log", "storage", "snapshot", "project", "bin"),
         ),
     )
-    needs: tuple[str, ...] = (
+    env_names: tuple[str, ...] = (
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
         "GEMINI_API_KEY",
@@ -68,7 +75,7 @@ class _OpenCode:
         "Update checks and downloads of language servers are off for this run.",
         "Traffic to models of Anthropic, OpenAI and Google by a key passes the gateway.",
     )
-    outside: tuple[str, ...] = (
+    not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "MCP servers and plugins of your own configuration: they run beside Aileron's.",
         "It installs its plugin package from the npm registry at each start; there is no switch.",
@@ -96,7 +103,7 @@ class _OpenCode:
                 if provider in through
             }
         return Plan(
-            argv=(self.program, *context.words),
+            argv=(self.program, *context.all_args),
             env={
                 _VARIABLE: _merged(context.env.get(_VARIABLE, ""), settings),
                 "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -117,7 +124,7 @@ class _OpenCode:
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return that of the providers that have an API key and no address of their own."""
-        through: set[Provider] = set()
+        through: set[ProviderName] = set()
         past: list[str] = []
         tables = {
             path: json_table(text)
@@ -128,7 +135,9 @@ class _OpenCode:
         }
         for path, table in tables.items():
             if table is None:
-                return ModelTraffic(through=frozenset(), past=(f"{path} cannot be parsed",))
+                return ModelTraffic(
+                    through=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
+                )
         known = {path: table for path, table in tables.items() if table}
         for name, provider in _NAMES.items():
             if (reason := _elsewhere(name, known)) is not None:
@@ -141,9 +150,9 @@ class _OpenCode:
             past.append(f"its provider {chosen} is reached another way")
         if not through and not past:
             past.append("it has no API key of Anthropic, OpenAI or Google")
-        return ModelTraffic(through=frozenset(through), past=tuple(past))
+        return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
 
-    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's opencode.json would take away."""
         found: list[str] = []
         for name, text in files.items():
@@ -185,7 +194,7 @@ def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
 
 def _chosen(tables: _Tables, context: PlanContext) -> str:
     """Return the provider of the model that is chosen; nothing where none is."""
-    model = option(context.words, "-m", "--model") or ""
+    model = option(context.all_args, "-m", "--model") or ""
     for table in tables.values() if not model else ():
         model = str(table.get("model") or model)
     return model.partition("/")[0] if "/" in model else ""

@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from aileron_core.launch.agents.settings_files import home_path, json_table, option, table_at
-from aileron_core.launch.no_proxy import bypass_proxies
-from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, Provider
+from aileron_core.launch.model_traffic import bypass_proxies
+from aileron_core.launch.plan import AgentFolder, ModelTraffic, Plan, PlanContext, ProviderName
 
 _FILE = "aileron-pi.mjs"
-_NAMES: Mapping[str, Provider] = {
+_NAMES: Mapping[str, ProviderName] = {
     "anthropic": "anthropic",
     "openai": "openai",
     "google": "gemini",
@@ -28,13 +28,13 @@ class _Pi:
     title: str = "Pi"
     program: str = "pi"
     package: str = "npm install -g @earendil-works/pi-coding-agent"
-    tried: tuple[str, ...] = ("0.87.1", "0.74.2")
+    tested_versions: tuple[str, ...] = ("0.87.1", "0.74.2")
     folders: tuple[AgentFolder, ...] = (
         AgentFolder(
             path=PurePosixPath(".pi"), credentials=("agent/auth.json",), leave_out=("sessions",)
         ),
     )
-    needs: tuple[str, ...] = (
+    env_names: tuple[str, ...] = (
         "ANTHROPIC_API_KEY",
         "ANTHROPIC_OAUTH_TOKEN",
         "OPENAI_API_KEY",
@@ -54,7 +54,7 @@ class _Pi:
         "Telemetry is off for this run.",
         "Traffic to models of Anthropic, OpenAI and Google passes the gateway.",
     )
-    outside: tuple[str, ...] = (
+    not_controlled: tuple[str, ...] = (
         "Its shell and file tools: in the sandbox they reach the project, without it all you can.",
         "Pi never asks before a tool; extensions of your own ~/.pi run beside Aileron's.",
         "Other providers, and addresses of your own, go past Aileron.",
@@ -76,7 +76,7 @@ class _Pi:
             host = urlsplit(context.gateway or "").hostname or ""
             env |= bypass_proxies({**context.env, "HTTP_PROXY": _proxy(context)}, host)
         return Plan(
-            argv=(self.program, "-e", f"{context.private}/{_FILE}", *context.words),
+            argv=(self.program, "-e", f"{context.launch_dir}/{_FILE}", *context.all_args),
             env=env,
             files={_FILE: text},
             call_seconds=float(context.call_seconds),
@@ -95,20 +95,22 @@ class _Pi:
         for path, text in context.settings.items():
             table = json_table(text)
             if table is None:
-                return ModelTraffic(through=frozenset(), past=(f"{path} cannot be parsed",))
+                return ModelTraffic(
+                    through=frozenset(), bypass_reasons=(f"{path} cannot be parsed",)
+                )
             for name, provider in _NAMES.items():
                 # Whatever it is: this file counts over what an extension registers.
                 if table_at(table, "providers", name).get("baseUrl"):
                     past.append(f"{path} sets providers.{name}.baseUrl")
                     through.discard(provider)
             chosen = str(table.get("defaultProvider") or chosen)
-        model = (option(context.words, "--model") or "").partition("/")
-        chosen = option(context.words, "--provider") or (model[0] if model[1] else "") or chosen
+        model = (option(context.all_args, "--model") or "").partition("/")
+        chosen = option(context.all_args, "--provider") or (model[0] if model[1] else "") or chosen
         if chosen not in ("", *_NAMES):
             past.append(f"its provider {chosen} is reached another way")
-        return ModelTraffic(through=frozenset(through), past=tuple(past))
+        return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
 
-    def shadows(self, files: Mapping[str, str]) -> tuple[str, ...]:
+    def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
         """Return what a project's settings would run inside Pi."""
         return tuple(
             f"{name} names extensions" for name, text in files.items() if '"extensions"' in text

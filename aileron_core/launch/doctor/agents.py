@@ -36,7 +36,7 @@ class AgentReport:
     @property
     def tried(self) -> bool:
         """Whether this very version's wiring was tried."""
-        return self.version in self.agent.tried
+        return self.version in self.agent.tested_versions
 
 
 def look_at(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:

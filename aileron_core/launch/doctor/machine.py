@@ -11,7 +11,7 @@ from pathlib import Path
 from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
 from aileron_core.containment.support import abstract_listeners, find_support
 from aileron_core.errors import AileronError
-from aileron_core.launch.doctor.finding import Finding
+from aileron_core.launch.doctor import Finding
 
 _SECONDS = 5.0
 _NAMED = 5

@@ -8,7 +8,7 @@ from pathlib import Path
 from aileron_core.containment.hard_links import how_to_mend, shared_files
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
-from aileron_core.launch.doctor.finding import Finding
+from aileron_core.launch.doctor import Finding
 from aileron_core.settings import load_settings
 
 

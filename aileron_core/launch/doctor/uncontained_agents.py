@@ -11,8 +11,8 @@ from aileron_core.containment.peer import exists_in_root
 from aileron_core.errors import AileronError
 from aileron_core.home.layout import Home
 from aileron_core.home.owner import Unowned, locked_by
-from aileron_core.launch.doctor.finding import Finding
-from aileron_core.sessions import rows
+from aileron_core.launch.doctor import Finding
+from aileron_core.sessions import session_table
 from aileron_core.storage.open import open_reader
 
 _CMDLINE = 4096
@@ -30,8 +30,8 @@ def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
         return
     try:
         with closing(open_reader(home.database)) as connection:
-            found = rows.living(connection, clock.now())
-            outside = rows.seen_outside(connection, found)
+            found = session_table.living(connection, clock.now())
+            outside = session_table.seen_outside(connection, found)
     except (AileronError, sqlite3.Error):
         yield Finding(level="note", topic="sessions", text="The open sessions cannot be read.")
         return

@@ -25,8 +25,6 @@ from aileron_core.runs.preview.resolve import resolve
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunState
 
-__all__ = ["MAX_SHOWN", "MAX_SHOWN_LINES", "PreviewFetcher"]
-
 MAX_SHOWN: Final = 1024 * 1024
 """Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
 MAX_SHOWN_LINES: Final = 20_000
@@ -44,132 +42,132 @@ class PreviewFetcher:
     def __init__(
         self,
         executor: Executor,
-        journal: RunStore,
+        store: RunStore,
         library: Library,
         clock: Clock,
         settings: GateSettings,
     ) -> None:
         self._executor = executor
         self._library = library
-        self._journal = journal
+        self._store = store
         self._clock = clock
         self._settings = settings
         self._gates: dict[str, asyncio.Semaphore] = {}
         self._asked: dict[str, deque[float]] = {}
 
-    async def fetch_first(self, held: LiveRun) -> None:
-        """Fetch the first preview of *held* (or the first of this life) and put it on record."""
-        look = await self._within_limits(held)
-        async with held.turn:
-            if held.row.state is not RunState.PENDING:
+    async def fetch_first(self, run: LiveRun) -> None:
+        """Fetch the first preview of *run* (or the first of this life) and put it on record."""
+        preview = await self._within_limits(run)
+        async with run.lock:
+            if run.row.state is not RunState.PENDING:
                 return
             try:
-                await self.adopt(held, look)
+                await self.adopt(run, preview)
             except AileronError:
                 # Without a digest nobody can say yes to it; a refresh looks again.
-                held.preview = self._unavailable("it could not be put on record. r asks again.")
-                self._journal.notify(held)
+                run.preview = self._unavailable("it could not be put on record. r asks again.")
+                self._store.notify(run)
                 raise
 
-    async def refresh(self, held: LiveRun) -> None:
+    async def refresh(self, run: LiveRun) -> None:
         """Fetch again on a person's word; what differs is shown, and disarms approve."""
-        async with held.turn:
-            before, drift = held.preview, held.drift
+        async with run.lock:
+            before, drift = run.preview, run.drift
             # "none": there is nothing to look at, and what a yes covers is known.
-            if held.row.state is not RunState.PENDING or before.status in ("fetching", "none"):
+            if run.row.state is not RunState.PENDING or before.status in ("fetching", "none"):
                 return
-            held.preview = PreviewResult(status="fetching", at=self._clock.now())
-            self._journal.notify(held)
-        await self._prepared(held)
-        look = await self.fetch(held)
-        async with held.turn:
-            if held.row.state is not RunState.PENDING:
-                held.preview = before
+            run.preview = PreviewResult(status="fetching", at=self._clock.now())
+            self._store.notify(run)
+        await self._prepared(run)
+        preview = await self.fetch(run)
+        async with run.lock:
+            if run.row.state is not RunState.PENDING:
+                run.preview = before
                 return
-            differs = look.fingerprint != before.fingerprint
+            differs = preview.fingerprint != before.fingerprint
             if differs and before.status == "ready":
-                held.drift = PreviewChange(before=before, after=look, words_before=held.row.words)
+                run.drift = PreviewChange(before=before, after=preview, words_before=run.row.words)
             try:
-                await self.adopt(held, look)
+                await self.adopt(run, preview)
             except AileronError:
                 # What stands on the screen must be what the digest on record covers.
-                held.preview, held.drift = before, drift
-                self._journal.notify(held)
+                run.preview, run.drift = before, drift
+                self._store.notify(run)
                 raise
 
-    async def adopt(self, held: LiveRun, look: PreviewResult) -> None:
-        """Make *look* what the next yes covers: new digest, new words, on record. Needs `held.turn`."""
-        digest, words = held.consent(look)
-        previous, held.preview = held.preview, look
+    async def adopt(self, run: LiveRun, preview: PreviewResult) -> None:
+        """Make *preview* what the next yes covers: new digest, new words, on record. Needs `run.lock`."""
+        digest, words = run.consent(preview)
+        previous, run.preview = run.preview, preview
         named = (
             AuditEvent.PREVIEW_UNAVAILABLE
-            if look.status == "unavailable"
+            if preview.status == "unavailable"
             else AuditEvent.PREVIEW_FETCHED
         )
         summary = (
-            f"No preview of {held.row.action} could be fetched"
-            if look.status == "unavailable"
-            else f"Fetched what {held.row.action} would do"
+            f"No preview of {run.row.action} could be fetched"
+            if preview.status == "unavailable"
+            else f"Fetched what {run.row.action} would do"
         )
-        if look.hosts_asked:
-            summary += f", from {short_hosts(look.hosts_asked)}"
-        asked: dict[str, Json] = {"hosts_asked": list(look.hosts_asked)}
+        if preview.hosts_asked:
+            summary += f", from {short_hosts(preview.hosts_asked)}"
+        asked: dict[str, Json] = {"hosts_asked": list(preview.hosts_asked)}
         try:
-            await self._journal.update(held, named, summary, asked, digest=digest, words=words)
+            await self._store.update(run, named, summary, asked, digest=digest, words=words)
         except AileronError:
-            held.preview = previous
+            run.preview = previous
             raise
 
-    async def fetch(self, held: LiveRun) -> PreviewResult:
+    async def fetch(self, run: LiveRun) -> PreviewResult:
         """Call the preview op once and return what it said, or why it could not say."""
-        assert held.resolved is not None
-        action = held.resolved.action
-        if not held.has_preview:
+        assert run.resolved is not None
+        action = run.resolved.action
+        if not run.has_preview:
             return PreviewResult(status="none", at=self._clock.now())
-        return await self._ask(held, action)
+        return await self._ask(run, action)
 
-    async def _within_limits(self, held: LiveRun) -> PreviewResult:
+    async def _within_limits(self, run: LiveRun) -> PreviewResult:
         """Fetch what an agent's call causes; what a person's key causes is not bounded (THREATS T5)."""
-        if not self._admitted(held.row.session_id):
+        if not self._admitted(run.row.session_id):
             return self._unavailable(
                 f"this session asked for more than {self._settings.previews_per_minute} previews "
                 "in a minute. r asks again."
             )
-        await self._prepared(held)  # not within: other previews would wait for this compiling
+        await self._prepared(run)  # not within: other previews would wait for this compiling
         gate = self._gates.setdefault(
-            held.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
+            run.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
         )
         async with gate:
-            return await self.fetch(held)
+            return await self.fetch(run)
 
-    async def _prepared(self, held: LiveRun) -> None:
+    async def _prepared(self, run: LiveRun) -> None:
         """Wait until the connector can be asked at once; the person sees what is waited for."""
-        if held.resolved is None or not held.has_preview:
+        if run.resolved is None or not run.has_preview:
             return
-        connector = held.resolved.connectors[held.resolved.action.steps[0].connector]
+        connector = run.resolved.connectors[run.resolved.action.steps[0].connector]
         if connector.prepared:
             return
-        if held.preview.status == "fetching":
-            held.preview = replace(held.preview, preparing=True)
-            self._journal.notify(held)
+        if run.preview.status == "fetching":
+            run.preview = replace(run.preview, preparing=True)
+            self._store.notify(run)
         with suppress(AileronError):  # the call says why
             await connector.prepare()
-        if held.preview.preparing:
-            held.preview = PreviewResult(status="fetching", at=self._clock.now())
-            self._journal.notify(held)
+        if run.preview.preparing:
+            run.preview = PreviewResult(status="fetching", at=self._clock.now())
+            self._store.notify(run)
 
-    async def _ask(self, held: LiveRun, action: Action) -> PreviewResult:
-        assert held.resolved is not None
-        assert held.row.args is not None
-        plan = plan_preview(action, held.row.args)
+    async def _ask(self, run: LiveRun, action: Action) -> PreviewResult:
+        assert run.resolved is not None
+        assert run.row.args is not None
+        plan = plan_preview(action, run.row.args)
         assert plan is not None
         limits = Limits(
             wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
         )
-        connector = held.resolved.connectors[plan.connector.fqn]
+        connector = run.resolved.connectors[plan.connector.fqn]
         result, reads = await self._called(connector, plan, limits)
         ref = connector.identity.ref
-        look = PreviewResult(
+        preview = PreviewResult(
             status="ready",
             output=result.output,
             at=self._clock.now(),
@@ -178,7 +176,7 @@ class PreviewFetcher:
             refused_reads=tuple(acceptance_name(ref, read) for read in result.refused_reads),
         )
         if result.failure is not None:
-            return replace(look, status="unavailable", reason=_why(result), output=None)
+            return replace(preview, status="unavailable", reason=_why(result), output=None)
         assert action.approval.preview is not None
         values = [each.value for each in resolve(action.approval.preview, result.output)]
         shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
@@ -187,14 +185,14 @@ class PreviewFetcher:
                 f"its answer has {shown:,} characters in {lines:,} lines to be shown, which nobody "
                 f"reads before a yes ({MAX_SHOWN:,} and {MAX_SHOWN_LINES:,} at most)"
             )
-            return replace(look, status="unavailable", reason=why, output=None)
+            return replace(preview, status="unavailable", reason=why, output=None)
         try:
             # In a thread: a large answer takes half a second, and every other call would wait.
             digest = await asyncio.to_thread(preview_digest, result.output)
         except ValueError as error:
             why = f"its answer cannot be compared with a later one: {error}"
-            return replace(look, status="unavailable", reason=why, output=None)
-        return replace(look, digest=digest)
+            return replace(preview, status="unavailable", reason=why, output=None)
+        return replace(preview, digest=digest)
 
     async def _called(
         self, connector: Connector, plan: PreviewPlan, limits: Limits
@@ -203,7 +201,7 @@ class PreviewFetcher:
         tries = 0
         while True:
             reads = self._library.accepted_reads(connector.identity)
-            result = await self._executor.look(
+            result = await self._executor.preview(
                 connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
             )
             tries += 1

@@ -6,8 +6,6 @@ from aileron_core.actions.interpolate import interpolate
 from aileron_core.actions.model import Action, ConnectorRequirement
 from aileron_core.canonical import Json, JsonObject
 
-__all__ = ["PreviewPlan", "plan_preview"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewPlan:

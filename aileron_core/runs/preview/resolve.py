@@ -14,20 +14,6 @@ from aileron_core.actions.json_paths import JsonPath, Matches, find, is_array
 from aileron_core.actions.model import Action, Preview
 from aileron_core.canonical import Json, JsonObject
 
-__all__ = [
-    "MAX_OTHER_PATHS",
-    "NOT_AVAILABLE",
-    "ChangedField",
-    "PreviewField",
-    "ResolvedDifference",
-    "Shape",
-    "argument_fields",
-    "differences",
-    "gist",
-    "resolve",
-    "value_text",
-]
-
 MAX_OTHER_PATHS = 50
 NOT_AVAILABLE = "n/a"
 

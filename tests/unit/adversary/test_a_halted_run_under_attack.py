@@ -417,7 +417,7 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
             upon(mailbox, "POST send", lambda: mailbox._state.apply(change))
             await core.approve(first)
             again = await core.back(first)
-            held = core.app.approvals.registry.approval(again.approval_id)
+            held = core.app.approvals.registry.by_approval(again.approval_id)
             assert held is not None
             assert held.row.progress is not None
             assert held.row.progress.spent >= 1.0

@@ -145,7 +145,6 @@ def test_a_trial_reaches_no_host_that_is_not_routed() -> None:
     [("--args", "[1]"), ("--args", "{"), ("--args", "@/nonexistent"), ("--route", "x=1.2.3.4:5")],
 )
 def test_wrong_usage_is_a_sentence_and_exit_code_2(words: tuple[str, str]) -> None:
-    """WIRE.md, Command line."""
     done = aileron("run", str(EXAMPLE), "list_drafts", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("aileron: ")

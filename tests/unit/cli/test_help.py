@@ -41,13 +41,13 @@ def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_the_shared_options_are_taken_everywhere(words: tuple[str, ...]) -> None:
-    """WIRE.md: `--home`, `--json`, `--no-color`."""
+    """`--home`, `--json`, `--no-color`."""
     names = {spelling for option in ALL[words].params for spelling in option.opts}
     assert {"--home", "--json", "--no-color"} <= names
 
 
 def test_the_page_has_every_exit_code() -> None:
-    """WIRE.md's numbers, and no other."""
+    """docs/wire.md#exit-codes: these numbers, and no other."""
     table = PAGE.partition("## Exit codes")[2].partition("## ")[0]
     codes = {value for name, value in vars(EXIT).items() if name.isupper()}
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)} == codes

@@ -51,7 +51,6 @@ def test_json_is_printable_ascii_and_says_what_was_meant(value: Any) -> None:
     ],
 )
 def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) -> None:
-    """WIRE.md, Command line."""
     assert exit_code(error) == code
 
 
@@ -66,6 +65,6 @@ def test_every_error_has_its_exit_code(error: errors.AileronError, code: int) ->
 def test_a_command_that_ends_by_itself_says_of_what_class_that_is(
     code: int, named: str, retriable: bool
 ) -> None:
-    """A program that reads the one error body learns whether another try may help (WIRE.md)."""
+    """A program that reads the one error body learns whether another try may help."""
     failure = CliError(code, "x").to_failure()
     assert (failure.class_, failure.retriable) == (named, retriable)

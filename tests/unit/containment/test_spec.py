@@ -9,7 +9,7 @@ from aileron_core.containment.git.repository import repository_of
 from aileron_core.containment.programs import find_program, own_code, roots_of
 from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.errors import Forbidden, NotFound
-from aileron_core.launch.project import ProtectedPaths
+from aileron_core.launch.protected_paths import ProtectedPaths
 
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
 
@@ -25,7 +25,7 @@ def mounts(project: Path) -> list[tuple[str, str]]:
         project=project,
         home=project / "home",
         own_home=project / "own",
-        private=project / "private",
+        launch_dir=project / "private",
         socket=None,
     )
     argv = bwrap_argv(spec, ["agent"])
@@ -101,11 +101,11 @@ def test_a_link_that_was_replaced_is_put_back_and_told(project: Path, tmp_path: 
     """Nothing can be mounted over a link, so it is compared."""
     (project / "env").write_text("export A=1")
     (project / ".envrc").symlink_to("env")
-    doors = ProtectedPaths.of(project)
-    assert doors.close(tmp_path / "aside").told == ()
+    protected = ProtectedPaths.capture(project)
+    assert protected.restore(tmp_path / "aside").notices == ()
     (project / ".envrc").unlink()
     (project / ".envrc").write_text("evil")
-    (told,) = doors.close(tmp_path / "aside").told
+    (told,) = protected.restore(tmp_path / "aside").notices
     assert told.startswith(".envrc was a link and was replaced")
     assert str((project / ".envrc").readlink()) == "env"
     assert (tmp_path / "aside" / ".envrc").read_text() == "evil"

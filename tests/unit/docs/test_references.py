@@ -57,3 +57,14 @@ def test_every_link_between_pages_leads_to_a_file_and_a_heading() -> None:
             if not page.exists() or (anchor and anchor not in anchors(page)):
                 missing.append(f"{name}: {target}#{anchor}")
     assert missing == []
+
+
+def test_every_file_of_the_code_that_a_page_names_is_there() -> None:
+    named = re.compile(r"`((?:aileron_\w+|tests|docs|bench|examples)/[\w/.-]*)`")
+    missing = [
+        f"{name}: {path}"
+        for name, text in tracked("docs/*.md", "README.md", "CONTRIBUTING.md")
+        for path in named.findall(text)
+        if not (ROOT / path).exists()
+    ]
+    assert missing == []

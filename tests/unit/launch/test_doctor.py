@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aileron_core.home.layout import Home
-from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.doctor.agents import AgentReport, look_at
 from aileron_core.launch.doctor.machine import look_at_terminal
 from aileron_core.launch.doctor.ownership import look_at_code, look_at_home

@@ -11,9 +11,13 @@ import pytest
 
 from aileron_core.containment.beneath import folder_at
 from aileron_core.errors import Forbidden
-from aileron_core.launch.move_aside import move_aside
-from aileron_core.launch.project import ProtectedPaths
-from aileron_core.launch.unfinished import UnfinishedSession, finish_sessions, refuse_unfinished
+from aileron_core.launch.protected_paths import (
+    ProtectedPaths,
+    UnfinishedSession,
+    finish_sessions,
+    move_aside,
+    refuse_unfinished,
+)
 from tests.support.ordinary import USER, as_ordinary, ordinary_folder
 
 
@@ -47,19 +51,21 @@ def test_no_mode_keeps_a_name_in_place(folder: Path, spoil: Callable[[Path], Non
 
     def check() -> None:
         project.mkdir()
-        doors = ProtectedPaths.of(project)
+        protected = ProtectedPaths.capture(project)
         for name in (".mcp.json", ".envrc", ".Rprofile"):
             (project / name).write_text("evil")
         spoil(project)
-        closed = doors.close(aside)
-        assert closed.left == ()
+        restored = protected.restore(aside)
+        assert restored.remaining == ()
         assert [*project.iterdir()] == []
         assert {each.name for each in aside.iterdir()} == {
             ".mcp.json", ".envrc", ".Rprofile", ".vscode",
         }  # fmt: skip
-        assert len(closed.told) == 4
+        assert len(restored.notices) == 4
         for name in (".mcp.json", ".envrc", ".Rprofile", ".vscode"):
-            assert any(told.startswith(f"{name} is new and was moved to") for told in closed.told)
+            assert any(
+                told.startswith(f"{name} is new and was moved to") for told in restored.notices
+            )
 
     as_ordinary(check)
 
@@ -70,7 +76,7 @@ def test_a_project_without_anything_new_keeps_its_mode(folder: Path) -> None:
     def check() -> None:
         project = folder / "project"
         project.mkdir(mode=0o555)
-        assert ProtectedPaths.of(project).close(folder / "aside").told == ()
+        assert ProtectedPaths.capture(project).restore(folder / "aside").notices == ()
         assert project.stat().st_mode & 0o777 == 0o555
 
     as_ordinary(check)
@@ -81,14 +87,14 @@ def test_what_cannot_go_to_another_file_system_gets_another_name(project: Path) 
     shared = Path("/dev/shm")
     if not shared.is_dir() or shared.stat().st_dev == project.stat().st_dev:
         pytest.skip("needs two file systems")
-    doors = ProtectedPaths.of(project)
+    protected = ProtectedPaths.capture(project)
     (project / ".vscode").mkdir()
     with tempfile.TemporaryDirectory(dir=shared) as aside:
-        closed = doors.close(Path(aside))
+        restored = protected.restore(Path(aside))
     (left,) = project.iterdir()
     assert left.name.startswith(".vscode.aside-")
-    assert left.name in closed.told[0]
-    assert closed.left == ()
+    assert left.name in restored.notices[0]
+    assert restored.remaining == ()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="files of another user are made by root")
@@ -98,7 +104,7 @@ def test_what_stays_is_told_remembered_and_refused(folder: Path) -> None:
     project.mkdir()
     os.chown(project, USER, USER)
     project.chmod(0o1777)  # what others own there stays theirs
-    watch = UnfinishedSession.begin(home, ProtectedPaths.of(project), "session")
+    watch = UnfinishedSession.begin(home, ProtectedPaths.capture(project), "session")
     (project / ".claude").mkdir()
     (project / ".envrc").write_text("evil")
     os.chown(project / ".envrc", USER, USER)
@@ -107,7 +113,7 @@ def test_what_stays_is_told_remembered_and_refused(folder: Path) -> None:
     os.chown(project, 0, 0)
 
     def ended() -> None:
-        (stays,) = [told for told in watch.close() if "could not be moved" in told]
+        (stays,) = [told for told in watch.finish() if "could not be moved" in told]
         assert stays.startswith(".claude is new")
         assert not (project / ".envrc").exists()
 
@@ -132,10 +138,10 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from aileron_core.launch.project import ProtectedPaths
-from aileron_core.launch.unfinished import UnfinishedSession
+from aileron_core.launch.protected_paths import ProtectedPaths
+from aileron_core.launch.protected_paths import UnfinishedSession
 project, home = Path(sys.argv[2]), Path(sys.argv[3])
-UnfinishedSession.begin(home, ProtectedPaths.of(project), "session")
+UnfinishedSession.begin(home, ProtectedPaths.capture(project), "session")
 (project / ".envrc").write_text("evil")
 print("up", flush=True)
 sys.stdin.read()
@@ -198,10 +204,10 @@ def test_a_link_that_leads_to_something_else_is_moved_aside(
     (project / "conf" / "vscode").mkdir(parents=True)
     (project / ".vscode").symlink_to("conf/vscode")
     (project / ".envrc").symlink_to("conf/envrc")
-    doors = ProtectedPaths.of(project)
-    assert doors.close(tmp_path / "aside").told == ()
+    protected = ProtectedPaths.capture(project)
+    assert protected.restore(tmp_path / "aside").notices == ()
     change(project)
-    (told,) = doors.close(tmp_path / "aside").told
+    (told,) = protected.restore(tmp_path / "aside").notices
     assert told.startswith(f"{name} is a link and leads to something else now")
     assert not os.path.lexists(project / name)
 
@@ -220,15 +226,15 @@ def test_nothing_is_moved_through_a_link(project: Path, tmp_path: Path) -> None:
 def test_what_another_has_just_closed_is_not_closed_twice(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that the person makes after a session's doors were closed is theirs, and stays."""
+    """A file that the person makes after a session's protected were closed is theirs, and stays."""
     home = tmp_path / "home"
-    watch = UnfinishedSession.begin(home, ProtectedPaths.of(project), "ses-1")
+    watch = UnfinishedSession.begin(home, ProtectedPaths.capture(project), "ses-1")
     watch.release()  # as if its launcher had been killed
 
     def another_was_first(handle: int, how: int) -> None:
         watch.path.unlink()
         (project / ".envrc").write_text("export MINE=1\n")
 
-    monkeypatch.setattr("aileron_core.launch.unfinished.fcntl.flock", another_was_first)
+    monkeypatch.setattr("aileron_core.launch.protected_paths.fcntl.flock", another_was_first)
     assert list(finish_sessions(home)) == []
     assert (project / ".envrc").exists()

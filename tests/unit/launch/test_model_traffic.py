@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.model_traffic import OwnSettings, sentences, traffic_here
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.model_traffic import AgentSettings, sentences, traffic_here
 from aileron_core.launch.plan import ModelTraffic, Plan, PlanContext
 
 GATEWAY = "http://127.0.0.1:4000/gw/tok"
@@ -23,7 +23,7 @@ def context(
 ) -> PlanContext:
     return PlanContext(
         relay="/r/aileron-mcp",
-        private=PurePosixPath("/p"),
+        launch_dir=PurePosixPath("/p"),
         env=env,
         settings=settings,
         args=args,
@@ -64,7 +64,7 @@ def test_by_default_every_agent_that_has_a_key_uses_the_gateway(agent: str) -> N
     """`launch` sets it for every agent that allows it, under the suffix that the agent expects."""
     made = plan(agent, ready(agent))
     assert GATEWAY in everything(made)
-    assert traffic(agent, ready(agent)).past == ()
+    assert traffic(agent, ready(agent)).bypass_reasons == ()
 
 
 def test_each_agent_gets_the_base_url_that_it_completes_to_the_providers_path() -> None:
@@ -110,7 +110,7 @@ def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
     """Never break an agent: what works goes on as it is, and the variable is named."""
     found = traffic(agent, ready(agent), env={variable: value})
     assert found.through == frozenset()
-    assert variable in found.past[0]
+    assert variable in found.bypass_reasons[0]
     assert GATEWAY not in everything(plan(agent, ready(agent), {variable: value}))
 
 
@@ -128,7 +128,7 @@ def test_a_variable_of_yours_that_sends_it_elsewhere_is_left_alone(
 )
 def test_a_project_that_sends_it_elsewhere_is_asked_about(agent: str, path: str, text: str) -> None:
     """A repository moves no upstream, and no key to a proxy, without a person's yes."""
-    (told,) = AGENTS[agent].shadows({path: text})
+    (told,) = AGENTS[agent].overrides({path: text})
     assert told.startswith(f"{path} sets ")
 
 
@@ -203,9 +203,9 @@ def test_settings_of_yours_that_send_it_elsewhere_are_left_alone(
     settings = {**ready(agent), path: text}
     found = traffic(agent, settings)
     assert found.through == frozenset()
-    assert path in found.past[0]
-    assert key in found.past[0]
-    assert "https://" not in found.past[0]
+    assert path in found.bypass_reasons[0]
+    assert key in found.bypass_reasons[0]
+    assert "https://" not in found.bypass_reasons[0]
     assert GATEWAY not in everything(plan(agent, settings))
 
 
@@ -260,7 +260,7 @@ def test_codex_signed_in_with_chatgpt_goes_its_own_way() -> None:
     """Its account's models are not at OpenAI's API; nobody pays by a key who did not before."""
     found = traffic("codex", {"~/.codex/auth.json": CHATGPT})
     assert found.through == frozenset()
-    assert "ChatGPT" in found.past[0]
+    assert "ChatGPT" in found.bypass_reasons[0]
 
 
 def test_codexs_own_key_is_used_before_one_in_the_environment() -> None:
@@ -278,7 +278,7 @@ def test_codex_without_a_key_is_left_to_ask_for_its_login() -> None:
     """Else it would send a login of ChatGPT to where that is unknown."""
     found = AGENTS["codex"].traffic(context({}, {}))
     assert found.through == frozenset()
-    assert "codex login" in found.past[0]
+    assert "codex login" in found.bypass_reasons[0]
 
 
 @pytest.mark.parametrize("kind", ["oauth-personal", "vertex-ai", "cloud-shell"])
@@ -287,7 +287,7 @@ def test_gemini_signed_in_with_an_account_goes_its_own_way(kind: str) -> None:
     chosen = json.dumps({"security": {"auth": {"selectedType": kind}}})
     found = traffic("gemini", {"~/.gemini/settings.json": BY_KEY, ".gemini/settings.json": chosen})
     assert found.through == frozenset()
-    assert "signed in" in found.past[0]
+    assert "signed in" in found.bypass_reasons[0]
 
 
 def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
@@ -303,7 +303,7 @@ def test_opencodes_own_providers_and_logins_are_left_alone_one_by_one() -> None:
     }
     found = traffic("opencode", settings)
     assert found.through == {"anthropic"}
-    assert len(found.past) == 3
+    assert len(found.bypass_reasons) == 3
     told = " ".join(sentences(AGENTS["opencode"], found))
     assert told.startswith("Not all of OpenCode's model traffic passes Aileron: ")
     assert "secret" not in told
@@ -317,7 +317,7 @@ def test_opencode_is_given_no_provider_without_a_key() -> None:
     assert found.through == {"openai"}
     none = AGENTS["opencode"].traffic(context({}, {}))
     assert none.through == frozenset()
-    assert none.past
+    assert none.bypass_reasons
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_providers_own_host_leaves_the_others_to_pass(
     """One by one, for agents with several."""
     found = traffic(agent, {path: text})
     assert found.through == ALL - {left}
-    assert path in found.past[0]
+    assert path in found.bypass_reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_another_provider_that_is_chosen_is_told(
     """The models that pass are set all the same: they may be chosen later."""
     found = traffic(agent, args=args, env=env)
     assert found.through == ALL
-    assert "is reached another way" in found.past[0]
+    assert "is reached another way" in found.bypass_reasons[0]
 
 
 def test_goose_configure_is_given_no_address_that_it_would_keep() -> None:
@@ -376,7 +376,7 @@ def test_settings_that_cannot_be_read_leave_the_agent_alone(
     (tmp_path / path).write_bytes(b"\xff\xfe")
     found = traffic_here(AGENTS[agent], KEYS, tmp_path, project)
     assert found.through == frozenset()
-    assert found.past == (f"~/{path} cannot be read",)
+    assert found.bypass_reasons == (f"~/{path} cannot be read",)
     (told,) = sentences(AGENTS[agent], found)
     assert told.endswith(f"does not pass Aileron: ~/{path} cannot be read.")
 
@@ -388,7 +388,7 @@ def test_the_persons_settings_come_before_the_projects(tmp_path: Path, project: 
     own.write_text('{"OPENAI_API_KEY": "sk-secret"}')
     (project / ".codex").mkdir()
     (project / ".codex" / "config.toml").write_text("")
-    found = OwnSettings.read(AGENTS["codex"], {}, tmp_path, project)
+    found = AgentSettings.read(AGENTS["codex"], {}, tmp_path, project)
     assert list(found.texts) == ["~/.codex/auth.json", ".codex/config.toml"]
     assert "sk-secret" not in repr(found)
     assert "sk-secret" not in repr(context({}, found.texts))
@@ -399,7 +399,7 @@ def test_a_folder_that_a_variable_moves_is_read_where_it_is(tmp_path: Path, proj
     (tmp_path / "config.toml").write_text('model_provider = "mine"')
     env = {**KEYS, "CODEX_HOME": str(tmp_path)}
     found = traffic_here(AGENTS["codex"], env, tmp_path / "none", project)
-    assert found.past == (f"{tmp_path}/config.toml sets model_provider",)
+    assert found.bypass_reasons == (f"{tmp_path}/config.toml sets model_provider",)
 
 
 def test_offline_the_sentence_says_that_no_model_is_reached() -> None:

@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from aileron_core.errors import InvalidRequest
-from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.plan import Plan, PlanContext
 
 
 def plan(agent: str, **more: Any) -> Plan:
-    given: dict[str, Any] = {"relay": "/r/aileron-mcp", "private": PurePosixPath("/p"), "env": {}}
+    given: dict[str, Any] = {
+        "relay": "/r/aileron-mcp",
+        "launch_dir": PurePosixPath("/p"),
+        "env": {},
+    }
     return AGENTS[agent].plan(PlanContext(**{**given, **more}))
 
 
@@ -20,7 +24,7 @@ def plan(agent: str, **more: Any) -> Plan:
 def test_standing_options_come_before_what_is_typed(agent: str) -> None:
     """Settings first, so that the later of two wins; both behind the agent's own command."""
     typed = ("run", "-t", "hello") if agent == "goose" else ("hello",)
-    argv = plan(agent, args=typed, standing=("--standing",)).argv
+    argv = plan(agent, args=typed, settings_args=("--standing",)).argv
     assert argv.index("--standing") < argv.index("hello")
     if agent == "goose":
         assert argv.index("run") < argv.index("--with-extension") < argv.index("--standing")
@@ -30,9 +34,9 @@ def test_standing_options_come_before_what_is_typed(agent: str) -> None:
 def test_every_agent_says_what_is_controlled_and_what_is_not(agent: str) -> None:
     """Sentences that pages and `doctor` are made of."""
     found = AGENTS[agent]
-    assert found.tried
-    assert all(each.endswith(".") for each in (*found.controls, *found.outside))
-    assert found.outside
+    assert found.tested_versions
+    assert all(each.endswith(".") for each in (*found.controls, *found.not_controlled))
+    assert found.not_controlled
 
 
 def test_ones_own_opencode_settings_stay_under_ours() -> None:

@@ -9,8 +9,14 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from aileron_core.errors import AileronError, Forbidden
-from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.launch_dir import InjectedFiles, LaunchDir, copy_back, copy_in, sweep
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.launch_dir import (
+    InjectedFiles,
+    LaunchDir,
+    copy_back,
+    copy_in,
+    remove_stale,
+)
 from aileron_core.launch.plan import AgentFolder, InjectedFile, PlanContext
 
 FOLDER = AgentFolder(path=PurePosixPath(".codex"), credentials=("auth.json",), leave_out=("log",))
@@ -42,7 +48,7 @@ def test_what_a_killed_launch_left_is_swept_and_a_living_one_is_not(tmp_path: Pa
     for folder in (dead, alive, tmp_path / "odd"):
         folder.mkdir()
         (folder / "token").write_text("secret")
-    sweep([tmp_path, tmp_path / "nothing here"])
+    remove_stale([tmp_path, tmp_path / "nothing here"])
     assert [each.name for each in tmp_path.iterdir()] == [alive.name]
 
 
@@ -189,12 +195,12 @@ def test_an_agents_folder_may_not_be_huge(tmp_path: Path) -> None:
 
 
 def addition() -> InjectedFile:
-    (found,) = AGENTS["gemini"].plan(_context()).additions
+    (found,) = AGENTS["gemini"].plan(_context()).injected_files
     return found
 
 
 def _context() -> PlanContext:
-    return PlanContext(relay="/r", private=PurePosixPath("/p"), env={})
+    return PlanContext(relay="/r", launch_dir=PurePosixPath("/p"), env={})
 
 
 def test_additions_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:

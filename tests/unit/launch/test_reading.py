@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_core.launch.agents.known import AGENTS
+from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.agents.settings_files import (
     assigned,
     json_table,
@@ -64,10 +64,10 @@ def test_no_text_makes_a_reader_fail(text: str) -> None:
 def test_every_agent_has_an_answer_for_any_settings(agent: str, texts: dict[str, str]) -> None:
     """A launch does not fail over them, and what goes past has a reason."""
     found = PlanContext(
-        relay="", private=PurePosixPath("/"), env={"OPENAI_API_KEY": "x"}, settings=texts
+        relay="", launch_dir=PurePosixPath("/"), env={"OPENAI_API_KEY": "x"}, settings=texts
     )
     traffic = AGENTS[agent].traffic(found)
-    assert traffic.through or traffic.past
+    assert traffic.through or traffic.bypass_reasons
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a project may ask of a launch, and what counts as the same wish."""
+"""What a project may ask of a launch, and what counts as the same asked."""
 
 import contextlib
 import tempfile
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.errors import FileProblems, Forbidden
-from aileron_core.launch.agents.known import AGENTS
-from aileron_core.launch.project_settings import denied_word, own_settings, read_project_settings
+from aileron_core.launch.agents import AGENTS
+from aileron_core.launch.project import denied_word, person_settings, read_project_settings
 from aileron_core.settings import LaunchSettings
 
 CODEX = AGENTS["codex"]
@@ -35,9 +35,13 @@ def test_looks_language_and_model_may_be_set(project: Path) -> None:
         project,
         '[launch.codex]\nargs = ["--model=gpt-5"]\nenv = { NO_COLOR = "1", LC_ALL = "C" }\n',
     )
-    wish = read_project_settings(project, CODEX)
-    assert wish is not None
-    assert wish.lines() == ("argument  --model=gpt-5", "variable  NO_COLOR=1", "variable  LC_ALL=C")
+    asked = read_project_settings(project, CODEX)
+    assert asked is not None
+    assert asked.lines() == (
+        "argument  --model=gpt-5",
+        "variable  NO_COLOR=1",
+        "variable  LC_ALL=C",
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +107,7 @@ def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str])
 
 
 def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
-    """Another byte is another wish; another agent's wish is another one."""
+    """Another byte is another wish; another agent's asked is another one."""
     says(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n')
     first, other = (
         read_project_settings(project, CODEX),
@@ -120,13 +124,13 @@ def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
 def test_settings_that_take_the_wiring_away_are_part_of_the_wish(project: Path) -> None:
     """One yes covers the agent's own project files that touch the wiring, in exactly these bytes."""
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
-    wish = read_project_settings(project, AGENTS["claude"])
-    assert wish is not None
-    assert wish.lines() == ("setting   .mcp.json names an MCP server aileron",)
+    asked = read_project_settings(project, AGENTS["claude"])
+    assert asked is not None
+    assert asked.lines() == ("setting   .mcp.json names an MCP server aileron",)
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil2"}}}')
     again = read_project_settings(project, AGENTS["claude"])
     assert again is not None
-    assert again.digest != wish.digest
+    assert again.digest != asked.digest
     assert read_project_settings(project, CODEX) is None
 
 
@@ -167,10 +171,10 @@ def test_no_file_makes_a_launch_crash(text: str) -> None:
 def test_hostile_text_is_shown_as_marks(project: Path) -> None:
     """What a person is asked about cannot draw on their terminal."""
     says(project, '[launch.codex]\nargs = ["--model=\\u001b[2J\\u202egpt"]\n')
-    wish = read_project_settings(project, CODEX)
-    assert wish is not None
-    assert "\x1b" not in "".join(wish.lines())
-    assert "\u202e" not in "".join(wish.lines())
+    asked = read_project_settings(project, CODEX)
+    assert asked is not None
+    assert "\x1b" not in "".join(asked.lines())
+    assert "\u202e" not in "".join(asked.lines())
 
 
 @pytest.mark.parametrize(
@@ -193,6 +197,6 @@ def test_ones_own_settings_may_set_what_is_not_aileron(
     settings = {"codex": LaunchSettings(env=((name, "x"),))}
     if refused:
         with pytest.raises(FileProblems, match=r"config\.toml: launch\.codex\.env"):
-            own_settings(settings, CODEX, contained=contained)
+            person_settings(settings, CODEX, contained=contained)
     else:
-        assert own_settings(settings, CODEX, contained=contained).env == ((name, "x"),)
+        assert person_settings(settings, CODEX, contained=contained).env == ((name, "x"),)

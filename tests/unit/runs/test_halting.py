@@ -334,7 +334,7 @@ def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Pa
             first = await asked(core, "chain")
             await core.approve(first)
             second = await core.back(first)
-            held = core.app.approvals.registry.approval(second.approval_id)
+            held = core.app.approvals.registry.by_approval(second.approval_id)
             assert held is not None
             assert held.row.progress is not None
             other = replace(held.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
@@ -362,7 +362,7 @@ def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
             upon(mailbox, "GET drafts", lambda: clock.advance(15))
             await core.approve(first)
             second = await core.back(first)
-            held = core.app.approvals.registry.approval(second.approval_id)
+            held = core.app.approvals.registry.by_approval(second.approval_id)
             assert held is not None
             assert held.row.progress is not None
             assert held.row.progress.spent == 15.0

@@ -14,7 +14,7 @@ from aileron_core.home.owner import locked_by, read_daemon_file
 
 
 def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
-    """DESIGN 9: 0700, and so is everything in it, also where it lay open before."""
+    """0700, and so is everything in it, also where it lay open before."""
     home = Home(tmp_path / "home")
     home.path.mkdir(mode=0o755)
     (home.path / "log").mkdir(mode=0o755)
@@ -24,7 +24,7 @@ def test_a_new_home_is_closed_to_others(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    """DESIGN 9: a home that belongs to another program of that name is refused with a sentence."""
+    """A home that belongs to another program of that name is refused with a sentence."""
     folder = tmp_path / "aileron"
     folder.mkdir(mode=0o755)
     (folder / "flaps.cfg").write_text("theirs", encoding="utf-8")
@@ -44,7 +44,7 @@ def test_a_file_in_place_of_the_home_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_one_process_owns_a_home_and_the_second_is_told_who(tmp_path: Path) -> None:
-    """DESIGN 9, H23: the lock is on the directory's handle; no file to unlink."""
+    """The lock is on the directory's handle; no file to unlink."""
     home = Home(tmp_path / "home")
     home.prepare()
     assert locked_by(home.path) is None
@@ -84,7 +84,7 @@ def test_the_owner_is_found_where_st_dev_is_not_the_device_of_the_lock(
 
 
 def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
-    """DESIGN 9: a killed console leaves no lock behind."""
+    """A killed console leaves no lock behind."""
     home = Home(tmp_path / "home")
     home.prepare()
     code = (
@@ -112,7 +112,7 @@ def test_the_lock_ends_with_its_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '"x"', "\x00"])
 def test_an_unreadable_address_file_says_nothing(tmp_path: Path, text: str) -> None:
-    """WIRE: `daemon.json` is a hint; whatever lies there, nobody falls over it."""
+    """`daemon.json` is a hint; whatever lies there, nobody falls over it."""
     home = Home(tmp_path)
     home.daemon.write_text(text, encoding="utf-8")
     assert read_daemon_file(home.path) == {}

@@ -19,7 +19,7 @@ import pytest
 
 from aileron_core.audit.read import list_records, verify_home
 from aileron_core.errors import HomeError
-from aileron_core.runs import rows as run_rows
+from aileron_core.runs import run_table
 from aileron_core.storage import migrations
 from aileron_core.storage.database import Database
 from aileron_core.storage.migrations import FIRST, KEPT_DAYS, MIGRATIONS, migrate, schema_of
@@ -98,9 +98,9 @@ def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
     """The one that waited waits; the ended ones have their ends."""
     connection, _, head = open_writer(carried(old))
     with closing(connection):
-        waits = [row for row in run_rows.open_rows(connection) if str(row.state) == "pending"]
+        waits = [row for row in run_table.open_rows(connection) if str(row.state) == "pending"]
         assert [row.args for row in waits] == [{"draft_id": "r-8842188204"}]
-        ended = {str(row.state) for row in run_rows.recent(connection, 100)}
+        ended = {str(row.state) for row in run_table.recent(connection, 100)}
         assert ended == {"completed", "denied", "withdrawn"}
     assert head.seq == 31
 

@@ -53,7 +53,7 @@ class Agent:
             project=self.project,
             home=self.bench.person,
             own_home=own,
-            private=self.bench.folder / "private",
+            launch_dir=self.bench.folder / "private",
             socket=None,
             git=self.folders.mounts,
         )

@@ -1,8 +1,10 @@
-"""What the launcher needs of the console: a session opened, held for as long as the agent lives, and ended."""
+"""What the launcher needs from outside: the console that owns the home, and the person at the terminal."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from aileron_core.launch.project import ProjectSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +19,7 @@ class LaunchedSession:
     """Its own socket, where it is contained."""
 
     def __repr__(self) -> str:
-        return f"Launched({self.session_id}, tokens hidden)"
+        return f"LaunchedSession({self.session_id}, tokens hidden)"
 
 
 class SessionHold(Protocol):
@@ -28,14 +30,14 @@ class SessionHold(Protocol):
         ...
 
     def stop(self) -> None:
-        """Let go of it."""
+        """Close it."""
         ...
 
 
 class SessionPort(Protocol):
     """The console that owns the home, over its socket."""
 
-    def find(self) -> None:
+    def require(self) -> None:
         """Return if a console owns the home and answers.
 
         Raises:
@@ -51,7 +53,7 @@ class SessionPort(Protocol):
         """
         ...
 
-    def taken_in(self, agent: str, project: Path) -> str | None:
+    def accepted_digest(self, agent: str, project: Path) -> str | None:
         """Return the digest of the project's settings that a person accepted for *agent*, if any.
 
         Raises:
@@ -59,7 +61,7 @@ class SessionPort(Protocol):
         """
         ...
 
-    def take_in(self, agent: str, project: Path, digest: str) -> None:
+    def accept(self, agent: str, project: Path, digest: str) -> None:
         """Put on record that a person accepts these settings of the project for *agent*.
 
         Raises:
@@ -73,4 +75,20 @@ class SessionPort(Protocol):
 
     def end(self, session_id: str) -> None:
         """End the session; a console that is gone ends it by itself."""
+        ...
+
+
+class Prompter(Protocol):
+    """The person at the terminal."""
+
+    def say(self, text: str) -> None:
+        """Tell them a sentence, before the agent has the terminal or after it."""
+        ...
+
+    def accepts(self, settings: ProjectSettings) -> bool:
+        """Show what a project asks for, and return whether they accept it.
+
+        Raises:
+            Forbidden: nobody can be asked.
+        """
         ...

@@ -11,14 +11,10 @@ from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import View
 from aileron_tui.messages import SettleDue
 from aileron_tui.screens.base import ConsoleScreen
-from aileron_tui.screens.deciding import DecidingScreen
 from aileron_tui.screens.lock import LockScreen
-from aileron_tui.screens.prompting import PromptingScreen
 from aileron_tui.state.model import Model
 from aileron_tui.terminal.driver import ConsoleDriver, InputCame
 from aileron_tui.terminal.handoff import TerminalHandoffApp
-
-__all__ = ["KeyTimingApp"]
 
 UNREAD_SECONDS = 0.005
 """How soon a press is looked at again while input waits unread."""
@@ -42,7 +38,7 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
         self._deciding = registry.keys_that_decide()
         self._moving = registry.keys_that_move()
         self._model: Model | None = None
-        self._pages: dict[View, PromptingScreen] = {}
+        self._screens: dict[View, ConsoleScreen] = {}
         self._lock_seconds = lock_seconds
         self._touched_at = clock.monotonic()
         self._quit_asked = False
@@ -81,14 +77,15 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
                 model.arming.refused()
                 self._settle_in(AFTER_SECONDS)
             return
-        before = self.screen.drawings if isinstance(self.screen, ConsoleScreen) else -1
-        await super().on_event(event)
+        judging = self._screens[model.view]
+        judging.key_begins(at)
+        try:
+            await super().on_event(event)
+        finally:
+            judging.key_ends()
         model.key_ends()
-        screen = self.screen
-        if isinstance(screen, DecidingScreen) and screen.drawings != before:
-            screen.draw_foot()  # the key is counted only now
-        elif isinstance(screen, ConsoleScreen):
-            screen.redraw()
+        if isinstance(self.screen, ConsoleScreen):
+            self.screen.redraw()
 
     def on_input_came(self, message: InputCame) -> None:
         """Note what came with a key and makes no event; it stands before the events of its read."""
@@ -133,7 +130,7 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
         if isinstance(driver, ConsoleDriver) and driver.unread(self._arrivals):
             self._settle_in(UNREAD_SECONDS)
         elif self._model is not None:
-            self._pages[self._model.view].settle(at)
+            self._screens[self._model.view].settle(at)
 
     # The lock
 

@@ -1,4 +1,4 @@
-"""The row verbs of sessions."""
+"""The SQL of the table `sessions`, called on a transaction or a reading connection."""
 
 import json
 import sqlite3
@@ -9,16 +9,6 @@ from typing import Any
 from aileron_core.audit.events import AuditEvent
 from aileron_core.sessions.model import Process, Session
 from aileron_core.storage.database import Tx
-
-__all__ = [
-    "end",
-    "ended",
-    "everyone",
-    "insert",
-    "living",
-    "mark_held",
-    "seen_outside",
-]
 
 _COLUMNS = tuple(field.name for field in fields(Session) if field.name != "process")
 _SELECT = (

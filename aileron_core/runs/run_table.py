@@ -1,4 +1,4 @@
-"""The row verbs of runs: what the gate's units call on a transaction."""
+"""The SQL of the table `runs`, called on a transaction or a reading connection."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -7,21 +7,6 @@ from typing import Any
 from aileron_core.runs.model import COLUMNS, RunRecord
 from aileron_core.runs.transitions import FINAL, OPEN
 from aileron_core.storage.database import Tx
-
-__all__ = [
-    "args_kept",
-    "by_approval",
-    "by_key",
-    "calls_by_action",
-    "forget",
-    "forget_before",
-    "forgettable",
-    "insert",
-    "open_rows",
-    "recent",
-    "tampered",
-    "update",
-]
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM runs"  # noqa: S608 - our own column names
 _VALUES = f"INTO runs({', '.join(COLUMNS)}) VALUES({', '.join('?' * len(COLUMNS))})"

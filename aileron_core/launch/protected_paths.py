@@ -1,0 +1,333 @@
+"""Names in a project that the person's own tools obey: compared before and after a session, and restored.
+
+While a launcher runs it holds a lock on a small file in Aileron's home that lists its project's
+missing names and its links. The file goes when all of them are as they were. One that nobody holds is
+of a launcher that was killed, or lists what could not be moved: the console, and the next launch,
+take it up before anything in that project is trusted.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from aileron_core.containment.beneath import (
+    folder_at,
+    folder_beneath,
+    restore_rights,
+    restore_rights_at,
+)
+from aileron_core.containment.spec import PROTECTED
+from aileron_core.errors import Forbidden
+from aileron_core.text import escape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedLink:
+    """A protected name that was a link."""
+
+    target: str
+    """What it said."""
+    inode: tuple[int, int] | None
+    """Device and number of what it led to in the project; None where that is missing, or elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredPaths:
+    """What became of a project's protected paths."""
+
+    notices: tuple[str, ...] = ()
+    """A sentence for each that was not as before."""
+    remaining: tuple[str, ...] = ()
+    """Names of those that still are not as before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedPaths:
+    """The protected names of a project that were missing, or links, when the session began.
+
+    A mount over a missing name would leave an empty file there, and none goes over a link, so they
+    are compared instead: what is new at the end is moved aside and told.
+    """
+
+    project: Path
+    missing: tuple[str, ...]
+    links: Mapping[str, ProtectedLink] = field(default_factory=dict[str, ProtectedLink])
+
+    @classmethod
+    def capture(cls, project: Path) -> "ProtectedPaths":
+        """Return those of *project* as they are now."""
+        missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
+        links = {
+            name: _capture_link(project, name)
+            for name in PROTECTED
+            if (project / name).is_symlink()
+        }
+        return cls(project=project, missing=missing, links=links)
+
+    def restore(self, aside: Path) -> RestoredPaths:
+        """Move what is new to *aside* and put links back, each name on its own; tell of each."""
+        notices: list[str] = []
+        remaining: list[str] = []
+        if not self.project.is_dir():
+            return RestoredPaths()
+        with folder_at(self.project) as project:
+            if not os.access(self.project, os.R_OK | os.X_OK):  # shut: nothing would be seen
+                with contextlib.suppress(OSError):  # another user's: each name says what is wrong
+                    restore_rights(project)
+            for name in self.missing:
+                if not os.path.lexists(self.project / name):
+                    continue
+                try:
+                    target = move_aside(project, name, aside)
+                except OSError as error:
+                    notices.append(_cannot_move(name, "is new", error))
+                    remaining.append(name)
+                else:
+                    notices.append(f"{name} is new and was moved to {_escaped(target)}. {_LOOK}")
+            for name, link in self.links.items():
+                try:
+                    notices += self._restore_link(project, name, link, aside)
+                except OSError as error:
+                    notices.append(_cannot_move(name, "was a link and is not what it was", error))
+                    remaining.append(name)
+        return RestoredPaths(notices=tuple(notices), remaining=tuple(remaining))
+
+    def _restore_link(
+        self, project: int, name: str, link: ProtectedLink, aside: Path
+    ) -> Iterator[str]:
+        path = self.project / name
+        if path.is_symlink() and str(path.readlink()) == link.target:
+            if _inode_inside(self.project, path) == link.inode:
+                return
+            target = move_aside(project, name, aside)
+            yield f"{name} is a link and leads to something else now: it was moved to {_escaped(target)}. {_LOOK}"
+            return
+        if os.path.lexists(path):
+            target = move_aside(project, name, aside)
+            yield f"{name} was a link and was replaced: what stood there is in {_escaped(target)}. {_LOOK}"
+        with folder_beneath(project, PurePosixPath(name).parent, made=[]) as folder:
+            os.symlink(link.target, path.name, dir_fd=folder)
+
+
+_LOOK = "Look at it before you use it."
+
+
+def _capture_link(project: Path, name: str) -> ProtectedLink:
+    path = project / name
+    return ProtectedLink(target=str(path.readlink()), inode=_inode_inside(project, path))
+
+
+def _inode_inside(project: Path, path: Path) -> tuple[int, int] | None:
+    """Return device and number of what the link *path* leads to, if that is in *project*."""
+    try:
+        real = path.resolve(strict=True)
+        status = real.stat()
+    except (OSError, RuntimeError):  # RuntimeError: a loop of links
+        return None
+    return (status.st_dev, status.st_ino) if real.is_relative_to(project) else None
+
+
+def _cannot_move(name: str, what: str, error: OSError) -> str:
+    return (
+        f"{name} {what} and could not be moved away ({error.strerror}). Your own tools would obey it: "
+        "look at it and remove it. Until then no agent is launched in this project."
+    )
+
+
+def _escaped(path: Path) -> str:
+    return escape(str(path))
+
+
+def move_aside(project: int, name: str, aside: Path) -> Path:
+    """Move *name* out of a project and return where it is now.
+
+    Nothing in it is read or copied, and no link is followed. Folders that the agent made unwritable
+    are made writable to their owner first. Where it cannot go to *aside* (another file system, a full
+    disk) it gets another name beside its own, under which no tool looks for it.
+
+    Args:
+        project: a handle of the project.
+        name: relative to it.
+        aside: a folder in Aileron's home; made if it is missing.
+
+    Raises:
+        OSError: it can neither be moved nor be given another name; or it is not there.
+    """
+    path = PurePosixPath(name)
+    restore_rights(project)
+    with folder_beneath(project, path.parent) as folder:
+        restore_rights(folder)
+        restore_rights_at(folder, path.name)
+        try:
+            for each in (aside.parent, aside):
+                each.mkdir(mode=0o700, exist_ok=True)
+            target = aside / name.replace("/", "_")
+            if os.path.lexists(target):
+                target = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+            os.rename(path.name, target, src_dir_fd=folder)
+        except OSError:
+            other = f"{path.name}.aside-{secrets.token_hex(4)}"
+            os.rename(path.name, other, src_dir_fd=folder, dst_dir_fd=folder)
+            return Path(path.parent, other)
+    return target
+
+
+_RECORD_BYTES = 1024 * 1024
+
+
+@dataclass(slots=True)
+class UnfinishedSession:
+    """The protected paths of one session, on record from its beginning until they are restored."""
+
+    path: Path
+    protected: ProtectedPaths
+    aside: Path
+    _handle: int = -1
+
+    @classmethod
+    def begin(
+        cls, aileron_home: Path, protected: ProtectedPaths, session_id: str
+    ) -> "UnfinishedSession":
+        """Put *protected* on record, and hold that record as long as this process lives."""
+        folder = aileron_home / "aside" / "watched"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{secrets.token_hex(8)}.json"
+        session = cls(path, protected, aileron_home / "aside" / session_id)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        handle = os.open(path.with_suffix(".new"), flags, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        session._handle = handle
+        session._write()
+        path.with_suffix(".new").rename(path)  # found by others only once it is whole and held
+        return session
+
+    def finish(self) -> tuple[str, ...]:
+        """Restore the protected paths, keep on record those that could not be, and return what to tell."""
+        restored = self.protected.restore(self.aside)
+        self.protected = replace(
+            self.protected,
+            missing=tuple(name for name in self.protected.missing if name in restored.remaining),
+            links={
+                name: link
+                for name, link in self.protected.links.items()
+                if name in restored.remaining
+            },
+        )
+        if restored.remaining:
+            self._write()
+        else:
+            self.path.unlink(missing_ok=True)
+        self.release()
+        return restored.notices
+
+    def release(self) -> None:
+        """Let others claim the record."""
+        os.close(self._handle)
+
+    def _write(self) -> None:
+        links = {
+            name: {"led": link.target, "inside": link.inode}
+            for name, link in self.protected.links.items()
+        }
+        content = {
+            "project": str(self.protected.project),
+            "missing": self.protected.missing,
+            "links": links,
+            "aside": str(self.aside),
+        }
+        data = json.dumps(content).encode()
+        os.pwrite(self._handle, data, 0)
+        os.ftruncate(self._handle, len(data))
+
+    @classmethod
+    def claim(cls, path: Path) -> "UnfinishedSession | None":
+        """Return the session on record at *path*, now held by us; None where its launcher lives.
+
+        Raises:
+            OSError, ValueError: it cannot be read.
+        """
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.stat()  # raises where another was first: what lies there by now is the person's
+            protected, aside = _read(os.pread(handle, _RECORD_BYTES, 0))
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        return cls(path, protected, aside, handle)
+
+
+def _read(data: bytes) -> tuple[ProtectedPaths, Path]:
+    try:
+        found: dict[str, Any] = json.loads(data)
+        links = {
+            str(name): ProtectedLink(target=str(each["led"]), inode=_identity(each["inside"]))
+            for name, each in found["links"].items()
+        }
+        missing = tuple(str(name) for name in found["missing"])
+        return ProtectedPaths(project=Path(found["project"]), missing=missing, links=links), Path(
+            found["aside"]
+        )
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _identity(value: Any) -> tuple[int, int] | None:
+    return None if value is None else (int(value[0]), int(value[1]))
+
+
+def finish_sessions(aileron_home: Path) -> Iterator[str]:
+    """Restore the protected paths of sessions whose launcher is gone; yield a sentence for each thing found."""
+    for path in _records(aileron_home):
+        try:
+            session = UnfinishedSession.claim(path)
+        except FileNotFoundError:  # another launch was first
+            continue
+        except (OSError, ValueError) as error:
+            yield (
+                f"{escape(str(path))} cannot be read ({escape(str(error))}). It told what an agent may have left in a project: "
+                "look for new files there, then remove it."
+            )
+            continue
+        if session is None:
+            continue
+        project = session.protected.project
+        if project.is_dir():
+            yield from (f"In {escape(str(project))}: {sentence}" for sentence in session.finish())
+        else:
+            session.path.unlink(missing_ok=True)
+            session.release()
+
+
+def refuse_unfinished(aileron_home: Path, project: Path) -> None:
+    """Refuse *project* while something lies there that an earlier session left and nobody could move.
+
+    Raises:
+        Forbidden: it names what.
+    """
+    for path in _records(aileron_home):
+        session = None
+        with contextlib.suppress(OSError, ValueError):
+            session = UnfinishedSession.claim(path)
+        if session is None:
+            continue
+        session.release()
+        names = [*session.protected.missing, *session.protected.links]
+        if session.protected.project == project and names:
+            raise Forbidden(
+                f"An earlier session left {', '.join(names)} in {escape(str(project))}, and it could not be moved "
+                "away. Look at it and remove it, then launch again."
+            )
+
+
+def _records(aileron_home: Path) -> list[Path]:
+    return sorted((aileron_home / "aside" / "watched").glob("*.json"))

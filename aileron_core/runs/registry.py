@@ -1,0 +1,120 @@
+"""The runs of this process's life that still matter, by their ids and by what was asked for."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import suppress
+
+from aileron_core.runs.live_run import LiveRun
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.transitions import RunState
+
+
+class RunRegistry:
+    """Runs that are open, whose end no agent has heard, or that are shown as recent."""
+
+    _RECENT = 200
+    _UNHEARD = 2000
+    """Finished runs at most, where agents have not asked after their ends."""
+
+    def __init__(self) -> None:
+        self._by_run: OrderedDict[str, LiveRun] = OrderedDict()
+        self._by_approval: dict[str, LiveRun] = {}
+        self._by_shape: dict[tuple[str, str, str], LiveRun] = {}
+        self._by_key: dict[tuple[str, str], LiveRun] = {}
+        self._over: OrderedDict[str, None] = OrderedDict()
+        self._waiting: dict[str, set[str]] = {}
+
+    def add(self, run: LiveRun) -> None:
+        """Take *run* in; equal calls attach to it while it is open or undelivered."""
+        row = run.row
+        self._by_run[row.run_id] = run
+        if row.gated and not run.is_final:
+            self._waiting.setdefault(row.session_id, set()).add(row.run_id)
+        if row.approval_id:
+            self._by_approval[row.approval_id] = run
+        if row.idempotency_key:
+            self._by_key[row.session_id, row.idempotency_key] = run
+        elif row.gated and not row.delivered:
+            self._by_shape[self._shape(row)] = run
+
+    def discard(self, run: LiveRun) -> None:
+        """Forget *run* entirely (its row could not be written)."""
+        row = run.row
+        self._by_run.pop(row.run_id, None)
+        if row.approval_id:
+            self._by_approval.pop(row.approval_id, None)
+        if row.idempotency_key:
+            self._by_key.pop((row.session_id, row.idempotency_key), None)
+        self._waiting.get(row.session_id, set()).discard(row.run_id)
+        self.delivered(run)
+
+    def delivered(self, run: LiveRun) -> None:
+        """Note that the agent has heard of its end: an equal call from now on asks anew."""
+        if self._by_shape.get(self._shape(run.row)) is run:
+            del self._by_shape[self._shape(run.row)]
+
+    def finished(self, run: LiveRun) -> None:
+        """Note that *run* is over; the oldest finished ones leave memory (their rows stay).
+
+        An ungated one leaves at once: its key is found in its row, and it must not push out a
+        gated one whose end no agent has heard of.
+        """
+        self._waiting.get(run.row.session_id, set()).discard(run.row.run_id)
+        if not run.row.gated:
+            self.discard(run)
+            return
+        self._over[run.row.run_id] = None
+        while (leaving := self._leaving()) is not None:
+            del self._over[leaving]
+            old = self._by_run.get(leaving)
+            if old is not None:
+                self.discard(old)
+
+    def _leaving(self) -> str | None:
+        """Return the finished run that has to leave now: the oldest whose end its agent has heard."""
+        if len(self._over) <= self._RECENT:
+            return None
+        heard = (run_id for run_id in self._over if self._is_heard(run_id))
+        oldest = next(iter(self._over))
+        return next(heard, oldest if len(self._over) > self._UNHEARD else None)
+
+    def _is_heard(self, run_id: str) -> bool:
+        run = self._by_run.get(run_id)
+        return run is None or run.row.delivered
+
+    def get(self, run_id: str) -> LiveRun | None:
+        """Return the run with this id."""
+        return self._by_run.get(run_id)
+
+    def by_approval(self, approval_id: str) -> LiveRun | None:
+        """Return the run with this approval."""
+        return self._by_approval.get(approval_id)
+
+    def by_key(self, session_id: str, key: str) -> LiveRun | None:
+        """Return the run that the session asked for under *key*."""
+        return self._by_key.get((session_id, key))
+
+    def equal_to(self, row: RunRecord) -> LiveRun | None:
+        """Return the gated run of the same session, action and arguments that is open or undelivered."""
+        return self._by_shape.get(self._shape(row))
+
+    def waiting_of(self, session_id: str) -> int:
+        """Return how many of the session's runs wait for a person."""
+        return len(self._waiting.get(session_id, ()))
+
+    async def settle(self, seconds: float) -> int:
+        """Wait for effects that have begun, *seconds* at most; return how many go on after that."""
+        executing = [run for run in self if run.row.state is RunState.EXECUTING]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for run in executing:
+                    await run.ended.wait()
+        return sum(not run.ended.is_set() for run in executing)
+
+    def __iter__(self) -> Iterator[LiveRun]:
+        return iter(tuple(self._by_run.values()))
+
+    @staticmethod
+    def _shape(row: RunRecord) -> tuple[str, str, str]:
+        return row.session_id, row.action, row.args_sha256

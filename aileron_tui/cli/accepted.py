@@ -1,0 +1,22 @@
+"""What a person accepted in a home, read as the commands read it: with or without a console."""
+
+from contextlib import closing
+
+from aileron_core.home.layout import Home
+from aileron_core.library.acceptance import AcceptanceRecord, all_records
+from aileron_core.library.removal import noted, read_notes
+from aileron_core.storage.open import open_reader
+
+
+def accepted(home: Home) -> list[AcceptanceRecord]:
+    """Return the acceptance records of *home*, but those of files that a command removed since.
+
+    Raises:
+        HomeError: the database cannot be used.
+    """
+    if not home.database.exists():
+        return []  # no console ever ran here
+    with closing(open_reader(home.database)) as connection:
+        found = all_records(connection)
+    gone = noted(found, read_notes(home.path))
+    return [record for record in found if record not in gone]

@@ -1,0 +1,161 @@
+"""The document of the selected row: shown, read, and seen by a person or not."""
+
+import logging
+from collections.abc import Callable
+
+from textual.screen import Screen
+from textual.timer import Timer
+
+from aileron_core.clock import Clock
+from aileron_tui import words
+from aileron_tui.draw.blocks import COMPACT_GUTTER, Layout, lay_out
+from aileron_tui.draw.document import undrawable_blocks
+from aileron_tui.draw.fields import Field, fields_in_view
+from aileron_tui.draw.text import Piece, line
+from aileron_tui.error_location import error_location
+from aileron_tui.input.commands import CommandHandlers
+from aileron_tui.messages import Painted, SizeChanged
+from aileron_tui.state.document_cache import DocumentCache
+from aileron_tui.state.model import Model, Token
+from aileron_tui.widgets.document import Document
+from aileron_tui.widgets.line_view import Lines
+
+_log = logging.getLogger(__name__)
+
+SEEN_SECONDS = 0.1
+"""A line counts as seen when it stood on screen this long."""
+LOOK_AGAIN_SECONDS = 0.005
+"""The shortest wait until the next look at what is due."""
+
+
+class DocumentReader:
+    """Shows a document, and knows since when what stands on screen stands there."""
+
+    def __init__(
+        self, screen: Screen[None], model: Model, clock: Clock, *, rested: Callable[[], None]
+    ) -> None:
+        """*rested* is called each time that what stands there has rested, or was seen, for longer."""
+        self._screen = screen
+        self._model = model
+        self._clock = clock
+        self._rested = rested
+        self.document = Document(id="document")
+        self.head = Lines(id="head", grows=True)
+        self.pages = DocumentCache(model.registry, ready=lambda: screen.post_message(SizeChanged()))
+        self._in_view: tuple[Token, int, int] = ((), 0, 0)
+        self._in_view_since = 0.0
+        self._content: Token = ()
+        self._waker: Timer | None = None
+
+    @property
+    def commands(self) -> CommandHandlers:
+        """What scrolls the document, and how its text is drawn."""
+        return {
+            "read_on": lambda: self.document.read_panes(1),
+            "read_back": lambda: self.document.read_panes(-1),
+            "line_down": lambda: self.document.read(1),
+            "line_up": lambda: self.document.read(-1),
+            "unfold": self._model.unfold,
+            "wrap_marks": self._mark_wraps,
+        }
+
+    def _mark_wraps(self) -> None:
+        """Show which lines go on in the next one, or no more; no line moves by it."""
+        self._model.wrap_marks = not self._model.wrap_marks
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields in view, from the top."""
+        return fields_in_view(self.pages.blocks, self.pages.current, *self.document.in_view)
+
+    # Drawing
+
+    def show(self, layout: Layout, version: Token) -> None:
+        """Show *layout*, which is what *version* names; other content begins at its first line."""
+        document, model = self.document, self._model
+        model.longer = len(layout.lines) > document.size.height
+        model.marked = self.pages.marked
+        model.wrapped = bool(layout.wraps)
+        model.reading.lay_out(layout.places)
+        model.laid_out = version if self.pages.whole else None
+        document.show(layout, model.reading.unseen_rows(), wrap_marks=model.wrap_marks)
+        content = (version, model.unfolded)
+        if content != self._content:
+            self._content = content
+            document.start_over()
+
+    def guarded(self, draw: Callable[[], None]) -> None:
+        """Draw; where that fails, say so in its place, and let nothing decide the row."""
+        try:
+            draw()
+        except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
+            subject = self._model.subject
+            self.cannot_draw(subject.version if subject is not None else (), error)
+            width = max(40, self.document.size.width)
+            layout = lay_out(undrawable_blocks(), width, COMPACT_GUTTER)
+            self.document.show(layout, frozenset())
+            self._model.reading.lay_out(())
+            self.head.show(line(" ", Piece(words.UNDRAWABLE, "danger")))
+
+    def cannot_draw(self, version: Token, error: Exception) -> None:
+        """Note that the content *version* cannot be drawn, and why."""
+        if self._model.cannot_draw(version):
+            _log.error("an item could not be drawn: %s", error_location(error))
+
+    # What stands on screen, and since when
+
+    def wait_for_paint(self) -> None:
+        """Learn when what is drawn now stands on screen."""
+        self._screen.call_after_refresh(self._painted, self._model.token)
+
+    def _painted(self, token: Token) -> None:
+        """Everything drawn for *token* was written; a slow line may not have brought it yet."""
+        self._screen.post_message(Painted(lambda: self._stands(token)))
+
+    def _stands(self, token: Token) -> None:
+        """What was drawn for *token* is on screen: from here on it can be read and rested before."""
+        at, model = self._clock.monotonic(), self._model
+        subject = model.subject if model.document_shown else None
+        if subject is not None and model.laid_out != subject.version:
+            return  # shown only now, its size not known yet: its lines come with the next drawing
+        if not self._there or not self._screen.is_current or token != model.token:
+            return
+        model.arming.drawn(token, at)
+        view = (token, *self.document.in_view)
+        if view != self._in_view:
+            self._in_view, self._in_view_since = view, at
+        self._rested()
+        self._wake()
+
+    @property
+    def _there(self) -> bool:
+        """Whether the widgets are there: on the way out a screen outlives them by a moment."""
+        return bool(self._screen.query("#document"))
+
+    def _wake(self) -> None:
+        """Look again when the next thing is due: lines that count as seen, a key that arms."""
+        at = self._clock.monotonic()
+        waits: list[float] = []
+        if arms_in := self._model.arming.arms_in(self._model.token, at):
+            waits.append(arms_in)
+        reading = self._model.reading
+        if not reading.over and reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
+            waits.append(self._in_view_since + SEEN_SECONDS - at)
+        if self._waker is not None:
+            self._waker.stop()
+        if waits:
+            self._waker = self._screen.set_timer(max(min(waits), LOOK_AGAIN_SECONDS), self._look)
+
+    def _look(self) -> None:
+        """Mark what has been in view for long enough."""
+        if not self._there:
+            return
+        at, model = self._clock.monotonic(), self._model
+        token, first, last = self._in_view
+        rested = at - self._in_view_since >= SEEN_SECONDS
+        present = token == model.token and rested and not model.small
+        if present and model.reading.mark(range(first, last)):
+            unseen = model.reading.unseen_rows()
+            self.document.show(self.pages.current, unseen, wrap_marks=model.wrap_marks)
+        self._rested()
+        self._wake()

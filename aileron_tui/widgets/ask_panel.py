@@ -1,0 +1,195 @@
+"""The panel at the foot: why not, which rows, really everything, really this session."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+
+from aileron_core.clock import Clock
+from aileron_core.text import escape
+from aileron_tui import words
+from aileron_tui.draw import bars
+from aileron_tui.draw.document import agent_name, session_name
+from aileron_tui.draw.text import Line
+from aileron_tui.input.commands import CommandHandlers
+from aileron_tui.input.situation import Panel, Situation
+from aileron_tui.state.model import Model
+from aileron_tui.widgets.line_view import Lines
+from aileron_tui.widgets.reason import REASON_LIMIT, Reason
+from aileron_tui.words import filters, panels
+
+FILTER_LIMIT = 200
+"""Characters of a filter."""
+_WITH_FIELD: frozenset[Panel] = frozenset({"deny", "filter"})
+_ASKING: frozenset[Panel] = frozenset({"deny", "filter", "stop", "end"})
+
+
+class AskPanel(Vertical):
+    """A question, a line to type in where one is wanted, and the keys that answer.
+
+    Which question is open stands in the model. What an answer does is not decided here.
+    """
+
+    class Closed(Message):
+        """The question is gone."""
+
+    @dataclass
+    class FilterTyped(Message):
+        """The filter reads *text* now."""
+
+        text: str
+
+    def __init__(self, model: Model, clock: Clock) -> None:
+        super().__init__(id="panel")
+        self._model = model
+        self._clock = clock
+        self._question = Lines(id="question", grows=True)
+        self._field = Reason(id="reason", placeholder=words.REASON_PLACEHOLDER)
+        self._keys = Lines(id="panelkeys")
+
+    def compose(self) -> ComposeResult:
+        """Lay out the question, the field and the keys."""
+        yield self._question
+        yield self._field
+        yield self._keys
+
+    @property
+    def commands(self) -> CommandHandlers:
+        """What opens a question, and what answers one without deciding anything."""
+        reasons = self._model.denying.reasons
+        return {
+            "deny": self._ask_deny,
+            "filter": self._ask_filter,
+            "stop_everything": lambda: self._ask("stop"),
+            "end_session": self._ask_end,
+            "filter_enter": self.close,
+            "filter_leave": self._show_all,
+            "deny_leave": self.close,
+            "stop_leave": self.close,
+            "end_leave": self.close,
+            "reason_earlier": lambda: self._bring(reasons.earlier),
+            "reason_later": lambda: self._bring(reasons.later),
+        }
+
+    @property
+    def is_open(self) -> bool:
+        """Something is asked."""
+        return self._model.panel in _ASKING
+
+    @property
+    def has_field(self) -> bool:
+        """What is asked is typed."""
+        return self._model.panel in _WITH_FIELD
+
+    @property
+    def text(self) -> str:
+        """What the person wrote."""
+        return self._field.value
+
+    def draw(self, now: Situation, width: int) -> None:
+        """Draw the open question and its keys, in *width* cells."""
+        self._question.show(*self._asked(now, width))
+        self._keys.show(bars.footer_line(now.context, now, width))
+
+    def _asked(self, now: Situation, width: int) -> tuple[Line, ...]:
+        model = self._model
+        match model.panel:
+            case "stop":
+                running = sum(each.running for each in model.sessions)
+                question = panels.stop_question(model.queue.waiting, len(model.sessions), running)
+                return bars.panel_question(question, panels.STOP_REMARK, width)
+            case "end":
+                agent = session_name(now.session) if now.session is not None else ""
+                remark = panels.end_remark(now.session.waiting if now.session is not None else 0)
+                return bars.panel_question(panels.end_question(agent), remark, width)
+            case "filter":
+                return self._filter_question(width)
+            case _:
+                view = now.approval
+                asked = words.deny_question(escape(view.title), agent_name(view)) if view else ""
+                return bars.panel_question(asked, panels.equal_calls(now.equal), width)
+
+    def _filter_question(self, width: int) -> tuple[Line, ...]:
+        model = self._model
+        if model.parsed.problems:
+            return bars.panel_question(filters.QUESTION, model.parsed.problems[0], width, "attn")
+        told = filters.counted(*model.counts) if model.filtered else ""
+        return bars.panel_question(filters.QUESTION, told, width)
+
+    # Opening and closing
+
+    def _ask(self, panel: Panel, key: str = "", *, text: str = "", placeholder: str = "") -> None:
+        """Open *panel* about *key*; *text* stands in the field already."""
+        self._model.open_panel(panel, key)
+        self._field.max_length = FILTER_LIMIT if panel == "filter" else REASON_LIMIT
+        self._field.placeholder = placeholder
+        self._write(text)
+        if self.has_field:
+            self._field.focus()
+        else:
+            self.screen.set_focus(None)
+
+    def _ask_deny(self) -> None:
+        """Ask what the agent shall be told."""
+        item = self._model.queue.current
+        if item is not None and item.approval is not None:
+            self._model.denying.start(item.approval)
+            self._ask("deny", item.key, placeholder=words.REASON_PLACEHOLDER)
+
+    def _ask_filter(self) -> None:
+        """Ask which rows to show; the list follows every key."""
+        self._ask("filter", text=self._model.parsed.text, placeholder=filters.PLACEHOLDER)
+
+    def _ask_end(self) -> None:
+        """Ask whether the selected session shall end."""
+        session = self._model.people.current
+        if session is not None:
+            self._ask("end", session.session_id)
+
+    def close(self) -> None:
+        """Take the question away; nothing is decided."""
+        self._model.close_panel()
+        self._field.value = ""
+        self.post_message(self.Closed())
+
+    def close_if_over(self, now: Situation) -> bool:
+        """Close a question about what is gone; return whether it was closed."""
+        panel = now.panel
+        denied = now.deny_block in ("over", "empty", "lost", "storage", "undrawable")
+        ended = now.session is None or now.session.session_id != self._model.panel_key
+        over = (
+            (panel == "deny" and denied)
+            or (panel == "end" and (ended or not now.changeable))
+            or (panel == "stop" and not now.changeable)
+        )
+        if over:
+            self.close()
+        return over
+
+    # Typing
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Say what the filter reads now."""
+        message.stop()
+        if self._model.panel == "filter":
+            self.post_message(self.FilterTyped(message.value))
+
+    def _show_all(self) -> None:
+        """Forget the filter."""
+        self._model.narrow("", self._clock.now())
+        self.close()
+
+    def _bring(self, other: Callable[[str], str]) -> None:
+        """Put another reason into the field; it has to be read before a key sends it."""
+        if self._model.key_in_burst:
+            return  # no hand pressed it
+        self._write(other(self.text))
+        self._model.arming.changed()
+
+    def _write(self, text: str) -> None:
+        """Put *text* into the field, the cursor behind it."""
+        self._field.value = text
+        self._field.cursor_position = len(text)
