@@ -13,7 +13,7 @@ _SAFE = 2**53
 
 
 def exact(value: Json) -> Json:
-    """Return *value* with integers that JSON readers disagree on as `{"$int": "<digits>"}` (WIRE.md, Digest)."""
+    """Return *value* with integers that JSON readers disagree on as `{"$int": "<digits>"}`."""
     if isinstance(value, bool) or value is None or isinstance(value, str | float):
         return value
     if isinstance(value, int):

@@ -21,16 +21,14 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> float:
-        """Return seconds since the epoch."""
         return time.time()  # noqa: TID251 - this is the clock
 
     def monotonic(self) -> float:
-        """Return seconds that never step back."""
         return time.monotonic()
 
 
 def rfc3339(seconds: float) -> str:
-    """Return RFC 3339 UTC with milliseconds, as WIRE.md has all times."""
+    """Return RFC 3339 UTC with milliseconds."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 

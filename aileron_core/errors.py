@@ -1,7 +1,7 @@
 """Every exception that Aileron raises on purpose.
 
-The class names on the wire are WIRE.md's "One error body" and FACTS C.7. The HTTP status of
-each stands in one table, `aileron_core.server.error_responses`.
+Their class names on the wire are listed in `docs/wire.md#errors`; the HTTP status of each stands
+in one table, `aileron_core.server.error_responses`.
 
     AileronError
       InvalidRequest              invalid_request
@@ -193,7 +193,7 @@ class Paused(Unavailable):
 
 
 class OpFailed(AileronError):
-    """An op ended in failure; subclasses are FACTS C.7's classes."""
+    """An op ended in failure; each subclass has a class name of `docs/wire.md#errors`."""
 
     class_ = "connector_runtime_error"
     boundary = "runtime"
@@ -300,7 +300,7 @@ class Problem:
     key: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the object of WIRE.md's `problems` lists."""
+        """Return one entry of an error body's `problems`."""
         return {
             "file": self.file,
             "line": self.line,

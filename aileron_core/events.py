@@ -1,4 +1,4 @@
-"""Facts that the core tells its listeners: a small synchronous fan-out.
+"""How the core tells its listeners what happened: a small synchronous fan-out.
 
 Listeners are called on the core's loop and must return at once; one that raises is dropped, so
 that a broken front end never stops the gate.
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class EventBus(Generic[E]):
-    """Hands each published fact to every listener, in order of subscription."""
+    """Hands each published event to every listener, in order of subscription."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[E], None]] = []
@@ -28,11 +28,10 @@ class EventBus(Generic[E]):
 
         return unsubscribe
 
-    def publish(self, fact: E) -> None:
-        """Tell every listener of *fact*."""
+    def publish(self, event: E) -> None:
         for listener in tuple(self._listeners):
             try:
-                listener(fact)
+                listener(event)
             except Exception as error:  # noqa: BLE001 - a listener may not stop the core
                 _log.error("a listener failed with %s and was dropped", type(error).__name__)
                 self._listeners.remove(listener)

@@ -1,4 +1,4 @@
-"""Identifiers and tokens, in WIRE.md's forms."""
+"""Identifiers and tokens. Their forms are promised: `docs/wire.md#ids`."""
 
 import hashlib
 import re
@@ -24,7 +24,6 @@ def new_run_id(now: float) -> str:
 
 
 def new_session_id(now: float) -> str:
-    """Return `ses-<26>`."""
     return "ses-" + _ordered(now)
 
 

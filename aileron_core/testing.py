@@ -16,11 +16,9 @@ class FrozenClock:
         self._monotonic = 1000.0
 
     def now(self) -> float:
-        """Return seconds since the epoch."""
         return self._now
 
     def monotonic(self) -> float:
-        """Return seconds that never step back."""
         return self._monotonic
 
     def advance(self, seconds: float) -> None:

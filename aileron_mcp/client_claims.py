@@ -1,4 +1,4 @@
-"""What an MCP client says of itself and of one call (AGENT-CLIS 3.13). Claims: nothing follows from them.
+"""What an MCP client says of itself and of one call. Claims: nothing follows from them.
 
 Only ids that are known to be sent are taken, under labels of ours: a client that could choose its
 own label could write a line of the console.
@@ -6,8 +6,6 @@ own label could write a line of the console.
 
 from collections.abc import Mapping
 from typing import Any
-
-__all__ = ["call_claims", "client_claims"]
 
 _IDS: Mapping[str, str] = {
     "claudecode/toolUseId": "tool use",

@@ -1,13 +1,9 @@
-"""HTTP errors of the `mcp` package that have no JSON of their own, said in the one error body (WIRE.md)."""
+"""HTTP errors of the `mcp` package that have no JSON of their own, said in the one error body."""
 
-from collections.abc import Iterable
-from typing import cast
+from starlette.responses import JSONResponse
+from starlette.types import Message, Send
 
-from aileron_core.canonical import Json
 from aileron_core.errors import AileronError, InvalidRequest, PayloadTooLarge
-from aileron_mcp.lazy_mount import Message, Send, send_json
-
-__all__ = ["in_one_body"]
 
 _SAYS = {
     400: "Send one message of the protocol as Content-Type: application/json.",
@@ -24,14 +20,17 @@ def in_one_body(send: Send) -> Send:
     async def spoken(message: Message) -> None:
         nonlocal replaced
         if message["type"] == "http.response.start":
-            status = int(message["status"])
-            headers = list(cast("Iterable[tuple[bytes, bytes]]", message.get("headers") or ()))
+            status: int = message["status"]
+            headers: list[tuple[bytes, bytes]] = list(message.get("headers") or ())
             media = dict(headers).get(b"content-type", b"")
             if status >= 400 and not media.startswith(b"application/json"):
                 replaced = True
-                allow = [field for field in headers if field[0] == b"allow"]
-                body: Json = {"error": _error(status).to_failure().to_json()}
-                await send_json(send, status, body, allow)
+                answer = JSONResponse({"error": _error(status).to_failure().to_json()}, status)
+                answer.raw_headers += [field for field in headers if field[0] == b"allow"]
+                await send(
+                    {"type": "http.response.start", "status": status, "headers": answer.raw_headers}
+                )
+                await send({"type": "http.response.body", "body": answer.body})
         if not replaced:
             await send(message)
 

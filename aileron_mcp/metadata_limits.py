@@ -8,10 +8,9 @@ import gc
 import json
 from typing import Any, cast
 
-from aileron_core.errors import InvalidRequest, PayloadTooLarge
-from aileron_mcp.lazy_mount import Message, Receive
+from starlette.types import Message, Receive
 
-__all__ = ["MOST_BESIDE_ARGUMENTS", "bounded"]
+from aileron_core.errors import InvalidRequest, PayloadTooLarge
 
 MOST_BESIDE_ARGUMENTS = 16 * 1024
 """Bytes of one message without the `arguments` of a `tools/call`; an `initialize` has none."""

@@ -1,15 +1,11 @@
-"""Standing streams and waits of the MCP server: what ends them, and what goes out over them."""
+"""The standing streams of the MCP server: what ends them, and what goes out over them."""
 
 import asyncio
-from typing import Any, cast
 
 from mcp.server.session import ServerSession
+from starlette.types import Message, Receive
 
-from aileron_core.canonical import Json
 from aileron_core.tasks import spawn
-from aileron_mcp.lazy_mount import Message, Receive
-
-__all__ = ["Subscriber", "ended_by", "nothing", "unheard", "unless"]
 
 
 class Subscriber:
@@ -37,18 +33,6 @@ class Subscriber:
                 await self._session.send_tool_list_changed()
         finally:
             self._busy = False
-
-
-async def unless(work: Any, first: asyncio.Event, second: asyncio.Event) -> tuple[int, Json] | None:
-    """Return what *work* returns, or None once one of the events is set; *work* is then dropped."""
-    task = spawn(work, name="mcp long poll")
-    waits = [spawn(event.wait(), name="mcp hold end") for event in (first, second)]
-    try:
-        await asyncio.wait([task, *waits], return_when=asyncio.FIRST_COMPLETED)
-        return cast("tuple[int, Json]", task.result()) if task.done() else None
-    finally:
-        for pending in (task, *waits):
-            pending.cancel()
 
 
 def ended_by(receive: Receive, closing: asyncio.Event) -> Receive:

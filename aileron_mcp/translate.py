@@ -1,40 +1,21 @@
-"""Between the HTTP answers of WIRE.md and the MCP results of its "MCP" table: pure functions.
+"""From what `AgentApi` answers to the results of MCP's tools: pure functions.
 
-An agent's program may hand the model either the text or the structured half of a result
-(AGENT-CLIS 3.6), so each half carries every fact. All results here are plain dicts in the shape of
-`CallToolResult`; the server turns them into the protocol's own types.
+An agent's program may hand the model either the text or the structured half of a result, so each
+half carries every fact. All results here are plain dicts in the shape of `CallToolResult`; the
+server turns them into the protocol's own types.
 """
 
 import json
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from aileron_core.canonical import Json, JsonObject
+from aileron_core.canonical import JsonObject
 from aileron_core.errors import Failure, InvalidArguments
 from aileron_core.ids import APPROVAL_ID
+from aileron_core.server.bodies import ActionBody, CompletedBody, PendingBody, ResultBody
 from aileron_core.text import escape
-
-__all__ = [
-    "CHECK_ACTION_STATUS",
-    "CLIENT_LIMITS",
-    "INSTRUCTIONS",
-    "UNKNOWN_CLIENT_LIMIT",
-    "WITHDRAW_ACTION",
-    "StatusQuery",
-    "ToolResult",
-    "error_result",
-    "hold_seconds",
-    "is_pending",
-    "own_tools",
-    "result_answer",
-    "run_answer",
-    "status_query",
-    "tool",
-    "tool_bytes",
-    "withdraw_answer",
-]
 
 ToolResult: TypeAlias = dict[str, Any]
 
@@ -48,7 +29,7 @@ INSTRUCTIONS = (
 )
 
 CLIENT_LIMITS: Mapping[str, float] = {
-    # clientInfo.name -> seconds one tool call may take there by default (AGENT-CLIS 3.8 and 5).
+    # clientInfo.name -> seconds that one tool call may take there by default.
     "claude-code": 1800.0,  # its idle limit; the limit of a call is a day
     "codex-mcp-client": 300.0,
     "gemini-cli-mcp-client": 600.0,
@@ -88,6 +69,9 @@ _PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _OTHERWISE = "Tell the user; the audit id finds it in the Aileron console."
 _INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
+_NO_FAILURE = Failure(
+    class_="internal_error", message="The console does not know how this run failed."
+)
 _BY_CLASS = {
     "approval_denied": "denied",
     "approval_expired": "expired",
@@ -99,7 +83,7 @@ _BY_CLASS = {
 def hold_seconds(
     client_name: str | None, client_limit: float | None = None, setting: float = 25.0
 ) -> float:
-    """Return how long, in seconds, a call of this client may be held (WIRE.md, MCP).
+    """Return how long, in seconds, a call of this client may be held.
 
     Args:
         client_name: the client's own `clientInfo.name`, a claim that only ever shortens its hold.
@@ -112,8 +96,8 @@ def hold_seconds(
     return max(0.0, min(setting, limit - _MARGIN))
 
 
-def tool(item: JsonObject) -> dict[str, Any]:
-    """Return the MCP tool of one item of `GET /v1/actions`."""
+def tool(item: ActionBody) -> dict[str, Any]:
+    """Return the MCP tool of an action."""
     return {
         "name": item["tool"],
         "description": item["description"],
@@ -200,7 +184,7 @@ def status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
             {"argument": "approval_id", "problem": "must be an id like act-<time>-<hex>"}
         )
     wait = arguments.get("wait_seconds") if may_wait else None
-    # 5.0 is an integer and true is not (WIRE.md, MCP); null counts as absent.
+    # 5.0 is an integer to JSON and true is not; null counts as absent.
     whole = isinstance(wait, int | float) and not isinstance(wait, bool) and wait == wait // 1
     if wait is not None and not (whole and 0 <= cast("float", wait) <= _MAX_WAIT):
         problems.append(
@@ -215,76 +199,67 @@ def status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
     )
 
 
-def is_pending(status: int, body: Json) -> bool:
-    """Say whether an answer of the run or the result route still waits for a person."""
-    return status in (200, 202) and _mapping(body).get("status") == "pending_approval"
+def run_answer(answer: CompletedBody | PendingBody | Failure) -> ToolResult:
+    """Return the result of a call."""
+    if isinstance(answer, Failure):
+        return error_result(answer)
+    if answer["status"] == "completed":
+        return _completed(answer, _COMPLETED)
+    return _pending(answer)
 
 
-def run_answer(status: int, body: Json) -> ToolResult:
-    """Return the result for an answer of `POST /v1/actions/{name}/run`."""
-    if is_pending(status, body):
-        return _pending(_mapping(body))
-    if status == 200 and _mapping(body).get("status") == "completed":
-        return _completed(_mapping(body), _COMPLETED)
-    return _refused(status, body)
-
-
-def result_answer(status: int, body: Json, asked: Json = None) -> ToolResult:
-    """Return the result for an answer of `GET /v1/action-approvals/{id}/result`.
+def result_answer(body: ResultBody, asked: PendingBody | None = None) -> ToolResult:
+    """Return the result for how an approval stands.
 
     Args:
-        status: the HTTP status.
-        body: the JSON body.
-        asked: the 202 that began this call; it has the facts that a later answer may leave out.
+        body: how it stands.
+        asked: what began this call; it has facts that *body* leaves out.
     """
-    if status != 200:
-        return _refused(status, body)
-    facts = _mapping(body)
-    state = facts.get("status")
+    state = body["status"]
     if state == "pending_approval":
-        return _pending({**_mapping(asked), **facts})
+        return _pending({**(asked or {}), **body})
     if state == "completed":
-        return _completed(facts, _COMPLETED)
-    failure = _mapping(facts.get("failure"))
-    if state in ("failed", "unknown") and failure:
-        details = {**_mapping(failure.get("details")), **_present(facts, ("approval_id",))}
-        audit_id = failure.get("audit_id") or facts.get("audit_id")
-        return _failed(str(state), {**failure, "audit_id": audit_id, "details": details})
+        return _completed(body, _COMPLETED)
     if state == "denied":
-        reason = facts.get("reason")
+        reason = body.get("reason")
         because = f"Their reason: {_quoted(reason)}" if reason else "They gave no reason."
-        return _ended("denied", "approval_denied", f"A person denied this. {because}", facts)
+        return _ended(body, "approval_denied", f"A person denied this. {because}")
     if state == "expired":
-        return _ended("expired", "approval_expired", "Nobody decided in time.", facts)
+        return _ended(body, "approval_expired", "Nobody decided in time.")
     if state == "withdrawn":
-        return _ended("withdrawn", "approval_withdrawn", "The request was withdrawn.", facts)
-    return _refused(500, None)
+        return _ended(body, "approval_withdrawn", "The request was withdrawn.")
+    failure = body.get("failure")
+    if failure is None:  # a row that Aileron never wrote
+        return error_result(_NO_FAILURE)
+    details = {**failure["details"], "approval_id": body["approval_id"]}
+    audit_id = failure["audit_id"] or body["audit_id"]
+    return _failed(state, {**failure, "audit_id": audit_id, "details": details})
 
 
-def withdraw_answer(status: int, body: Json) -> ToolResult:
-    """Return the result for an answer of the withdraw route; having withdrawn is no error there."""
-    facts = _mapping(body)
-    if status != 200 or facts.get("status") != "withdrawn":
-        return result_answer(status, body)
-    return _completed(
-        facts,
-        ("approval_id", "action", "audit_id"),
-        note=f"Withdrawn. {_what_ran(facts)}",
-    )
+def withdraw_answer(body: ResultBody) -> ToolResult:
+    """Return the result for a withdrawal; there having withdrawn is no error."""
+    if body["status"] != "withdrawn":
+        return result_answer(body)
+    names = ("approval_id", "action", "audit_id")
+    return _completed(body, names, note=f"Withdrawn. {_what_ran(body)}")
 
 
 def error_result(failure: Failure) -> ToolResult:
-    """Return the result for an error of our own that no route answered."""
+    """Return the result for a call that was refused or failed."""
     return _failed(_status_of(failure.class_), failure.to_json())
 
 
-def _completed(facts: JsonObject, names: Iterable[str], note: str | None = None) -> ToolResult:
+def _completed(
+    facts: Mapping[str, Any],
+    names: Iterable[str],
+    note: str | None = None,
+) -> ToolResult:
     content = {"status": facts["status"], **_present(facts, names)}
     text = _visible_json(content)
     return _result(content, text if note is None else f"{note}\n{text}", is_error=False)
 
 
-def _pending(facts: JsonObject) -> ToolResult:
+def _pending(facts: Mapping[str, Any]) -> ToolResult:
     """Keep the console's own message and add what it leaves out."""
     content = {"status": "pending_approval", **_present(facts, _PENDING)}
     approval_id = str(content.get("approval_id", ""))
@@ -303,36 +278,23 @@ def _pending(facts: JsonObject) -> ToolResult:
     return _result(content, "\n".join([*lines, *_lines(rest)]), is_error=False)
 
 
-def _refused(status: int, body: Json) -> ToolResult:
-    error = _mapping(_mapping(body).get("error"))
-    if not error:
-        failure = Failure(
-            class_="internal_error",
-            message=f"The console gave an answer that is none of its own (HTTP {status}).",
-        )
-        error = failure.to_json()
-    return _failed(_status_of(str(error.get("class"))), error)
-
-
 def _status_of(class_: str) -> str:
     return _BY_CLASS.get(class_, "invalid" if class_ in _INVALID else "failed")
 
 
-def _ended(status: str, class_: str, message: str, facts: JsonObject) -> ToolResult:
-    details = _present(facts, ("reason", "approval_id", "completed_steps"))
-    audit_id = facts.get("audit_id")
+def _ended(body: ResultBody, class_: str, message: str) -> ToolResult:
     failure = Failure(
         class_=class_,
-        message=f"{message} {_what_ran(facts)}",
-        audit_id=audit_id if isinstance(audit_id, str) else None,
-        details=details,
+        message=f"{message} {_what_ran(body)}",
+        audit_id=body["audit_id"],
+        details=_present(body, ("reason", "approval_id", "completed_steps")),
     )
-    return _failed(status, failure.to_json())
+    return _failed(body["status"], failure.to_json())
 
 
-def _quoted(words: object) -> str:
+def _quoted(words: str) -> str:
     """Return a person's *words* as they wrote them, so that ours after them are no part of them."""
-    said = str(words).strip()
+    said = words.strip()
     return f'"{said}"' if said.endswith(_STOPS) else f'"{said}".'
 
 
@@ -345,16 +307,16 @@ def _with_stop(text: str) -> str:
     )
 
 
-def _what_ran(facts: JsonObject) -> str:
-    steps = facts.get("completed_steps")
-    if not isinstance(steps, Sequence) or isinstance(steps, str):
+def _what_ran(body: ResultBody) -> str:
+    steps = body.get("completed_steps")
+    if steps is None:
         return "Nothing ran."
     if not steps:  # it had begun: a step was tried and failed
         return "No step finished."
-    return f"Finished before that: {', '.join(map(str, steps))}. The rest did not."
+    return f"Finished before that: {', '.join(steps)}. The rest did not."
 
 
-def _failed(status: str, error: JsonObject) -> ToolResult:
+def _failed(status: str, error: Mapping[str, Any]) -> ToolResult:
     class_ = str(error.get("class"))
     content: dict[str, Any] = {"status": status, "error": dict(error)}
     step = _NEXT_STEP.get(class_, _OTHERWISE)
@@ -420,9 +382,3 @@ def _lines(facts: Mapping[str, Any]) -> list[str]:
 
 def _present(facts: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: facts[name] for name in names if name in facts}
-
-
-def _mapping(value: Json) -> dict[str, Any]:
-    if isinstance(value, Mapping) and not isinstance(value, Sequence):
-        return dict(value)
-    return {}

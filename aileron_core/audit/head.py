@@ -38,7 +38,6 @@ class HeadFile:
             return
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._handle)
 
 
@@ -71,7 +70,6 @@ class SystemJournal:
             return
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 

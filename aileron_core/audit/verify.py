@@ -1,7 +1,7 @@
 """Whether the chain is whole. Pure: rows and heads in, problems out.
 
 Until a vault holds a key this finds accidents and carelessness, not a program of the same user
-that rewrites everything (WIRE.md, Audit).
+that rewrites everything.
 """
 
 import json
@@ -16,7 +16,7 @@ from aileron_core.canonical import canonical
 
 ChainProblemKind = Literal["edited", "missing", "reordered", "cut", "orphan"]
 _NAMED_BY = {"run": "run", "session": "session"}
-"""Which member of a record names the row of each kind; a pin's is its name."""
+"""Which member of a record names the row of each kind; an acceptance record's is its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class ChainRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRecord:
-    """A row elsewhere (a run, a session, a pin) that names its last record."""
+    """A row elsewhere (a run, a session, an acceptance record) that names its last record."""
 
     what: str
     key: str
@@ -44,7 +44,7 @@ class LastRecord:
     content: str | None = None
     """For a run: the SHA-256 of its arguments, which that record must state too."""
     digest: str | None = None
-    """For a pin: the digest that was taken in, which that record must state too."""
+    """For an acceptance record: the digest that was accepted, which that record must state too."""
     told: Mapping[str, object] = field(default_factory=dict[str, object])
     """What else the row says that the record must say too, by the record's member."""
 
@@ -73,7 +73,6 @@ class ChainReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.problems
 
 

@@ -17,7 +17,7 @@ from aileron_core.runs.store import RunStore
 from aileron_core.storage.database import Database, Tx
 
 _FREED = 0.25
-"""Part of the room that is made at once, so that not every call after it has to make some."""
+"""Share of the quota that is freed at once, so that not every later call has to free some."""
 _NAMED = 64
 """Runs that one record names; the rest is counted."""
 

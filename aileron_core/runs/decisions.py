@@ -151,7 +151,7 @@ class ApprovalService:
             await self.previews.refresh(run)
 
     async def fetch_again(self, approval_id: str) -> None:
-        """Look through the preview op at what came of a run whose outcome nobody knows (DESIGN 5).
+        """Ask the preview op what came of a run whose outcome nobody knows.
 
         Raises:
             NotFound: no such approval in this console.
@@ -220,7 +220,7 @@ class ApprovalService:
     async def sweep(self) -> None:
         """End what is past its deadline. Called every second; holds over restarts and suspends."""
         for run in self.registry:
-            # While it is checked, the carrier looks at the deadline itself, before the effect.
+            # While it is checked, the runner checks the deadline itself, before the effect.
             if not run.is_waiting or not self._is_late(run):
                 continue
             async with run.lock:

@@ -1,4 +1,4 @@
-"""What exactly a person's yes covers (WIRE.md, Digest). Pure."""
+"""What exactly a person's yes covers. Pure."""
 
 import hashlib
 from collections.abc import Sequence
@@ -48,7 +48,6 @@ class Consent:
 
 
 def preview_digest(output: Json) -> str:
-    """Return the SHA-256 of the preview op's whole output."""
     return hashlib.sha256(canonical(exact(output))).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Running an action's steps, and looking through a preview op. Only the gate calls this room."""
+"""Running an action's steps, and calling a preview op. Only the gate calls this module."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ from aileron_core.errors import (
 
 _log = logging.getLogger(__name__)
 _WAITS = (1.0, 2.0, 4.0)
-"""Seconds before each of at most three retries (DESIGN 7)."""
+"""Seconds before each of at most three retries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The gate: the only caller of the executor, and the one path of every call (DESIGN 2)."""
+"""The gate: the only caller of the executor, and the one path of every call."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -52,7 +52,7 @@ class RunAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """One object, one method."""
+    """Decides what becomes of a call: it runs, waits for a person, or is refused."""
 
     library: Library
     registry: RunRegistry
@@ -67,7 +67,7 @@ class Gate:
     argument_quota: ArgumentQuota
     is_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
-    lanes: SessionLimiter = field(default_factory=SessionLimiter)
+    session_limiter: SessionLimiter = field(default_factory=SessionLimiter)
 
     async def run(self, call: Call) -> RunAnswer:
         """Run an ungated action to its end, or put a gated one before a person and return at once.
@@ -76,7 +76,7 @@ class Gate:
             NotFound: no such accepted action.
             InvalidArguments: the arguments do not fit its inputs.
             CapabilityDenied: it is gated, and a step's op is not among its capabilities.
-            Conflict: it is held back, or the idempotency key belongs to another call.
+            Conflict: it is not accepted, or the idempotency key belongs to another call.
             RateLimited: too many of this session wait already, or it holds too many arguments.
             Unauthorized: its session ended before it could begin.
             Unavailable: it cannot be put on record, or a person holds all calls; nothing ran.
@@ -156,7 +156,7 @@ class Gate:
             raise Conflict(
                 "This idempotency key belongs to another call of this session (another action or "
                 "other arguments). Nothing ran; use a new key.",
-                # Where a run stands before its end is not told to an agent (DESIGN 3).
+                # Where a run stands before its end is not told to an agent.
                 details={"outcome": str(earlier.state) if earlier.state in FINAL else "open"},
             )
         return known
@@ -269,7 +269,7 @@ class Gate:
 
     @asynccontextmanager
     async def _turn(self, run: LiveRun) -> AsyncGenerator[None]:
-        """Hold the session's lane and the connectors, entered only while calls go on.
+        """Hold the session's turn and the connectors, entered only while calls go on.
 
         Raises:
             Paused: a person held all calls for too long.
@@ -277,14 +277,14 @@ class Gate:
             Conflict, NotFound: the action is not accepted any more in the bytes that were asked for.
         """
         for connector in run.resolved.connectors.values() if run.resolved else ():
-            # Before the lane: what follows there must not wait for this compiling.
+            # Before the turn is taken: what follows there must not wait for this compiling.
             with suppress(AileronError):  # the call says why
                 await connector.prepare()
         left = self.pause.hold_seconds
         while True:
-            left = await self.pause.over(left)  # not in the lane: what waits there has not waited
+            left = await self.pause.over(left)  # outside the turn: what waits there has not waited
             async with (
-                self.lanes.using(run.row.session_id),
+                self.session_limiter.using(run.row.session_id),
                 self.locks.using(run.lock_keys(), alone=False),
             ):
                 if not self.pause.on:

@@ -1,4 +1,4 @@
-"""What the gate needs of the house: the accepted actions, and its settings."""
+"""What the gate needs from the rest of the core: the accepted actions, and its settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Failpoint = Callable[[str], None]
 
 
 def no_failpoint(_name: str) -> None:
-    """Do nothing."""
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class ResolvedAction:
 
     action: Action
     connectors: Mapping[str, Connector]
-    """By FQN, exactly the version and hash that the action pins."""
+    """By FQN, exactly the version and hash that the action names."""
     routed: tuple[str, ...] = ()
     """Those of its hosts that `--route` sends elsewhere, as `host:port -> address:port`."""
 
@@ -32,14 +32,14 @@ class ResolvedAction:
 
 
 class Library(Protocol):
-    """The actions and connectors that a person took in."""
+    """The actions and connectors that a person accepted."""
 
     def find(self, name: str) -> ResolvedAction:
         """Return the accepted action *name*.
 
         Raises:
             NotFound: there is none.
-            Conflict: its file, or a connector of it, is held back or broken.
+            Conflict: its file, or a connector of it, is not accepted, or broken.
         """
         ...
 
@@ -58,7 +58,7 @@ class Library(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSettings:
-    """WIRE.md, Defaults. Seconds unless named otherwise."""
+    """Limits and times (`docs/wire.md#defaults`); seconds unless named otherwise."""
 
     expires_seconds: float = 1800.0
     """0: approvals never expire."""

@@ -1,4 +1,4 @@
-"""Runs in memory. For a gated run this object, not its row, is what permits an effect (DESIGN 3)."""
+"""Runs in memory. For a gated run this object, not its row, is what permits an effect."""
 
 import asyncio
 import secrets
@@ -42,7 +42,7 @@ class PreviewResult:
     reads: Mapping[str, str] = field(default_factory=dict[str, str])
     """What it was allowed to read by POST, and who accepted each."""
     refused_reads: tuple[str, ...] = ()
-    """What it would have read by POST, had a person accepted that, as its pins would be named."""
+    """What it would have read by POST, had a person accepted that, as its acceptance records would be named."""
 
     @property
     def fingerprint(self) -> str:
@@ -54,7 +54,7 @@ class PreviewResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewChange:
-    """Two looks that differ; the screen shows both."""
+    """Two answers of the preview op that differ; the screen shows both."""
 
     before: PreviewResult
     after: PreviewResult
@@ -87,12 +87,11 @@ class LiveRun:
 
     @property
     def is_final(self) -> bool:
-        """Whether the run is over."""
         return self.row.state in FINAL
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a person's answer is out."""
+        """Whether it waits for a person."""
         return self.row.state in (RunState.PENDING, RunState.AWAITING_VAULT)
 
     @property
@@ -113,11 +112,10 @@ class LiveRun:
 
     @property
     def nothing_ran(self) -> str:
-        """How a sentence begins that says of a yes that it had no effect."""
+        """The beginning of a sentence that says that a yes had no effect."""
         return "Nothing more ran" if self.row.progress else "Nothing ran"
 
     def note_asked(self, hosts: tuple[str, ...]) -> None:
-        """Add *hosts* to those that its steps sent requests to."""
         self.hosts_asked = tuple(dict.fromkeys((*self.hosts_asked, *hosts)))
 
     def step_hosts(self, step: Step) -> tuple[str, ...]:
@@ -147,7 +145,7 @@ class LiveRun:
         return tuple(sorted(of_steps.union(self.preview_hosts)))
 
     def halts(self) -> frozenset[str]:
-        """Return the steps before which a person has to be asked again (DESIGN 5).
+        """Return the steps before which a person has to be asked again.
 
         Their arguments hold an earlier step's output, so no yes can have covered them yet.
         """
@@ -183,7 +181,7 @@ class LiveRun:
         """Return digest and words of what a yes to *preview* would cover.
 
         Args:
-            preview: the reading of the preview op.
+            preview: the answer of the preview op.
             row: the run as it would be then, where that differs from how it is.
 
         Raises:
@@ -226,7 +224,6 @@ class LiveRun:
         )
 
     def lock_keys(self) -> list[tuple[str, str | None]]:
-        """Return the (connector, credential) pairs that its effect uses."""
         return [(fqn, None) for fqn in (self.resolved.connectors if self.resolved else ())]
 
 

@@ -1,7 +1,7 @@
 """Who may use a connector now: many ungated runs, or one gated run alone.
 
 From its recheck to the end of its effect a gated run holds the (connector, credential) alone, so
-that no other run changes what the person saw in between (DESIGN 5, THREATS H12). A waiting gated
+that no other run changes what the person saw in between. A waiting gated
 run goes before ungated ones that come after it.
 """
 
@@ -81,8 +81,8 @@ class ConnectorLocks:
 
 
 @dataclass(slots=True)
-class _Lane:
-    turns: asyncio.Semaphore
+class _Turns:
+    semaphore: asyncio.Semaphore
     users: int = 0
 
 
@@ -90,22 +90,22 @@ class SessionLimiter:
     """At most *width* ungated runs of a session at once; its others wait, and no other session's.
 
     Every guest takes a thread of one pool. Without this a session whose calls are slow would take
-    all of them, and then neither another agent nor a person's look is served.
+    all of them, and then neither another agent nor a person's preview is served.
     """
 
     def __init__(self, width: int = 8) -> None:
         self._width = width
-        self._lanes: dict[str, _Lane] = {}
+        self._sessions: dict[str, _Turns] = {}
 
     @asynccontextmanager
     async def using(self, session_id: str) -> AsyncGenerator[None, None]:
         """Hold one of the session's turns for as long as the context is open."""
-        lane = self._lanes.setdefault(session_id, _Lane(asyncio.Semaphore(self._width)))
-        lane.users += 1
+        turns = self._sessions.setdefault(session_id, _Turns(asyncio.Semaphore(self._width)))
+        turns.users += 1
         try:
-            async with lane.turns:
+            async with turns.semaphore:
                 yield
         finally:
-            lane.users -= 1
-            if not lane.users:
-                del self._lanes[session_id]
+            turns.users -= 1
+            if not turns.users:
+                del self._sessions[session_id]

@@ -11,7 +11,6 @@ from aileron_core.runs.transitions import RunEvent, RunState, advance
 
 
 def args_hash(args: JsonObject) -> str:
-    """Return the SHA-256 of the arguments' JCS text."""
     return sha256_hex(canonical(args))
 
 
@@ -27,7 +26,6 @@ class Progress:
     """Seconds of its wall time that are used up."""
 
     def to_json(self) -> JsonObject:
-        """Return it as it is stored."""
         return {
             "steps": list(map(list, self.steps.items())),
             "asked": self.asked,
@@ -105,7 +103,6 @@ class RunRecord:
         return replace(self, state=advance(self.state, event, gated=self.gated), **changes)
 
     def to_columns(self) -> tuple[Any, ...]:
-        """Return the values in the order of `COLUMNS`."""
         return (
             self.run_id,
             self.approval_id,

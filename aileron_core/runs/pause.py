@@ -41,7 +41,6 @@ class PauseSwitch:
         self._judge()
 
     def end(self) -> None:
-        """Let calls go on."""
         self._since = None
         self._judge()
 

@@ -56,7 +56,7 @@ class Recovery:
         """Take up what the last life left; called once, before anything is answered.
 
         Where many wait, only the first `TOGETHER` of them wait again when this returns. The rest is
-        in the book, still being looked at, so nobody can say yes to it: that is for `take_up`.
+        in the registry, still being fetched, so nobody can say yes to it: that is for `take_up`.
 
         Raises:
             StorageUnavailable: it cannot be written.

@@ -26,7 +26,7 @@ class RunRegistry:
         self._waiting: dict[str, set[str]] = {}
 
     def add(self, run: LiveRun) -> None:
-        """Take *run* in; equal calls attach to it while it is open or undelivered."""
+        """Add *run*; equal calls attach to it while it is open or undelivered."""
         row = run.row
         self._by_run[row.run_id] = run
         if row.gated and not run.is_final:
@@ -84,15 +84,12 @@ class RunRegistry:
         return run is None or run.row.delivered
 
     def get(self, run_id: str) -> LiveRun | None:
-        """Return the run with this id."""
         return self._by_run.get(run_id)
 
     def by_approval(self, approval_id: str) -> LiveRun | None:
-        """Return the run with this approval."""
         return self._by_approval.get(approval_id)
 
     def by_key(self, session_id: str, key: str) -> LiveRun | None:
-        """Return the run that the session asked for under *key*."""
         return self._by_key.get((session_id, key))
 
     def equal_to(self, row: RunRecord) -> LiveRun | None:

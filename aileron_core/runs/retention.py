@@ -1,4 +1,4 @@
-"""Removing the arguments of runs that ended long ago (WIRE.md, Defaults)."""
+"""Removing the arguments of runs that ended long ago."""
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord

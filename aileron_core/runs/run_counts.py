@@ -41,9 +41,7 @@ class RunCounts:
         return True
 
     def waiting(self, session_id: str) -> int:
-        """Return how many calls of the session wait for a person."""
         return self._counts.get((session_id, "waiting"), 0)
 
     def running(self, session_id: str) -> int:
-        """Return how many calls of the session run."""
         return self._counts.get((session_id, "running"), 0)

@@ -14,7 +14,6 @@ _UPDATE = f"UPDATE OR REPLACE runs SET {', '.join(f'{name} = ?' for name in COLU
 
 
 def insert(tx: Tx, row: RunRecord) -> None:
-    """Add a run."""
     tx.execute(f"INSERT {_VALUES}", row.to_columns())
 
 
@@ -74,13 +73,11 @@ def recent(connection: sqlite3.Connection, limit: int) -> list[RunRecord]:
 
 
 def by_approval(connection: sqlite3.Connection, approval_id: str) -> RunRecord | None:
-    """Return the run with this approval."""
     found = _read(connection, "WHERE approval_id = ?", (approval_id,))
     return found[0] if found else None
 
 
 def by_key(connection: sqlite3.Connection, session_id: str, key: str) -> RunRecord | None:
-    """Return the run that this session asked for under this idempotency key."""
     found = _read(connection, "WHERE session_id = ? AND idempotency_key = ?", (session_id, key))
     return found[0] if found else None
 
@@ -100,7 +97,6 @@ def forget_before(tx: Tx, moment: float) -> int:
 
 
 def args_kept(connection: sqlite3.Connection, session_id: str) -> int:
-    """Return how many bytes of arguments are kept of a session."""
     query = "SELECT COALESCE(SUM(LENGTH(args)), 0) FROM runs WHERE session_id = ?"
     (kept,) = connection.execute(query, (session_id,)).fetchone()
     return int(kept)

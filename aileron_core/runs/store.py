@@ -142,7 +142,6 @@ class RunStore:
         return await self._database.write(lambda tx: run_table.tampered(tx, run.row))
 
     async def note(self, record: AuditRecord) -> None:
-        """Record something that changes no row."""
         await self._database.write(lambda tx: tx.record(record))
 
     def notify(self, run: LiveRun, *, rearm: bool = True) -> None:

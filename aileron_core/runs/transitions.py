@@ -46,7 +46,7 @@ class RunEvent(StrEnum):
     """It is gated: a person has to answer."""
     NEED_VAULT = "need_vault"
     REFUSE = "refuse"
-    """It cannot run (arguments, connector, held back): ended before it began."""
+    """It cannot run (arguments, connector, not accepted): ended before it began."""
     RULE_DENY = "rule_deny"
     APPROVE = "approve"
     """A person's yes."""

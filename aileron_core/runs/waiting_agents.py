@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aileron_core.clock import Clock
 
 GRACE = 2.0
-"""Seconds without a waiting call after which nobody waits: a held call asks again and again."""
+"""Seconds without a waiting call after which nobody waits: an agent's call comes back again and again."""
 
 
 @dataclass(slots=True)

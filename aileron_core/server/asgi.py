@@ -1,6 +1,5 @@
 """The application: guard, routes, and what others mount (`/mcp`), as values."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, TypedDict
@@ -22,28 +21,29 @@ from aileron_core.errors import (
     NotFound,
     Unauthorized,
 )
-from aileron_core.server.auth import Guard, principal_of
+from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.auth import Guard
 from aileron_core.server.error_responses import error_response, failure_response
 from aileron_core.server.gateway.app import Gateway
 from aileron_core.server.gateway.client_request import WIRE
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.openapi import document
+from aileron_core.server.request_parsing import require_session
 from aileron_core.server.routes import ROUTES
-
-__all__ = ["GatewayDispatch", "LifespanState", "create_app"]
 
 
 class LifespanState(TypedDict):
     """What the lifespan hands to each request."""
 
     app: App
-    draining: asyncio.Event
+    agents: AgentApi
 
 
 def create_app(
     app: App,
     mounts: Mapping[str, ASGIApp] | None = None,
     *,
+    agents: AgentApi | None = None,
     dialer: Dialer | None = None,
 ) -> Starlette:
     """Return the ASGI application over *app*.
@@ -51,15 +51,16 @@ def create_app(
     Args:
         app: the core.
         mounts: exact path -> application that needs a session's token (`/mcp`).
+        agents: what the mounts were given, where they were given one.
         dialer: how the gateway reaches upstreams; another one is for tests, in process only.
     """
-    draining = asyncio.Event()
+    served = agents or AgentApi(app)
 
     @contextlib.asynccontextmanager
     async def lifespan(starlette: Starlette) -> AsyncGenerator[LifespanState, None]:
         with contextlib.closing(Gateway(app, dialer)) as gateway:
             starlette.state.gateway = gateway
-            yield {"app": app, "draining": draining}
+            yield {"app": app, "agents": served}
 
     routes: list[BaseRoute] = [
         Route(spec.path, spec.endpoint, methods=[spec.method]) for spec in ROUTES
@@ -73,7 +74,7 @@ def create_app(
         middleware=[
             Middleware(
                 Guard,
-                sessions=app.sessions,
+                agents=served,
                 hosts=lambda: app.address.hosts,
                 met=lambda session_id, found: app.session_service.met(session_id, found),  # noqa: PLW0108 - not there yet
             ),
@@ -84,7 +85,7 @@ def create_app(
     # A path with a slash too many is another path: 404 in the one error body, no redirect.
     starlette.router.redirect_slashes = False
     starlette.state.openapi = document()
-    starlette.state.draining = draining
+    starlette.state.draining = served.draining
     return starlette
 
 
@@ -111,14 +112,11 @@ class _RequireSession:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session = principal_of(scope).session
-        if session is None:
-            error = Unauthorized("A session token is needed: Authorization: Bearer <token>.")
+        try:
+            require_session(scope)
+        except Unauthorized as error:
             await error_response(error)(scope, receive, send)
             return
-        # Ours to set: a client has no say in a scope's extensions.
-        known = {"aileron": {"session": session.session_id}}
-        scope["extensions"] = {**(scope.get("extensions") or {}), **known}
         await self._app(scope, receive, send)
 
 

@@ -22,22 +22,9 @@ from aileron_core.errors import (
     RateLimited,
 )
 from aileron_core.home.owner import Peer
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.error_responses import error_response
 from aileron_core.sessions.model import Session
-from aileron_core.sessions.registry import SessionRegistry
-
-__all__ = [
-    "ADMIT",
-    "OWN_SOCKET",
-    "Guard",
-    "Principal",
-    "admit",
-    "bearer_of",
-    "check_address",
-    "own_socket_of",
-    "principal_of",
-    "proof",
-]
 
 MAX_BODY = 1024 * 1024
 OWN_SOCKET = "aileron.own_socket"
@@ -115,12 +102,12 @@ class Guard:
         self,
         app: ASGIApp,
         *,
-        sessions: SessionRegistry,
+        agents: AgentApi,
         hosts: Callable[[], frozenset[str]],
         met: Callable[[str, Containment], Awaitable[None]],
     ) -> None:
         self._app = app
-        self._sessions = sessions
+        self._agents = agents
         self._hosts = hosts
         self._met = met
         self._open: Counter[str] = Counter()
@@ -180,12 +167,12 @@ class Guard:
 
     def _owner(self, session_id: str) -> Principal:
         """Return whose socket it is; a token that comes over it counts for nothing."""
-        session = self._sessions.get(session_id)
+        session = self._agents.session(session_id)
         return Principal(kind="session" if session else "nobody", session=session)
 
     def _principal(self, scope: Scope, headers: dict[bytes, bytes], peer: Peer | None) -> Principal:
         if b"authorization" in headers:
-            session = self._sessions.authenticate(bearer_of(scope))
+            session = self._agents.authenticate(bearer_of(scope))
             if session is not None:
                 return Principal(kind="session", session=session, peer=peer)
             # A wrong token is worse than none: it gets nothing that the socket alone would give.

@@ -1,13 +1,10 @@
-"""uvicorn inside our own process: no signal handlers, no exit, no output, sockets bound before.
-
-STYLE 4 and its appendix B tell what was tried.
-"""
+"""uvicorn inside our own process: no signal handlers, no exit, no output, sockets bound before."""
 
 import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import partial
 from typing import Self, cast
 
@@ -20,8 +17,6 @@ from aileron_core.server.asgi import GatewayDispatch
 from aileron_core.server.connection_limits import ConnectionLimits
 from aileron_core.server.http_protocol import ServedConnection
 from aileron_core.server.session_sockets import ConnectionMade
-
-__all__ = ["EmbeddedServer"]
 
 _DRAIN_SECONDS = 2
 _FILES = 10_240
@@ -56,12 +51,9 @@ class EmbeddedServer:
         self,
         app: Starlette,
         listeners: list[socket.socket],
-        *,
-        before_drain: Callable[[], None] | None = None,
     ) -> None:
         self._listeners = listeners
         self._draining: asyncio.Event = app.state.draining
-        self._before_drain = before_drain
         self._places = ConnectionLimits()
         config = uvicorn.Config(
             GatewayDispatch(app),
@@ -114,7 +106,5 @@ class EmbeddedServer:
     async def __aexit__(self, *exc_info: object) -> None:
         """Let held streams end with a last event, then stop. Never cancelled: uvicorn would skip its end."""
         self._draining.set()
-        if self._before_drain is not None:
-            self._before_drain()
         self._server.should_exit = True
         await self._task

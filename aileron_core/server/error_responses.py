@@ -1,4 +1,4 @@
-"""From an error to the one error body and its HTTP status: the one table (WIRE.md)."""
+"""From an error to the one error body and its HTTP status."""
 
 import logging
 from collections.abc import Mapping
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from starlette.responses import JSONResponse
 
 from aileron_core.errors import AileronError, Failure, InternalError
-
-__all__ = ["STATUS", "error_response", "failure_response"]
 
 STATUS: Mapping[str, int] = {
     "invalid_arguments": 400,
@@ -47,13 +45,15 @@ def failure_response(failure: Failure, status: int | None = None) -> JSONRespons
 
 
 def error_response(error: Exception) -> JSONResponse:
-    """Return the response for *error*; one that is not ours tells the client nothing but that."""
+    return failure_response(failure_of(error))
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return what a client is told of *error*: of one that is not ours nothing but that, and logged by type."""
     if isinstance(error, AileronError):
-        return failure_response(error.to_failure())
+        return error.to_failure()
     # Type only: the message may quote arguments, which never reach a log.
     _log.error("a request ended with %s", type(error).__name__)
-    return failure_response(
-        InternalError(
-            "A fault of Aileron's own. Its log has the kind; nothing is known to have run."
-        ).to_failure()
-    )
+    return InternalError(
+        "A fault of Aileron's own. Its log has the kind; nothing is known to have run."
+    ).to_failure()

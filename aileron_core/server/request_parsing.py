@@ -5,34 +5,24 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from aileron_core.errors import Forbidden, InvalidRequest, Unauthorized
 from aileron_core.home.owner import Peer
 from aileron_core.server.auth import principal_of
 from aileron_core.sessions.model import Session
 
-__all__ = [
-    "flag",
-    "json_object",
-    "number",
-    "refuse_person_route",
-    "require_peer",
-    "require_session",
-    "text",
-    "whole_number",
-]
 
-
-def require_session(request: Request) -> Session:
-    """Return the session whose token the request carries.
+def require_session(scope: Scope) -> Session:
+    """Return the session that a request speaks for.
 
     Raises:
         Unauthorized: none, or a token that opens nothing.
     """
-    principal = principal_of(request.scope)
-    if principal.session is None:
+    session = principal_of(scope).session
+    if session is None:
         raise Unauthorized("A session token is needed: Authorization: Bearer <token>.")
-    return principal.session
+    return session
 
 
 def require_peer(request: Request) -> Peer:
@@ -50,7 +40,7 @@ def require_peer(request: Request) -> Peer:
 
 
 def refuse_person_route(request: Request) -> None:
-    """Refuse what only a person decides, before anything is looked up (DESIGN 3).
+    """Refuse what only a person decides, before anything is looked up.
 
     Raises:
         Forbidden: to every session token.

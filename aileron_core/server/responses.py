@@ -1,19 +1,26 @@
-"""What the routes answer: runs and actions as JSON, in WIRE.md's fields."""
+"""Actions and runs of the core, as bodies of the routes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 from aileron_core.actions.model import Action
 from aileron_core.actions.validate import input_schema
+from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
+from aileron_core.errors import Failure
 from aileron_core.runs.model import RunRecord
 from aileron_core.runs.transitions import FINAL, RunState
+from aileron_core.server.bodies import (
+    ActionBody,
+    AgentStatus,
+    CompletedBody,
+    FailureBody,
+    PendingBody,
+    ResultBody,
+)
 
-__all__ = ["action_item", "agent_status", "completed_body", "pending_body", "result_body"]
 
-
-def action_item(action: Action) -> dict[str, Any]:
-    """Return an item of `GET /v1/actions`."""
+def action_body(action: Action) -> ActionBody:
     return {
         "name": action.name,
         "tool": action.tool_name,
@@ -24,28 +31,41 @@ def action_item(action: Action) -> dict[str, Any]:
     }
 
 
-def agent_status(row: RunRecord) -> str:
-    """Return the state as an agent may know it: pending until it is final (THREATS T6)."""
-    return str(row.state) if row.state in FINAL else "pending_approval"
+def failure_body(failure: Failure) -> FailureBody:
+    return cast("FailureBody", failure.to_json())
 
 
-def completed_body(row: RunRecord) -> dict[str, Any]:
-    """Return the body of a completed run."""
-    return {"status": "completed", "audit_id": row.run_id, **_outputs(row)}
+def agent_status(row: RunRecord) -> AgentStatus:
+    """Return the state as an agent may know it: pending until it is final."""
+    return cast("AgentStatus", str(row.state)) if row.state in FINAL else "pending_approval"
 
 
-def _outputs(row: RunRecord) -> dict[str, Any]:
-    """Return what the run returned; each step's own output only where there are several."""
+def completed_body(row: RunRecord) -> CompletedBody:
+    output, steps = _outputs(row)
+    body: CompletedBody = {"status": "completed", "audit_id": row.run_id, "output": output}
+    if steps is not None:
+        body["steps"] = steps
+    return body
+
+
+def _outputs(row: RunRecord) -> tuple[Json, Mapping[str, Json] | None]:
+    """Return what the run returned, and each step's own output where there are several."""
     outputs = row.output or {}
     steps = outputs.get("steps")
-    told: dict[str, Any] = {"output": outputs.get("output")}
-    if isinstance(steps, Mapping) and len(steps) > 1:
-        told["steps"] = steps
-    return told
+    if not isinstance(steps, Mapping) or len(steps) < 2:
+        steps = None
+    return outputs.get("output"), steps
 
 
-def pending_body(row: RunRecord, url: str, *, attached: bool) -> dict[str, Any]:
-    """Return the 202 body: who must decide, where, and what to do meanwhile."""
+def pending_body(row: RunRecord, url: str, *, attached: bool) -> PendingBody:
+    """Return who must decide, where, and what to do meanwhile.
+
+    Args:
+        row: the run.
+        url: the console's own.
+        attached: the call was attached to an approval that was asked for before.
+    """
+    assert row.approval_id is not None
     review = f"{url}/review/{row.approval_id}"
     return {
         "status": "pending_approval",
@@ -73,9 +93,9 @@ def _pending_message(row: RunRecord, review: str, *, attached: bool) -> str:
     )
 
 
-def result_body(row: RunRecord) -> dict[str, Any]:
-    """Return the body of `GET /v1/action-approvals/{id}/result`; never a preview."""
-    body: dict[str, Any] = {
+def result_body(row: RunRecord) -> ResultBody:
+    assert row.approval_id is not None
+    body: ResultBody = {
         "status": agent_status(row),
         "approval_id": row.approval_id,
         "action": row.action,
@@ -86,11 +106,13 @@ def result_body(row: RunRecord) -> dict[str, Any]:
     if row.progress is not None:
         body["completed_steps"] = list(row.progress.steps)
     if row.state is RunState.COMPLETED:
-        body |= _outputs(row)
+        body["output"], steps = _outputs(row)
+        if steps is not None:
+            body["steps"] = steps
         if row.words:
-            body["digest_words"] = list(row.words)
+            body["digest_words"] = row.words
     elif row.state is RunState.DENIED:
         body["reason"] = row.reason
     elif row.state in (RunState.FAILED, RunState.UNKNOWN):
-        body["failure"] = row.failure.to_json() if row.failure else None
+        body["failure"] = failure_body(row.failure) if row.failure else None
     return body

@@ -1,8 +1,12 @@
-"""The routes (WIRE.md). Each says who may call it; `aileron_core.server.openapi` describes each."""
+"""The routes: each reads a request, asks the core, and writes the answer.
+
+`ROUTES` says who may call each; `aileron_core.server.openapi` describes them.
+"""
 
 import asyncio
+import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,14 +16,19 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.json_depth import is_small
-from aileron_core.errors import Forbidden, InvalidRequest, NotFound
-from aileron_core.ids import APPROVAL_ID, SESSION_ID
+from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
+from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
-from aileron_core.runs import Call
-from aileron_core.runs.model import RunRecord
-from aileron_core.runs.transitions import FINAL, RunState
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import bearer_of, principal_of, proof
-from aileron_core.server.client_claims import call_claims, client_claims
+from aileron_core.server.bodies import (
+    CompletedBody,
+    HealthBody,
+    OpenedSessionBody,
+    ProjectBody,
+    ProjectsBody,
+    ResultBody,
+)
 from aileron_core.server.error_responses import failure_response
 from aileron_core.server.request_parsing import (
     flag,
@@ -31,17 +40,9 @@ from aileron_core.server.request_parsing import (
     text,
     whole_number,
 )
-from aileron_core.server.responses import (
-    action_item,
-    completed_body,
-    pending_body,
-    result_body,
-)
 from aileron_core.server.session_sockets import SessionSockets
-from aileron_core.sessions.model import Session
 from aileron_core.settings import AGENT_NAMES
-
-__all__ = ["ROUTES", "Endpoint", "RouteSpec", "app_of"]
+from aileron_core.tasks import spawn
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
@@ -59,40 +60,45 @@ class RouteSpec:
     endpoint: Endpoint
 
 
-def app_of(request: Request) -> App:
-    """Return the control app that the lifespan put into the state."""
+def _app(request: Request) -> App:
     app: App = request.state.app
     return app
 
 
-def _draining(request: Request) -> asyncio.Event:
-    event: asyncio.Event = request.state.draining
-    return event
+def _agents(request: Request) -> AgentApi:
+    agents: AgentApi = request.state.agents
+    return agents
+
+
+def _json(body: Mapping[str, object], status: int = 200, **headers: str) -> JSONResponse:
+    """Return *body* as the answer; `_` in the name of a header stands for `-`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return JSONResponse(body, status_code=status, headers=named)
 
 
 async def health(request: Request) -> Response:
     """Say that it lives, and prove to a relay which console this is."""
-    body: dict[str, Any] = {"status": "ok"}
+    body: HealthBody = {"status": "ok"}
     challenge = request.headers.get("aileron-challenge", "")
     key_id, _, nonce = challenge.partition(":")
     if key_id and 16 <= len(nonce) <= 128:
-        session = app_of(request).sessions.by_key_id(key_id)
+        session = _app(request).sessions.by_key_id(key_id)
         address = request.scope.get("server")
         if session is not None and address and address[1] is not None:
             body["proof"] = proof(session.token_hash, nonce, f"{address[0]}:{address[1]}")
-    return JSONResponse(body)
+    return _json(body)
 
 
 async def openapi(request: Request) -> Response:
     """Return the OpenAPI document."""
     document: dict[str, Any] = request.app.state.openapi
-    return JSONResponse(document)
+    return _json(document)
 
 
 async def status(request: Request) -> Response:
     """Say how the console is, to the person's own command line."""
     require_peer(request)
-    return JSONResponse(app_of(request).console.status())
+    return _json(_app(request).console.status())
 
 
 async def open_session(request: Request) -> Response:
@@ -107,7 +113,7 @@ async def open_session(request: Request) -> Response:
     contained = flag(body, "contained")
     if contained and not launched:
         raise InvalidRequest("Only a launcher contains an agent: `contained` needs `launched`.")
-    opened = await app_of(request).session_service.open(
+    opened = await _app(request).session_service.open(
         agent=text(body, "agent", most=64, least=1),
         label=text(body, "label", most=128, default=""),
         cwd=text(body, "cwd", most=4096),
@@ -116,17 +122,17 @@ async def open_session(request: Request) -> Response:
         ttl=float(ttl or 86400),
         opened_by="contained" if contained else "launch" if launched else "relay",
     )
-    told: dict[str, Any] = {
+    told: OpenedSessionBody = {
         "session_id": opened.session.session_id,
         "token": opened.token,
         "gateway_token": opened.gateway_token,
-        "url": app_of(request).address.url,
+        "url": _app(request).address.url,
         "expires_at": rfc3339(opened.session.expires_at),
     }
     if contained:
         sockets: SessionSockets = request.app.state.own_sockets
         told["socket"] = str(await sockets.open(opened.session.session_id))
-    return JSONResponse(told, status_code=201, headers={"cache-control": "no-store"})
+    return _json(told, 201, cache_control="no-store")
 
 
 def _own_session(request: Request) -> str:
@@ -138,7 +144,7 @@ def _own_session(request: Request) -> str:
             raise NotFound("There is no such session of this token.")
         return session_id
     require_peer(request)
-    if not SESSION_ID.fullmatch(session_id) or app_of(request).sessions.get(session_id) is None:
+    if not SESSION_ID.fullmatch(session_id) or _app(request).sessions.get(session_id) is None:
         raise NotFound(f"There is no open session {session_id[:40]!r}.")
     return session_id
 
@@ -148,7 +154,7 @@ async def hold_session(request: Request) -> Response:
     session_id = _own_session(request)
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
-    app, draining = app_of(request), _draining(request)
+    app, draining = _app(request), _agents(request).draining
 
     async def beats() -> AsyncIterator[bytes]:
         try:
@@ -175,23 +181,21 @@ async def end_session(request: Request) -> Response:
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
-        if await app_of(request).session_service.ended_by_token(
-            session_id, bearer_of(request.scope)
-        ):
+        if await _app(request).session_service.ended_by_token(session_id, bearer_of(request.scope)):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
             raise NotFound("That is no session id.")
-    await app_of(request).session_service.end(session_id, "its agent said so")
+    await _app(request).session_service.end(session_id, "its agent said so")
     return Response(status_code=204)
 
 
 async def list_projects(request: Request) -> Response:
     """List the projects whose own settings a person accepted for a launch."""
     require_peer(request)
-    return JSONResponse(
-        {"items": [_project(request, pin) for pin in app_of(request).project_trust.all()]}
-    )
+    accepted = _app(request).project_trust.all()
+    body: ProjectsBody = {"items": [_project(record) for record in accepted]}
+    return _json(body)
 
 
 async def accept_project(request: Request) -> Response:
@@ -204,14 +208,14 @@ async def accept_project(request: Request) -> Response:
     if not _DIGEST.fullmatch(digest):
         raise InvalidRequest("'digest' must be a SHA-256, 64 hexadecimal digits.")
     path = text(body, "path", most=4096, least=1)
-    pin = await app_of(request).project_trust.accept(agent, path, digest)
-    return JSONResponse(_project(request, pin), status_code=201)
+    record = await _app(request).project_trust.accept(agent, path, digest)
+    return _json(_project(record), 201)
 
 
-def _project(request: Request, pin: AcceptanceRecord) -> dict[str, str]:
-    agent, _, path = pin.name.partition(" ")
-    at = rfc3339(pin.accepted_at)
-    return {"agent": agent, "path": path, "digest": pin.digest, "taken_at": at}
+def _project(record: AcceptanceRecord) -> ProjectBody:
+    agent, _, path = record.name.partition(" ")
+    at = rfc3339(record.accepted_at)
+    return {"agent": agent, "path": path, "digest": record.digest, "taken_at": at}
 
 
 async def list_actions(request: Request) -> Response:
@@ -219,48 +223,19 @@ async def list_actions(request: Request) -> Response:
     session = principal_of(request.scope).session
     if session is None:
         require_peer(request)
-    else:
-        _note_client(request, session)
-    library = app_of(request).library
-    return JSONResponse(
-        {
-            "items": [action_item(action) for action in library.ready()],
-            "load_errors": [
-                {
-                    "file": problem.file,
-                    "line": problem.line,
-                    "key": problem.key,
-                    "class": problem.class_,
-                    "message": problem.message,
-                }
-                for problem in library.problems()
-            ],
-        }
-    )
-
-
-def _note_client(request: Request, session: Session) -> None:
-    """Note what the MCP client behind a request says of itself, where there is one."""
-    if said := client_claims(request.scope):
-        app_of(request).session_service.claimed(session.session_id, said)
+    return _json(_agents(request).list_actions(session))
 
 
 async def get_action(request: Request) -> Response:
     """Return one accepted action."""
     if principal_of(request.scope).session is None:
         require_peer(request)
-    name: str = request.path_params["name"]
-    for action in app_of(request).library.ready():
-        if action.name == name:
-            return JSONResponse(action_item(action))
-    raise NotFound(
-        f"There is no accepted action {name[:80]!r}. `aileron action list` shows what lies there."
-    )
+    return _json(_agents(request).action(request.path_params["name"]))
 
 
 async def run_action(request: Request) -> Response:
     """Run an action, or put it before a person."""
-    session = require_session(request)
+    session = require_session(request.scope)
     body = await json_object(request, ("args", "idempotency_key"))
     key = text(body, "idempotency_key", most=128, default="") or None
     if "idempotency_key" in body and key is None:
@@ -269,71 +244,56 @@ async def run_action(request: Request) -> Response:
         raise InvalidRequest(
             "'args' is missing: an object with the action's arguments, {} for none."
         )
-    call = Call(
-        session=session,
-        action=request.path_params["name"],
-        args=body["args"],
-        idempotency_key=key,
-        claims=call_claims(request.scope),
-    )
-    app = app_of(request)
-    _note_client(request, session)
-    answer = await app.gate.run(call)
-    row = answer.row
-    if row.state is RunState.COMPLETED:
-        await app.approvals.deliver(row.approval_id)
-        return await _answered(row, completed_body(row))
-    if row.gated:
-        return JSONResponse(
-            pending_body(row, app.address.url, attached=answer.attached), status_code=202
-        )
-    assert row.failure is not None
-    return failure_response(row.failure)
+    name: str = request.path_params["name"]
+    answer = await _agents(request).run(session, name, body["args"], idempotency_key=key)
+    if isinstance(answer, Failure):
+        return failure_response(answer)
+    if answer["status"] == "pending_approval":
+        return _json(answer, 202)
+    return await _written(answer)
 
 
-async def _answered(row: RunRecord, body: dict[str, Any]) -> Response:
-    """Return *body* as JSON; with a large output it is written beside the loop."""
+async def _written(body: CompletedBody | ResultBody) -> Response:
+    """Return *body* as the answer; with a large output it is written beside the loop."""
     headers = {"cache-control": "no-store"}
-    if is_small(row.output):
+    # The steps' outputs are what the last of them was made of: they are looked at too.
+    if is_small({"output": body.get("output"), "steps": body.get("steps")}):
         return JSONResponse(body, headers=headers)
     return await asyncio.to_thread(JSONResponse, body, headers=headers)
 
 
-def _approval_id(request: Request) -> str:
-    approval_id: str = request.path_params["id"]
-    if not APPROVAL_ID.fullmatch(approval_id):
-        raise NotFound(f"There is no approval {approval_id[:40]} of this session.")
-    return approval_id
-
-
 async def approval_result(request: Request) -> Response:
     """Return how one of the session's own approvals stands, waiting for its end for a while."""
-    session = require_session(request)
-    approval_id = _approval_id(request)
+    session = require_session(request.scope)
     wait = _wait(request.query_params.get("wait"))
-    row = await _until_end_or_drain(request, session.session_id, approval_id, wait)
-    # HEAD tells the agent nothing of the end, and nothing reaches one that hung up.
-    if row.state in FINAL and request.method != "HEAD" and not await request.is_disconnected():
-        await app_of(request).approvals.deliver(approval_id)
-    return await _answered(row, result_body(row))
+    async with _gone(request) as gone:
+        body = await _agents(request).result(
+            session,
+            request.path_params["id"],
+            wait=wait,
+            gone=gone,
+            deliver=request.method != "HEAD",  # it tells the agent nothing of the end
+        )
+    return await _written(body)
 
 
-async def _until_end_or_drain(
-    request: Request, session_id: str, approval_id: str, wait: float
-) -> RunRecord:
-    """Long-poll, but neither for a client that hung up nor in a console that wants to stop."""
-    app, loop = app_of(request), asyncio.get_running_loop()
-    row = await app.approvals.result(session_id, approval_id, 0)
-    if row.state in FINAL or wait == 0:
-        return row
-    deadline = loop.time() + wait
-    with app.publisher.waiters.waiting(approval_id):
-        while not _draining(request).is_set() and not await request.is_disconnected():
-            left = deadline - loop.time()
-            row = await app.approvals.result(session_id, approval_id, max(0.0, min(left, 1.0)))
-            if row.state in FINAL or left <= 0:
-                break
-    return row
+@contextlib.asynccontextmanager
+async def _gone(request: Request) -> AsyncGenerator[asyncio.Event]:
+    """Yield an event that is set once the client has hung up."""
+    await request.body()  # behind it the only thing that can come is the end of the connection
+    gone = asyncio.Event()
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    watching = spawn(watch(), name="watch a client")
+    await asyncio.sleep(0)  # one that hung up before is known from the first look on
+    try:
+        yield gone
+    finally:
+        watching.cancel()
 
 
 def _wait(raw: str | None) -> float:
@@ -346,13 +306,10 @@ def _wait(raw: str | None) -> float:
 
 async def withdraw(request: Request) -> Response:
     """Withdraw one of the session's own approvals."""
-    session = require_session(request)
+    session = require_session(request.scope)
     body = await json_object(request, ("reason",))
     reason = text(body, "reason", most=2000, default="")
-    row = await app_of(request).approvals.withdraw(
-        session.session_id, _approval_id(request), reason
-    )
-    return JSONResponse(result_body(row))
+    return _json(await _agents(request).withdraw(session, request.path_params["id"], reason))
 
 
 async def persons(request: Request) -> Response:

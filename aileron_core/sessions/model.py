@@ -78,7 +78,7 @@ class Session:
 
     @property
     def contained(self) -> bool:
-        """Whether who opened it says that its agent is contained; `SessionBook.containment` knows more."""
+        """Whether who opened it says that its agent is contained; `SessionRegistry.containment` knows more."""
         return self.opened_by == "contained"
 
 

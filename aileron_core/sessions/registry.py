@@ -9,7 +9,7 @@ from aileron_core.ids import new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
 
 HOLD_GRACE = 5.0
-"""Seconds after the loss of a hold stream until the session ends (WIRE.md)."""
+"""Seconds after the loss of a hold stream until the session ends."""
 RESTART_GRACE = 30.0
 """The same after a restart of the console."""
 
@@ -47,7 +47,7 @@ class SessionRegistry:
         ttl: float,
         opened_by: str = "relay",
     ) -> OpenedSession:
-        """Return a new session with fresh tokens, not yet in the book."""
+        """Return a new session with fresh tokens, not yet registered."""
         now = self._clock.now()
         token, gateway = new_token(), new_token()
         session = Session(
@@ -66,7 +66,7 @@ class SessionRegistry:
         return OpenedSession(session=session, token=token, gateway_token=gateway)
 
     def add(self, session: Session) -> None:
-        """Put a session whose opening is durable into the book."""
+        """Put a session whose opening is durable into the registry."""
         self._by_id[session.session_id] = session
         self._by_token[session.token_hash] = session.session_id
         self._by_gateway[session.gateway_hash] = session.session_id
@@ -85,11 +85,9 @@ class SessionRegistry:
         self._met.pop(session_id, None)
 
     def get(self, session_id: str) -> Session | None:
-        """Return an open session."""
         return self._by_id.get(session_id)
 
     def authenticate(self, token: str) -> Session | None:
-        """Return the session that *token* belongs to, if it is open."""
         offered = token_hash(token)
         session = self._by_id.get(self._by_token.get(offered, ""))
         # The look-up is over hashes of 256 random bits; the comparison is constant-time besides.
@@ -110,11 +108,9 @@ class SessionRegistry:
         return self._by_id.get(self._by_key_id.get(key_id, ""))
 
     def all(self) -> tuple[Session, ...]:
-        """Return the open sessions in order of opening."""
         return tuple(self._by_id.values())
 
     def connected(self, session_id: str) -> bool:
-        """Return whether the session's hold stream is open."""
         return self._holds.get(session_id, 0) > 0
 
     def claim(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> bool:
@@ -145,7 +141,6 @@ class SessionRegistry:
         return self._met.get(session.session_id, "said") if session.contained else "none"
 
     def hold(self, session_id: str) -> None:
-        """Note that a hold stream of the session was opened."""
         self._holds[session_id] = self._holds.get(session_id, 0) + 1
         self._lost_at.pop(session_id, None)
 

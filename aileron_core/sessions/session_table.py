@@ -19,7 +19,6 @@ _SELECT = (
 
 
 def insert(tx: Tx, session: Session) -> None:
-    """Add a session."""
     tx.execute(
         f"INSERT INTO sessions({', '.join(_COLUMNS)}) VALUES({', '.join('?' * len(_COLUMNS))})",
         tuple(getattr(session, name) for name in _COLUMNS),

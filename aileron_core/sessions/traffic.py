@@ -64,7 +64,7 @@ class _Totals:
 
 
 class TrafficMeter:
-    """Counts per session, told as news now and then, and put on record in batches.
+    """Counts per session, told to listeners now and then, and put on record in batches.
 
     Args:
         sessions: who is there.
@@ -95,7 +95,6 @@ class TrafficMeter:
         return totals is not None and len(totals.unrecorded) >= _MOST_UNRECORDED
 
     def began(self, session_id: str, provider: str, method: str, path: str) -> GatewayRequest:
-        """Count a request that begins to pass."""
         totals = self._totals.get(session_id)
         if totals is None:
             totals = self._totals[session_id] = _Totals()
@@ -114,13 +113,11 @@ class TrafficMeter:
         return passing
 
     def sent(self, passing: GatewayRequest, count: int) -> None:
-        """Count bytes of a request's body."""
         passing.up += count
         passing.totals.up += count
         self._tell_soon()
 
     def came(self, passing: GatewayRequest, count: int) -> None:
-        """Count bytes of an answer's body."""
         passing.down += count
         passing.totals.down += count
         self._tell_soon()
@@ -140,7 +137,6 @@ class TrafficMeter:
         self._tell_soon()
 
     def view(self, session_id: str) -> TrafficView | None:
-        """Return the session's numbers; None where nothing of it has passed."""
         totals = self._totals.get(session_id)
         if totals is None:
             return None

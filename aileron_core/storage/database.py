@@ -1,4 +1,4 @@
-"""One SQLite file, one writing thread, group commit (PERFORMANCE 4).
+"""One SQLite file, one writing thread, group commit.
 
 `write(unit)` runs `unit(tx)` on the writer inside its own SAVEPOINT of the current transaction. A
 unit that fails is rolled back alone. A unit that changed rows and recorded nothing is refused:
@@ -40,7 +40,7 @@ FailureSink: TypeAlias = Callable[[AileronError], None]
 
 
 class Tx:
-    """One unit of work: the verbs of a room change rows through it, the gate records through it."""
+    """One unit of work: rows are changed and records written through it."""
 
     def __init__(self, connection: sqlite3.Connection, head: ChainHead) -> None:
         self._connection = connection
@@ -48,7 +48,6 @@ class Tx:
         self.committed: list[CommittedRecord] = []
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """Run one statement."""
         return self._connection.execute(sql, parameters)
 
     def next_seq(self) -> int:
@@ -111,11 +110,9 @@ class Database:
         return self._head
 
     def on_commit(self, sink: HeadSink) -> None:
-        """Have *sink* called after every commit that recorded something."""
         self._sinks.append(sink)
 
     def on_failure(self, sink: FailureSink) -> None:
-        """Have *sink* called after every commit that failed."""
         self._failure_sinks.append(sink)
 
     async def write(self, unit: Callable[[Tx], _T]) -> _T:

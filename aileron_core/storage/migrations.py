@@ -34,7 +34,7 @@ from aileron_core.storage.open import (
 from aileron_core.storage.schema import SCHEMA, SCHEMA_VERSION
 
 KEPT_DAYS = 30
-"""How long the copy stays: it holds arguments, and those are kept so long (WIRE.md, Defaults)."""
+"""How long the copy stays: it holds arguments, and those are kept so long."""
 
 FIRST: tuple[str, ...] = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",

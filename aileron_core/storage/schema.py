@@ -1,7 +1,7 @@
 """The database's schema, word for word.
 
 What stands here is compared with `sqlite_schema` at every open: a trigger, view or index that
-somebody else added is a reason to stop, not something to live with (DESIGN 3).
+somebody else added is a reason to stop, not something to live with.
 """
 
 SCHEMA_VERSION = 2

@@ -11,7 +11,7 @@ from aileron_core.connectors.store import ConnectorStore
 from aileron_core.errors import NotFound
 from aileron_core.home.layout import Home
 from aileron_core.library.removal import note_removed
-from aileron_core.server.responses import action_item
+from aileron_core.server.responses import action_body
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
 from aileron_mcp.translate import own_tools, tool, tool_bytes
@@ -64,7 +64,7 @@ def _item(entry: CatalogEntry, settings: Settings) -> dict[str, Any]:
         "state": entry.state,
         "cannot_run": (cannot_run(action) or None) if action else None,
         "offered": settings.is_tool(action.name, action.tool_name) if action else None,
-        "tool_bytes": tool_bytes(tool(action_item(action))) if action else None,
+        "tool_bytes": tool_bytes(tool(action_body(action))) if action else None,
         "problems": [problem.to_json() for problem in entry.problems],
     }
 

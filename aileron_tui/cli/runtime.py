@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Final
 
 from aileron_core.app import App, AppOptions
 from aileron_core.console_port import ApprovalsRead, CoreEvent
@@ -17,12 +17,13 @@ from aileron_core.core_thread import CoreThread
 from aileron_core.home.layout import Home
 from aileron_core.launch.sweep import LaunchSweep
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.session_sockets import SessionSockets
 from aileron_core.server.sockets import bind_tcp, bind_unix
 from aileron_core.settings import Settings, load_settings
-from aileron_mcp.lazy_mount import LazyMcpApp, Receive, Send, ToolsWatcher, asgi_call
+from aileron_mcp.lazy_mount import LazyMcpApp
 from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
@@ -80,25 +81,19 @@ async def _served(
     unix = bind_unix(app.home.socket)
     port: int = tcp.getsockname()[1]
     app.address.listen_on(port)
-    state: dict[str, object] = {"app": app}
-
-    async def whole(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        await asgi_app(scope, receive, send)
-
+    agents = AgentApi(app)
     mcp = LazyMcpApp(
-        asgi_call(whole, state=state),
+        agents,
         hold_seconds=settings.hold_seconds,
         version=app.version,
         is_tool=settings.is_tool,
         # What it brings stays: a walk over it, each other second, would stop agents for 0.1 s.
         imported=gc.freeze,
     )
-    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app})
-    state["draining"] = asgi_app.state.draining
-    forget = app.events.subscribe(ToolsWatcher(app.library, mcp))
+    asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
     unkeep = app.events.subscribe(_keep_calls)
     unsweep = app.events.subscribe(LaunchSweep(app.home.path))
-    server = EmbeddedServer(asgi_app, [tcp, unix], before_drain=mcp.close_streams)
+    server = EmbeddedServer(asgi_app, [tcp, unix])
     own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
     try:
         async with mcp.run(), server, own.listening():
@@ -106,7 +101,6 @@ async def _served(
             _start_after(first_frame, mcp)
             yield
     finally:
-        forget()
         unkeep()
         unsweep()
         with contextlib.suppress(OSError):

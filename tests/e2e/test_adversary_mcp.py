@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from aileron_mcp.session_limit import MOST_SESSIONS
+from aileron_mcp.open_sessions import MOST_SESSIONS
 from tests.unit.server.harness import Console
 
 _OPEN: dict[str, Any] = {

@@ -55,7 +55,7 @@ def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_it_is()
 
 
 def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
-    """The line above the footer says that it leaves rows out; the item under the cursor stays to be read."""
+    """The item under the cursor stays to be read meanwhile."""
 
     async def scenario(shown: Console) -> None:
         await shown.go("slash", "Show which rows?")

@@ -127,7 +127,7 @@ class PreviewFetcher:
         return await self._ask(run, action)
 
     async def _within_limits(self, run: LiveRun) -> PreviewResult:
-        """Fetch what an agent's call causes; what a person's key causes is not bounded (THREATS T5)."""
+        """Fetch what an agent's call causes; what a person's key causes is not bounded."""
         if not self._admitted(run.row.session_id):
             return self._unavailable(
                 f"this session asked for more than {self._settings.previews_per_minute} previews "
@@ -176,7 +176,7 @@ class PreviewFetcher:
             refused_reads=tuple(acceptance_name(ref, read) for read in result.refused_reads),
         )
         if result.failure is not None:
-            return replace(preview, status="unavailable", reason=_why(result), output=None)
+            return replace(preview, status="unavailable", reason=_reason(result), output=None)
         assert action.approval.preview is not None
         values = [each.value for each in resolve(action.approval.preview, result.output)]
         shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
@@ -234,7 +234,7 @@ class PreviewFetcher:
         return True
 
 
-def _why(result: OpResult) -> str:
+def _reason(result: OpResult) -> str:
     """Return why there is no preview; a host is blamed only for what it was asked itself."""
     failure = result.failure
     assert failure is not None

@@ -19,7 +19,7 @@ class PreviewPlan:
 def plan_preview(action: Action, args: JsonObject) -> PreviewPlan | None:
     """Return what to ask before *action* runs with *args* (checked), or None without a preview.
 
-    The connector is the one of the first step (FACTS A.6); arguments come from the call alone.
+    The connector is the one of the first step; arguments come from the call alone.
     """
     preview = action.approval.preview
     if preview is None or not action.steps:

@@ -56,7 +56,7 @@ def problems(home: Path) -> set[str]:
 
 
 def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(home: Path) -> None:
-    """DESIGN 5: pending until final, with the ids of the finished steps alone; so after a no."""
+    """Pending until final, with the ids of the finished steps alone; so after a no."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -111,7 +111,7 @@ def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run
 def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
     home: Path, restored: bool
 ) -> None:
-    """DESIGN 3: the second question is about the bytes of the first."""
+    """The second question is about the bytes of the first."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     file = home / "actions" / "chain.md"
     text = file.read_text()
@@ -161,7 +161,7 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
 )
 @pytest.mark.parametrize("down", [True, False], ids=["while it was down", "while it was up"])
 def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, down: bool) -> None:
-    """DESIGN 3: down, it is not shown for a decision; up, the yes ends it as a conflict."""
+    """Down, it is not shown for a decision; up, the yes ends it as a conflict."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -222,7 +222,7 @@ def test_the_audit_names_edited_progress(home: Path, gone: bool) -> None:
 
 
 def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(home: Path) -> None:
-    """WIRE "Defaults": after 30 days outputs go with the arguments; the row stays accounted for."""
+    """After 30 days outputs go with the arguments; the row stays accounted for."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     clock = FrozenClock()
 
@@ -272,7 +272,7 @@ def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> No
 
 
 def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(home: Path) -> None:
-    """T6: before its end a run reads open, whichever way an agent asks."""
+    """Before its end a run reads open, whichever way an agent asks."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -304,7 +304,7 @@ def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(ho
 
 
 def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Path) -> None:
-    """WIRE: the same session, action and arguments while it is open; nothing runs twice."""
+    """The same session, action and arguments while it is open; nothing runs twice."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -328,7 +328,7 @@ def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Pat
 def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_the_start(
     home: Path,
 ) -> None:
-    """WIRE: the withdrawal's answer is its end; what ran is in it."""
+    """The withdrawal's answer is its end; what ran is in it."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -348,7 +348,7 @@ def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_th
 
 
 def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> None:
-    """C4: no yes is taken while calls are held; a stop denies the second question."""
+    """No yes is taken while calls are held; a stop denies the second question."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -373,7 +373,7 @@ def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> N
 def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_own(
     home: Path, answer: str
 ) -> None:
-    """DESIGN 5: the recheck before a retry differs; a person sees which steps had run."""
+    """The recheck before a retry differs; a person sees which steps had run."""
     furnish(home, chain=chain("chain", *CHANGES_THEN_SENDS))
     clock = FrozenClock()
 
@@ -406,7 +406,7 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
 
 
 def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None:
-    """WIRE: retries are in the wall time; a no after a try is not a no before anything."""
+    """Retries are in the wall time; a no after a try is not a no before anything."""
     furnish(home, chain=chain("chain", CHANGES_THEN_SENDS[1]))
 
     async def story(mailbox: Mailbox) -> None:
@@ -431,7 +431,7 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
 
 
 def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> None:
-    """DESIGN 2: the second question is on record before it can be answered."""
+    """The second question is on record before it can be answered."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     cores: list[Core] = []
     tries = 0
@@ -462,7 +462,7 @@ def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> 
 
 
 def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) -> None:
-    """C4: what was running ends, and nothing of it waits for a yes afterwards."""
+    """What was running ends, and nothing of it waits for a yes afterwards."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:

@@ -1,4 +1,4 @@
-"""Which edits of rows `audit verify` names; what it cannot see without a vault stands in WIRE.md."""
+"""Which edits of rows `audit verify` names; what it cannot see without a vault is told by nothing here."""
 
 import sqlite3
 from contextlib import closing
@@ -38,7 +38,7 @@ def _verified(home: Path) -> ChainReport:
     ],
 )
 def test_an_edited_row_is_an_orphan(home: Path, edit: str) -> None:
-    """WIRE.md, Audit: a run, session or pin that says something else than its record is named."""
+    """A run, session or pin that says something else than its record is named."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -72,7 +72,7 @@ _BETWEEN = {"checking", "approved", "executing"}
 @hypothesis_settings(max_examples=8)
 @given(seed=st.integers(min_value=0, max_value=2**32))
 def test_a_storm_of_answers_sends_each_draft_at_most_once(seed: int) -> None:
-    """DESIGN 5: an approval is started at most once, and only by a yes to what was shown."""
+    """An approval is started at most once, and only by a yes to what was shown."""
     with tempfile.TemporaryDirectory(prefix="ail-") as folder, Mailbox() as mailbox:
         home = Path(folder) / "home"
         home.mkdir(mode=0o700)

@@ -31,7 +31,7 @@ def test_a_session_whose_calls_hang_keeps_no_other_from_running(home: Path) -> N
 
 
 def test_a_session_cannot_push_out_an_end_that_another_has_not_heard_of(home: Path) -> None:
-    """WIRE.md: an equal call is attached while its end is undelivered, however busy others are."""
+    """An equal call is attached while its end is undelivered, however busy others are."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -43,7 +43,7 @@ def _planted(path: Path, *statements: str) -> Path:
 def test_no_name_hides_a_planted_part_of_the_schema(
     tmp_path: Path, statements: tuple[str, ...]
 ) -> None:
-    """DESIGN 3: a trigger planted in the database changes nothing, whatever it is called."""
+    """A trigger planted in the database changes nothing, whatever it is called."""
     path = _planted(tmp_path / "a.db", *statements)
     with pytest.raises(HomeError):
         open_writer(path)

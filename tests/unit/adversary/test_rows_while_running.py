@@ -27,7 +27,7 @@ def _healths(core: Core) -> list[bool]:
 
 
 def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Path) -> None:
-    """DESIGN 3: memory is the authority; nothing ran, the person and the agent are told."""
+    """Memory is the authority; nothing ran, the person and the agent are told."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -46,7 +46,7 @@ def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Pa
 
 
 def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_same(home: Path) -> None:
-    """DESIGN 2: nothing happens unrecorded, and no call is held for ever by a deleted row."""
+    """Nothing happens unrecorded, and no call is held for ever by a deleted row."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -10,7 +10,7 @@ from aileron_core.text import escape
     ["\u2800", "\u3164", "\uffa0", "\u115f", "\u17b4", "\U0001d159", "\U00016fe4", "\U000e0041"],
 )
 def test_a_character_that_draws_nothing_is_a_mark(char: str) -> None:
-    """DESIGN 3, hostile text: nothing between two letters goes unseen."""
+    """Nothing between two letters goes unseen."""
     assert char not in escape(f"a{char}b")
     assert escape(f"a{char}b") != "ab"
 

@@ -97,7 +97,7 @@ def put(home: Path, *steps: Chain, says: bytes = b"{}", more: str = "") -> None:
 
 @pytest.mark.parametrize("given", _SEND.values(), ids=_SEND)
 def test_what_the_last_question_shows_is_what_the_op_is_given(home: Path, given: str) -> None:
-    """DESIGN 5: the resolved arguments, wherever in the inputs an earlier output stands."""
+    """The resolved arguments, wherever in the inputs an earlier output stands."""
     put(home, FIRST, (LAST, ECHO, False, given))
 
     async def story() -> None:
@@ -159,7 +159,7 @@ def test_ids_with_dots_are_read_alike_in_the_question_and_in_the_run(
 def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
     home: Path, first: str
 ) -> None:
-    """WIRE "Digest": with the same nonce, another output is another digest."""
+    """With the same nonce, another output is another digest."""
     put(
         home,
         ("a", ECHO, True, f'x = "{first}"'),
@@ -271,7 +271,7 @@ def test_thirty_steps_ask_thirty_times_and_each_runs_once(home: Path) -> None:
 
 
 def test_a_step_without_inputs_gets_the_arguments_of_the_call_and_asks_nothing(home: Path) -> None:
-    """FACTS A: without a table of inputs the op gets the call's arguments; the first yes has seen them."""
+    """Without a table of inputs the op gets the call's arguments; the first yes has seen them."""
     put(home, FIRST, (LAST, ECHO, False, None), ("end", ECHO, False, ""))
 
     async def story() -> None:

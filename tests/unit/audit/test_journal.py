@@ -18,7 +18,7 @@ RECORD = AuditRecord(
 
 
 def test_each_commit_sends_its_head_in_the_native_protocol(home: Path) -> None:
-    """WIRE, Audit: seq, hash, count and time go to the journal; nothing of the records does."""
+    """Seq, hash, count and time go to the journal; nothing of the records does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
         address = home / "journal"
         server.bind(str(address))

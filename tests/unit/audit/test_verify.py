@@ -88,7 +88,7 @@ def found(home: Path) -> list[tuple[str, int]]:
 
 
 def test_a_whole_chain_is_as_wire_describes_it(home: Path) -> None:
-    """WIRE, Audit: JCS bodies, `hash = SHA-256(prev || body)`, first prev 32 zero bytes, no gaps."""
+    """JCS bodies, `hash = SHA-256(prev || body)`, first prev 32 zero bytes, no gaps."""
     report = verified(home)
     assert report.ok
     assert report.records == 10
@@ -180,7 +180,7 @@ def _swap(home: Path) -> None:
 def test_each_kind_of_damage_is_found_and_named(
     home: Path, damage: str | Callable[[Path], None], expected: tuple[str, int]
 ) -> None:
-    """A13, H22: edited, missing, reordered, cut records and orphan rows, each at its number."""
+    """Edited, missing, reordered, cut records and orphan rows, each at its number."""
     if isinstance(damage, str):
         change(home, damage)
     else:
@@ -198,13 +198,13 @@ def test_one_edit_is_not_reported_as_damage_to_its_neighbours(home: Path) -> Non
 
 
 def test_arguments_that_were_forgotten_are_no_problem(home: Path) -> None:
-    """WIRE, Defaults: arguments go after 30 days, their hash stays."""
+    """Arguments go after 30 days, their hash stays."""
     change(home, "UPDATE runs SET args=NULL")
     assert found(home) == []
 
 
 def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
-    """WIRE, Audit: a console that stopped between commit and head has done nothing wrong."""
+    """A console that stopped between commit and head has done nothing wrong."""
     text = (home / "audit.head").read_text(encoding="utf-8")
     connection = sqlite3.connect(home / "aileron.db")
     (digest,) = connection.execute("SELECT hash FROM audit WHERE seq=7").fetchone()
@@ -216,19 +216,19 @@ def test_a_head_behind_the_table_is_no_problem(home: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "null", "[1]", "{}", '{"seq":"x"}', "\x00" * 256])
 def test_an_unreadable_head_is_named(home: Path, text: str) -> None:
-    """A13: the head's file is part of what is verified."""
+    """The head's file is part of what is verified."""
     (home / "audit.head").write_text(text, encoding="utf-8")
     assert ("edited", 0) in found(home)
 
 
 def test_a_missing_head_is_named(home: Path) -> None:
-    """A13: without it a cut would not be seen, so its absence is a problem."""
+    """Without it a cut would not be seen, so its absence is a problem."""
     (home / "audit.head").unlink()
     assert found(home) == [("cut", 10)]
 
 
 def test_a_rewritten_chain_is_found_by_the_head_alone(home: Path) -> None:
-    """H22: rewrite everything after an edit and the table is whole again; the head is not."""
+    """Rewrite everything after an edit and the table is whole again; the head is not."""
     connection = sqlite3.connect(home / "aileron.db")
     prev = bytes(32)
     with connection:
@@ -246,7 +246,7 @@ def test_a_rewritten_chain_is_found_by_the_head_alone(home: Path) -> None:
 
 
 def test_the_head_is_one_short_line_however_often_it_is_written(home: Path) -> None:
-    """PERFORMANCE 4: overwritten in place; an old longer head leaves no rest behind."""
+    """Overwritten in place; an old longer head leaves no rest behind."""
     data = (home / "audit.head").read_bytes()
     assert len(data) == 256
     assert data.endswith(b"\n")

@@ -15,10 +15,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
 
 from aileron_core.console_port import ApprovalView, SessionsUpdated, SetPause
+from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.asgi import create_app
 from aileron_core.server.embedded import EmbeddedServer
 from aileron_core.server.sockets import bind_tcp
-from aileron_mcp.lazy_mount import LazyMcpApp, asgi_call
+from aileron_mcp.lazy_mount import LazyMcpApp
 
 CODEX = {"callId": "call_7", "threadId": "thread-1", "sessionId": "x" * 600, "itemId": 5}
 
@@ -28,15 +29,10 @@ async def served(core: Core) -> AsyncGenerator[str, None]:
     """Serve *core* with `/mcp` on a real port."""
     tcp = bind_tcp("127.0.0.1", 0)
     core.app.address.listen_on(tcp.getsockname()[1])
-    state: dict[str, Any] = {"app": core.app}
-
-    async def whole(scope: Any, receive: Any, send: Any) -> None:
-        await asgi_app(scope, receive, send)
-
-    mcp = LazyMcpApp(asgi_call(whole, state=state))
-    asgi_app = create_app(core.app, {"/mcp": mcp.app})
-    state["draining"] = asgi_app.state.draining
-    async with mcp.run(), EmbeddedServer(asgi_app, [tcp], before_drain=mcp.close_streams):
+    agents = AgentApi(core.app)
+    mcp = LazyMcpApp(agents)
+    asgi_app = create_app(core.app, {"/mcp": mcp.app}, agents=agents)
+    async with mcp.run(), EmbeddedServer(asgi_app, [tcp]):
         yield core.app.address.url
 
 
@@ -184,20 +180,15 @@ def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(hom
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
-            asgi_app = create_app(core.app)
-            state = {"app": core.app, "draining": asgi_app.state.draining}
-            path = f"/v1/action-approvals/{view.approval_id}/result?wait=60"
+            gone = asyncio.Event()
             poll = asyncio.get_running_loop().create_task(
-                asgi_call(asgi_app, state=state)("GET", path, None, core.token)
+                AgentApi(core.app).result(core.session, view.approval_id, wait=60, gone=gone)
             )
-            waits = core.app.publisher.waiters._waits
-            while not waits:
+            while not core.app.publisher.waiters._waits:
                 await asyncio.sleep(0)
-            poll.cancel()
-            await asyncio.gather(poll, return_exceptions=True)
             await core.app.approvals.deny(view.approval_id, "no")
-            while waits.get(view.approval_id) and waits[view.approval_id].calls:
-                await asyncio.sleep(0)
+            gone.set()
+            await poll
             assert (await core.call()).attached
             assert await core.records("run.delivered") == []
 

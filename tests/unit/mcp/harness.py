@@ -1,8 +1,8 @@
-"""A small console for the tests of `aileron_mcp`: WIRE.md's agent routes on real sockets.
+"""A real console for the tests of `aileron_mcp`: a core on a home of its own, served on real sockets.
 
-It holds the home's lock as the real one does, mounts the real MCP server, and is run either in a
-thread of the test process (`ThreadConsole`) or as a process of its own (`ProcessConsole`), which a
-test may kill. Only the routes under `/test` are not WIRE.md's: they play the person.
+Its actions echo what they are given. It is run either in a thread of the test process
+(`ThreadConsole`) or as a process of its own (`ProcessConsole`), which a test may kill. `Control` is
+the person, and what the test wants to know of the core.
 """
 
 import argparse
@@ -10,353 +10,197 @@ import asyncio
 import contextlib
 import errno
 import fcntl
-import hashlib
-import hmac
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
-import httpx
 import httpx2
-import uvicorn
+import wasmtime
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Mount, Route
 
-from aileron_mcp.lazy_mount import LazyMcpApp, asgi_call
+from aileron_core.app import App, AppOptions
+from aileron_core.connectors.store import ConnectorStore
+from aileron_core.console_port import CoreEvent, SessionsUpdated
+from aileron_core.home.layout import Home
+from aileron_core.ids import new_token, token_hash
+from aileron_core.runs.run_table import by_approval
+from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.asgi import create_app
+from aileron_core.server.embedded import EmbeddedServer
+from aileron_core.server.responses import result_body
+from aileron_core.server.session_sockets import SessionSockets
+from aileron_core.server.sockets import bind_tcp, bind_unix
+from aileron_core.sessions import registry
+from aileron_core.sessions.model import Session
+from aileron_mcp.lazy_mount import LazyMcpApp
+from tests.support.echoes import ECHO, Taken, chained, take_in
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "token-of-the-first-session"
 OTHER_TOKEN = "token-of-the-second-session"
+_STALLS = "local://tests/stalls"
+_STALLING = '(module (memory (export "memory") 1) (func (export "_start") (loop $on (br $on))))'
+_MANIFEST = f"""[connector]
+name = "{_STALLS}"
+version = "1.0.0"
+[capabilities.network]
+hosts = []
+"""
 
 
-@dataclass
-class Approval:
-    """A run that waits for the test's person."""
+def _action(taken: Taken, name: str, *, gated: bool, connector: str = ECHO) -> str:
+    step = ("do", connector, True, 'text = "${args.text}"')
+    used = Taken(hashes={connector: taken.hashes[connector]})
+    return chained(used, step, inputs=[("text", "string", False)], name=name, gated=gated)
 
-    id: str
-    session: str
-    action: str
-    args: dict[str, Any]
-    outcome: dict[str, Any] = field(default_factory=lambda: {"status": "pending_approval"})
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def settle(self, **outcome: Any) -> None:
-        self.outcome = outcome
-        self.settled.set()
+def _furnish(home: Path) -> Taken:
+    """Put three actions and their modules into *home*."""
+    taken = take_in(home)
+    stalling = ConnectorStore(home).install_bytes(
+        bytes(wasmtime.wat2wasm(_STALLING)), _MANIFEST.encode()
+    )
+    taken.hashes[_STALLS] = stalling.identity.hash
+    actions = home / "actions"
+    actions.mkdir(mode=0o700, exist_ok=True)
+    for name, text in (
+        ("read-inbox", _action(taken, "read-inbox", gated=False)),
+        ("send-draft", _action(taken, "send-draft", gated=True)),
+        ("stall", _action(taken, "stall", gated=False, connector=_STALLS)),
+    ):
+        (actions / f"{name}.md").write_text(text, encoding="utf-8")
+    return taken
 
-    def body(self) -> dict[str, Any]:
+
+class WatchedApi(AgentApi):
+    """`AgentApi` that knows how many calls wait for a person now, and how long each meant to."""
+
+    polls = 0
+
+    def __init__(self, app: App) -> None:
+        super().__init__(app)
+        self.waits: list[float] = []
+
+    async def _wait(
+        self, row: Any, session: Any, approval_id: str, seconds: float, gone: Any
+    ) -> Any:
+        self.polls += 1
+        self.waits.append(seconds)
+        try:
+            return await super()._wait(row, session, approval_id, seconds, gone)
+        finally:
+            self.polls -= 1
+
+
+class Person:
+    """What a test does and asks, on the core's loop."""
+
+    def __init__(self, app: App, agents: WatchedApi, taken: Taken) -> None:
+        self._app = app
+        self._agents = agents
+        self._taken = taken
+        self._since = app.clock.now()
+        self._opened: dict[str, Session] = {}
+        self._first: set[str] = set()
+        self._forgotten: dict[str, Session] = {}
+        app.events.subscribe(self._hear)
+
+    async def begin(self) -> None:
+        """Open the two sessions whose tokens the tests know, unless an earlier life did."""
+        for token in (TOKEN, OTHER_TOKEN):
+            if self._app.sessions.authenticate(token) is None:
+                await self.know(token)
+        self._first = {each.session_id for each in self._app.sessions.all()}
+
+    async def know(self, token: str) -> None:
+        """Have *token* open a session: the one that it opened before, or a new one."""
+        known = self._forgotten.pop(token_hash(token), None)
+        if known is not None:
+            self._app.sessions.add(known)
+            return
+        with mock.patch.object(registry, "new_token", side_effect=[token, new_token()]):
+            opened = await self._app.session_service.open(
+                agent="a-test", label="", cwd="/", claimed_pid=None, peer_pid=os.getpid(), ttl=86400
+            )
+        self._first.add(opened.session.session_id)
+        self._opened.pop(opened.session.session_id, None)
+
+    async def forget(self, token: str | None = None) -> None:
+        """Have *token*, or any token, open nothing any more."""
+        for each in self._app.sessions.all():
+            if token is None or each.token_hash == token_hash(token):
+                self._app.sessions.remove(each.session_id)
+                self._forgotten[each.token_hash] = each
+
+    async def facts(self) -> dict[str, Any]:
+        """Return what this life of the core has seen."""
+        runs = await self._app.database.read(
+            lambda c: c.execute(
+                "SELECT session_id, action, approval_id FROM runs WHERE requested_at >= ? ORDER BY rowid",
+                (self._since,),
+            ).fetchall()
+        )
+        open_ = {each.session_id for each in self._app.sessions.all()}
         return {
-            "approval_id": self.id,
-            "action": self.action,
-            "audit_id": "run-" + "0" * 26,
-            "requested_at": "2026-01-01T00:00:00.000Z",
-            "expires_at": "2026-01-01T00:30:00.000Z",
-            **self.outcome,
+            "opened": [
+                {
+                    "session_id": s.session_id,
+                    "agent": s.agent,
+                    "label": s.label,
+                    "cwd": s.cwd,
+                    "pid": s.pid,
+                }
+                for s in self._opened.values()
+            ],
+            "ended": [each for each in self._opened if each not in open_],
+            "open": list(open_),
+            "holding": [each for each in open_ if self._app.sessions.connected(each)],
+            "runs": [{"session": session, "action": name} for session, name, _ in runs],
+            "polls": self._agents.polls,
+            "waits": self._agents.waits,
+            "approvals": [await self._approval(id_) for _, _, id_ in runs if id_],
         }
 
+    async def _approval(self, approval_id: str) -> Any:
+        row = await self._app.database.read(lambda c: by_approval(c, approval_id))
+        assert row is not None
+        return result_body(row)
 
-def action(name: str, *, gated: bool) -> dict[str, Any]:
-    properties = {"text": {"type": "string", "description": "anything"}}
-    return {
-        "name": name,
-        "tool": name.replace("-", "_"),
-        "version": "1.0.0",
-        "description": f"The action {name}.",
-        "gated": gated,
-        "input_schema": {
-            "type": "object",
-            "properties": properties,
-            "required": [],
-            "additionalProperties": False,
-        },
-    }
+    async def approve(self) -> None:
+        """Say yes to whatever waits."""
+        for view in self._waiting():
+            await self._app.approvals.approve(view.approval_id, view.digest)
 
+    async def deny(self, reason: str) -> None:
+        """Say no to whatever waits."""
+        for view in self._waiting():
+            await self._app.approvals.deny(view.approval_id, reason)
 
-class State:
-    """What the console of the tests knows."""
+    def _waiting(self) -> list[Any]:
+        return [view for view in self._app.publisher.approvals() if view.ended_at is None]
 
-    def __init__(self, tokens: dict[str, str], hold_seconds: float) -> None:
-        self.sessions = dict(tokens)  # token -> session id
-        self.opened: list[dict[str, Any]] = []
-        self.ended: list[str] = []
-        self.holding: set[str] = set()
-        self.approvals: dict[str, Approval] = {}
-        self.runs: list[dict[str, Any]] = []
-        self.requests: list[dict[str, Any]] = []
-        self.actions = [
-            action("read-inbox", gated=False),
-            action("send-draft", gated=True),
-            action("stall", gated=False),
-        ]
-        self.polls = 0  # long polls that are open now
-        self.waits: list[int] = []  # seconds that each long poll asked for
-        self.closing = asyncio.Event()
-        self.port = 0
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.mcp = LazyMcpApp(self.call, hold_seconds=hold_seconds)
-        self.app = build_app(self)
-        self._call = asgi_call(self.app)
+    async def add_action(self, name: str) -> None:
+        """Accept one more action."""
+        text = _action(self._taken, name, gated=False)
+        (self._app.home.actions / f"{name}.md").write_text(text, encoding="utf-8")
+        await self._app.library.load()
+        await self._app.library.accept_all()
 
-    async def call(self, *arguments: Any, **options: Any) -> Any:
-        return await self._call(*arguments, **options)
-
-    def session_of(self, request: Request) -> str | None:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        return self.sessions.get(token) if scheme == "Bearer" else None
-
-
-def problem(status: int, class_: str, message: str, **details: Any) -> JSONResponse:
-    error = {
-        "class": class_,
-        "message": message,
-        "retriable": False,
-        "boundary": "gate",
-        "audit_id": None,
-        "details": details,
-    }
-    return JSONResponse({"error": error}, status)
-
-
-async def hung_up(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def first_of(*waits: Any, seconds: float) -> None:
-    """Wait for the first of *waits*, at most *seconds*."""
-    tasks = [asyncio.get_running_loop().create_task(wait) for wait in waits]
-    await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-
-
-def unauthorized() -> JSONResponse:
-    return problem(401, "unauthorized", "no such session")
-
-
-def build_app(state: State) -> Starlette:
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with state.mcp.run():
-            state.mcp.start()
-            yield
-
-    app = Starlette(
-        routes=[*agent_routes(state), *session_routes(state), *person_routes(state)],
-        lifespan=lifespan,
-    )
-    app.router.redirect_slashes = False
-    app.routes.append(Route("/mcp", _Asgi(state.mcp)))
-    app.routes.append(Mount("/mcp", state.mcp.app))
-    return app
-
-
-class _Asgi:
-    """An object, because Starlette takes a coroutine function for a request handler."""
-
-    def __init__(self, mcp: LazyMcpApp) -> None:
-        self._mcp = mcp
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._mcp.app(scope, receive, send)
-
-
-def agent_routes(state: State) -> list[Route]:
-    async def health(request: Request) -> Response:
-        answer: dict[str, Any] = {"status": "ok"}
-        key_id, _, nonce = request.headers.get("aileron-challenge", "").partition(":")
-        for token in state.sessions:
-            known = hashlib.sha256(token.encode()).hexdigest()
-            if hashlib.sha256(known.encode()).hexdigest()[:16] == key_id:
-                said = f"{nonce}:127.0.0.1:{state.port}".encode()
-                answer["proof"] = hmac.new(known.encode(), said, "sha256").hexdigest()
-        return JSONResponse(answer)
-
-    async def actions(request: Request) -> Response:
-        if state.session_of(request) is None:
-            return unauthorized()
-        return JSONResponse({"items": state.actions, "load_errors": []})
-
-    async def run(request: Request) -> Response:
-        session = state.session_of(request)
-        if session is None:
-            return unauthorized()
-        name = request.path_params["name"]
-        args = (await request.json())["args"]
-        state.runs.append({"session": session, "action": name, "args": args})
-        found = next((a for a in state.actions if a["name"] == name), None)
-        if found is None:
-            return problem(404, "not_found", f"no action {name}")
-        if "nonsense" in args:
-            listed = [{"argument": "nonsense", "problem": "is not an input"}]
-            return problem(400, "invalid_arguments", "arguments do not fit", problems=listed)
-        if found["gated"]:
-            return pend(session, name, args)
-        if name == "stall":
-            await state.closing.wait()
-        output = {"echo": args, "session": session}
-        return JSONResponse(
-            {
-                "status": "completed",
-                "audit_id": "run-" + "1" * 26,
-                "output": output,
-            }
-        )
-
-    def pend(session: str, name: str, args: dict[str, Any]) -> Response:
-        id_ = f"act-20260101T000000-{secrets.token_hex(8)}"
-        state.approvals[id_] = Approval(id=id_, session=session, action=name, args=args)
-        url = f"http://127.0.0.1:{state.port}/review/{id_}"
-        return JSONResponse(
-            {
-                **state.approvals[id_].body(),
-                "review_url": url,
-                "message": f"A person must decide at {url} or: aileron open approval {id_};"
-                " then check_action_status",
-            },
-            202,
-        )
-
-    async def result(request: Request) -> Response:
-        session = state.session_of(request)
-        if session is None:
-            return unauthorized()
-        approval = state.approvals.get(request.path_params["id"])
-        if approval is None or approval.session != session:
-            return problem(404, "not_found", "no such approval")
-        wait = int(request.query_params.get("wait", "0"))
-        assert 0 <= wait <= 60
-        if wait:
-            state.polls += 1
-            state.waits.append(wait)
-            try:
-                await first_of(approval.settled.wait(), hung_up(request), seconds=wait)
-            finally:
-                state.polls -= 1
-        return JSONResponse(approval.body())
-
-    async def withdraw(request: Request) -> Response:
-        session = state.session_of(request)
-        approval = state.approvals.get(request.path_params["id"])
-        if session is None:
-            return unauthorized()
-        if approval is None or approval.session != session:
-            return problem(404, "not_found", "no such approval")
-        if approval.settled.is_set():
-            return problem(409, "conflict", "it has ended", outcome=approval.outcome["status"])
-        approval.settle(status="withdrawn")
-        return JSONResponse(approval.body())
-
-    return [
-        Route("/v1/health", health),
-        Route("/v1/actions", actions),
-        Route("/v1/actions/{name}/run", run, methods=["POST"]),
-        Route("/v1/action-approvals/{id}/result", result),
-        Route("/v1/action-approvals/{id}/withdraw", withdraw, methods=["POST"]),
-    ]
-
-
-def session_routes(state: State) -> list[Route]:
-    async def open_session(request: Request) -> Response:
-        asked = await request.json()
-        if asked["agent"] == "forbidden-agent":
-            return problem(403, "forbidden", "this agent may not open a session")
-        session, token = f"ses-{len(state.opened)}", secrets.token_urlsafe(32)
-        state.opened.append({"session_id": session, **asked})
-        state.sessions[token] = session
-        return JSONResponse({"session_id": session, "token": token}, 201)
-
-    async def hold(request: Request) -> Response:
-        session = state.session_of(request)
-        if session is None:
-            return unauthorized()
-
-        async def stream() -> AsyncIterator[bytes]:
-            state.holding.add(session)
-            try:
-                yield b":\n"
-                await state.closing.wait()
-            finally:
-                state.holding.discard(session)
-
-        return StreamingResponse(stream())
-
-    async def end(request: Request) -> Response:
-        if state.session_of(request) is None:
-            return unauthorized()
-        state.ended.append(request.path_params["id"])
-        return Response(status_code=204)
-
-    return [
-        Route("/v1/sessions", open_session, methods=["POST"]),
-        Route("/v1/sessions/{id}/hold", hold),
-        Route("/v1/sessions/{id}/end", end, methods=["POST"]),
-    ]
-
-
-def person_routes(state: State) -> list[Route]:
-    async def decide(request: Request) -> Response:
-        outcome = await request.json()
-        for approval in state.approvals.values():
-            if not approval.settled.is_set():
-                approval.settle(**outcome)
-        return Response(status_code=204)
-
-    async def add_action(request: Request) -> Response:
-        state.actions.append(action((await request.json())["name"], gated=False))
-        state.mcp.tools_changed()
-        return Response(status_code=204)
-
-    async def facts(_: Request) -> Response:
-        return JSONResponse(
-            {
-                "opened": state.opened,
-                "ended": state.ended,
-                "holding": sorted(state.holding),
-                "runs": state.runs,
-                "polls": state.polls,
-                "waits": state.waits,
-                "approvals": [a.body() for a in state.approvals.values()],
-            }
-        )
-
-    async def forget(_: Request) -> Response:
-        state.sessions.clear()
-        return Response(status_code=204)
-
-    return [
-        Route("/test/decide", decide, methods=["POST"]),
-        Route("/test/actions", add_action, methods=["POST"]),
-        Route("/test/facts", facts),
-        Route("/test/forget", forget, methods=["POST"]),
-    ]
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, telling the standing streams first, as a console that stops does."""
-
-    def __init__(self, config: uvicorn.Config, state: State) -> None:
-        super().__init__(config)
-        self._state = state
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._state.closing.set()
-        self._state.mcp.close_streams()
-        await super().shutdown(sockets)
+    def _hear(self, event: CoreEvent) -> None:
+        if isinstance(event, SessionsUpdated):
+            for each in self._app.sessions.all():
+                if each.session_id not in self._first:
+                    self._opened.setdefault(each.session_id, each)
 
 
 def lock_home(home: Path) -> int:
@@ -393,92 +237,94 @@ def listen_tcp(port: int = 0) -> socket.socket:
     return sock
 
 
-async def serve(
-    home: Path, tokens: dict[str, str], hold_seconds: float, ready: Any, *, port: int = 0
-) -> None:
-    """Serve until the server is told to exit; *ready* gets the server and its state."""
-    sockets = [listen_unix(home / "run" / "console.sock"), listen_tcp(port)]
-    state = State(tokens, hold_seconds)
-    state.port = sockets[1].getsockname()[1]
-    (home / "daemon.json").write_text(
-        json.dumps({"version": 1, "url": f"http://127.0.0.1:{state.port}", "pid": os.getpid()})
-    )
-    config = uvicorn.Config(
-        state.app, log_level="error", lifespan="on", ws="none", timeout_graceful_shutdown=3
-    )
-    server = _Server(config, state)
-    state.loop = asyncio.get_running_loop()
-    ready(server, state)
-    await server.serve(sockets=sockets)
-    for sock in sockets:
-        sock.close()
+class Served:
+    """A core that is served until `stop` is set."""
+
+    def __init__(self, home: Path, hold_seconds: float) -> None:
+        self._home = home
+        self._hold_seconds = hold_seconds
+        self.stop = asyncio.Event()
+
+    async def run(self, ready: Callable[["Served"], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._home.mkdir(mode=0o700, exist_ok=True)
+        taken = _furnish(self._home)
+        async with App.open(Home(self._home), AppOptions(accept_installed=True)) as app:
+            self.app = app
+            sockets = [
+                bind_tcp("127.0.0.1", await app.address.remembered_port()),
+                bind_unix(app.home.socket),
+            ]
+            self.port: int = sockets[0].getsockname()[1]
+            app.address.listen_on(self.port)
+            agents = WatchedApi(app)
+            self.mcp = LazyMcpApp(agents, hold_seconds=self._hold_seconds)
+            mounts = {"/mcp": self.mcp.app, "/mcp/": self.mcp.app}
+            self.asgi_app = create_app(app, mounts, agents=agents)
+            server = EmbeddedServer(self.asgi_app, sockets)
+            own = self.asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
+            self.mcp.start()
+            async with self.mcp.run(), server, own.listening():
+                await app.address.announce(self.port)
+                self.person = Person(app, agents, taken)
+                await self.person.begin()
+                ready(self)
+                await self.stop.wait()
 
 
 class Control:
-    """The person, over the console's own socket."""
+    """The person, from another thread or process: *ask* calls a method of `Person` there."""
 
-    def __init__(self, home: Path) -> None:
-        # The folder's handle keeps the socket's name short, whatever the home's path.
-        self._folder = os.open(home / "run", os.O_PATH | os.O_DIRECTORY)
-        # No connection is kept: the console may close it just as the next question is asked.
-        transport = httpx.HTTPTransport(
-            uds=f"/proc/self/fd/{self._folder}/console.sock",
-            limits=httpx.Limits(max_keepalive_connections=0),
-        )
-        self._client = httpx.Client(transport=transport, base_url="http://127.0.0.1", timeout=10)
+    def __init__(self, ask: Callable[..., Any]) -> None:
+        self._ask = ask
 
     def facts(self) -> dict[str, Any]:
-        return self._client.get("/test/facts").raise_for_status().json()
+        return self._ask("facts")
 
-    def decide(self, **outcome: Any) -> None:
-        self._client.post("/test/decide", json=outcome).raise_for_status()
+    def approve(self) -> None:
+        self._ask("approve")
 
-    def approve(self, output: Any = "sent") -> None:
-        words = ["amber", "basil", "cedar"]
-        self.decide(status="completed", output=output, steps={"one": output}, digest_words=words)
+    def deny(self, reason: str) -> None:
+        self._ask("deny", reason)
 
     def add_action(self, name: str) -> None:
-        self._client.post("/test/actions", json={"name": name}).raise_for_status()
+        self._ask("add_action", name)
 
-    def forget_sessions(self) -> None:
-        self._client.post("/test/forget").raise_for_status()
+    def know(self, token: str) -> None:
+        self._ask("know", token)
 
-    def close(self) -> None:
-        self._client.close()
-        os.close(self._folder)
+    def forget(self, token: str | None = None) -> None:
+        self._ask("forget", token)
 
 
 class ThreadConsole:
-    """The console in a thread; the test process holds the lock."""
+    """The console in a thread."""
 
-    def __init__(self, home: Path, *, hold_seconds: float = 25.0, port: int = 0) -> None:
+    def __init__(self, home: Path, *, hold_seconds: float = 25.0) -> None:
         self.home = home
-        self._lock = lock_home(home)
         started = threading.Event()
-
-        def ready(server: _Server, state: State) -> None:
-            self._server, self.state = server, state
-            started.set()
-
-        tokens = {TOKEN: "ses-a", OTHER_TOKEN: "ses-b"}
-        work = serve(home, tokens, hold_seconds, ready, port=port)
+        self.served = Served(home, hold_seconds)
+        work = self.served.run(lambda _: started.set())
         self._thread = threading.Thread(target=asyncio.run, args=(work,))
         self._thread.start()
-        started.wait(10)
-        self.port = self.state.port
-        self.control = Control(home)
-        self.control.facts()  # answered once it is up
+        assert started.wait(30)
+        self.port = self.served.port
+        self.control = Control(
+            lambda name, *given: self.on_loop(getattr(self.served.person, name)(*given))
+        )
 
-    def loop(self) -> asyncio.AbstractEventLoop:
-        assert self.state.loop is not None
-        return self.state.loop
+    def on_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self.served.loop).result(20)
+
+    def session_of(self, token: str) -> str:
+        found = self.served.app.sessions.authenticate(token)
+        assert found is not None
+        return found.session_id
 
     def stop(self) -> None:
-        self.control.close()
-        self._server.should_exit = True
+        self.served.loop.call_soon_threadsafe(self.served.stop.set)
         self._thread.join(15)
         assert not self._thread.is_alive()
-        os.close(self._lock)
 
 
 class ProcessConsole:
@@ -487,18 +333,26 @@ class ProcessConsole:
     def __init__(self, home: Path, *, hold_seconds: float = 25.0) -> None:
         self.home = home
         self._hold_seconds = hold_seconds
-        self.port = 0
+        self.control = Control(self._ask)
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.unit.mcp.harness", str(self.home)]
-        command += [str(self._hold_seconds), str(self.port)]
+        command = [sys.executable, "-m", "tests.unit.mcp.harness"]
+        command += [str(self.home), str(self._hold_seconds)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        self.port: int = self._read()
+
+    def _read(self) -> Any:
         assert self.process.stdout is not None
-        self.port = int(self.process.stdout.readline())
-        self.control = Control(self.home)
+        return json.loads(self.process.stdout.readline())
+
+    def _ask(self, *asked: Any) -> Any:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        return self._read()
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -507,7 +361,6 @@ class ProcessConsole:
         self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> None:
-        self.control.close()
         self.process.send_signal(number)
         self.process.wait(15)
         for stream in (self.process.stdin, self.process.stdout):
@@ -636,18 +489,24 @@ def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("home", type=Path)
     parser.add_argument("hold_seconds", type=float)
-    parser.add_argument("port", type=int)
     asked = parser.parse_args()
-    lock = lock_home(asked.home)
-    # A test run that is killed takes its console along.
-    threading.Thread(target=lambda: os._exit(len(sys.stdin.read())), daemon=True).start()
+    served = Served(asked.home, asked.hold_seconds)
 
-    def ready(_: _Server, state: State) -> None:
-        print(state.port, flush=True)
+    def answer() -> None:
+        for line in sys.stdin:
+            name, *given = json.loads(line)
+            work = getattr(served.person, name)(*given)
+            told = asyncio.run_coroutine_threadsafe(work, served.loop).result()
+            print(json.dumps(told), flush=True)
+        os._exit(1)  # a test run that is killed takes its console along
 
-    tokens = {TOKEN: "ses-a", OTHER_TOKEN: "ses-b"}
-    asyncio.run(serve(asked.home, tokens, asked.hold_seconds, ready, port=asked.port))
-    os.close(lock)
+    def ready(_: Served) -> None:
+        served.loop.add_signal_handler(signal.SIGTERM, served.stop.set)
+        print(served.port, flush=True)
+        threading.Thread(target=answer, daemon=True).start()
+
+    asyncio.run(served.run(ready))
+    os._exit(0)  # the thread that reads would be waited for
 
 
 if __name__ == "__main__":

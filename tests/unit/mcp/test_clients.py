@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.unit.mcp.harness import ThreadConsole, official_client
+from tests.unit.mcp.harness import TOKEN, ThreadConsole, official_client
 
 pytestmark = pytest.mark.anyio
 
@@ -49,11 +49,12 @@ async def test_a_client_lists_the_actions_and_is_promised_list_changes(
 async def test_an_ungated_call_runs_as_the_session_of_its_own_token(
     console: ThreadConsole, how: str, era: str
 ) -> None:
-    """The run is made with the token of the request that brought the call."""
+    """The run is made in the name of the session that the request proved."""
     async with official_client(console, how, era) as client:
         result = await client.call_tool("read_inbox", {"text": "hello"})
     assert not result.is_error
-    assert result.structured_content["output"] == {"echo": {"text": "hello"}, "session": "ses-a"}
+    assert result.structured_content["output"]["args"] == {"text": "hello"}
+    assert console.control.facts()["runs"][-1]["session"] == console.session_of(TOKEN)
 
 
 @WAYS
@@ -69,11 +70,13 @@ async def test_a_decision_during_the_hold_is_the_calls_result(
             await anyio.to_thread.run_sync(patient.control.approve)
 
     async with official_client(patient, how, era) as client:
-        result = await client.call_tool("send_draft", {"text": "x"}, progress_callback=on_progress)
+        arguments = {"text": f"x {how} {era}"}
+        result = await client.call_tool("send_draft", arguments, progress_callback=on_progress)
     assert seen
     assert not result.is_error
     assert result.structured_content["status"] == "completed"
-    assert result.structured_content["digest_words"] == ["amber", "basil", "cedar"]
+    assert result.structured_content["output"]["args"] == arguments
+    assert len(result.structured_content["digest_words"]) == 3
 
 
 @WAYS
@@ -82,16 +85,16 @@ async def test_a_decision_after_the_hold_is_found_by_its_id(
 ) -> None:
     """The hold ends with a pending message; the decision is fetched later and nothing is lost."""
     async with official_client(console, how, era) as client:
-        pending = await client.call_tool("send_draft", {"text": "later"})
+        pending = await client.call_tool("send_draft", {"text": f"later {how} {era}"})
         assert not pending.is_error
         assert pending.structured_content["status"] == "pending_approval"
-        console.control.approve("sent later")
+        console.control.approve()
         arguments = {
             "approval_id": pending.structured_content["approval_id"],
             "wait_seconds": 5,
         }
         done = await client.call_tool("check_action_status", arguments)
-    assert done.structured_content["output"] == "sent later"
+    assert done.structured_content["output"]["args"] == {"text": f"later {how} {era}"}
 
 
 @WAYS
@@ -121,11 +124,11 @@ async def test_a_denial_reaches_the_agent_with_its_reason(
         result: list[Any] = []
 
         async def ask() -> None:
-            result.append(await client.call_tool("send_draft", {"text": "no"}))
+            result.append(await client.call_tool("send_draft", {"text": f"no {how} {era}"}))
 
         group.start_soon(ask)
         await until(lambda: patient.control.facts()["polls"])
-        patient.control.decide(status="denied", reason="not today")
+        patient.control.deny("not today")
     assert result[0].is_error
     assert result[0].structured_content["status"] == "denied"
     assert "not today" in result[0].content[0].text
@@ -139,7 +142,7 @@ async def test_a_cancelled_call_ends_the_hold_and_leaves_the_approval(
     async with official_client(patient, how, era) as client:
         before = len(patient.control.facts()["approvals"])
         async with anyio.create_task_group() as group:
-            group.start_soon(client.call_tool, "send_draft", {"text": "cancelled"})
+            group.start_soon(client.call_tool, "send_draft", {"text": f"cancelled {how} {era}"})
             await until(lambda: patient.control.facts()["polls"] == 1)
             group.cancel_scope.cancel()
         await until(lambda: patient.control.facts()["polls"] == 0)
@@ -158,7 +161,7 @@ async def test_a_client_that_leaves_ends_the_hold_and_leaves_the_approval(
 
     async def hold() -> None:
         async with official_client(patient, how, era) as client:
-            await client.call_tool("send_draft", {"text": "gone"})
+            await client.call_tool("send_draft", {"text": f"gone {how} {era}"})
 
     async with anyio.create_task_group() as group:
         group.start_soon(hold)
@@ -214,7 +217,7 @@ async def test_a_request_can_be_withdrawn_while_it_waits_and_not_twice(
 ) -> None:
     """The agent may take back what it asked for; afterwards it is told that it is over."""
     async with official_client(console, how, era) as client:
-        pending = await client.call_tool("send_draft", {"text": "oops"})
+        pending = await client.call_tool("send_draft", {"text": f"oops {how} {era}"})
         id_ = pending.structured_content["approval_id"]
         gone = await client.call_tool("withdraw_action", {"approval_id": id_})
         twice = await client.call_tool("withdraw_action", {"approval_id": id_})
@@ -240,7 +243,7 @@ async def test_wrong_calls_are_results_that_say_what_was_wrong(
     for result in (invalid, unknown, bad_id, nobodys):
         assert result.is_error
         assert result.structured_content["status"] == "invalid"
-    assert "is not an input" in invalid.content[0].text
+    assert "is unknown" in invalid.content[0].text
     assert nobodys.structured_content["error"]["class"] == "not_found"
 
 
@@ -248,7 +251,7 @@ async def test_wrong_calls_are_results_that_say_what_was_wrong(
 async def test_calls_do_not_wait_for_a_held_one(patient: ThreadConsole, how: str, era: str) -> None:
     """While a person thinks, the agent's other calls go on."""
     async with official_client(patient, how, era) as client, anyio.create_task_group() as group:
-        group.start_soon(client.call_tool, "send_draft", {"text": "held"})
+        group.start_soon(client.call_tool, "send_draft", {"text": f"held {how} {era}"})
         await until(lambda: patient.control.facts()["polls"] == 1)
         for _ in range(5):
             assert not (await client.call_tool("read_inbox", {})).is_error

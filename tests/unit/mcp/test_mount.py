@@ -1,13 +1,15 @@
-"""The door of `/mcp`, its late import, and the caller within the process."""
+"""What `/mcp` lets in and refuses, its late import, and what a tool call costs."""
 
 import asyncio
-import json
 from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
-from aileron_mcp.lazy_mount import LazyMcpApp, asgi_call
+from aileron_core.server.agent_api import AgentApi
+from aileron_core.server.asgi import create_app
+from aileron_mcp.lazy_mount import LazyMcpApp
 from tests.unit.mcp.harness import NEW, OTHER_TOKEN, TOKEN, ThreadConsole
 
 pytestmark = pytest.mark.anyio
@@ -169,107 +171,105 @@ async def test_both_spellings_of_the_path_serve(console: ThreadConsole) -> None:
 
 
 async def test_a_session_that_its_socket_proves_needs_no_token(console: ThreadConsole) -> None:
-    """The server's own layer names a contained session in the scope; it is let in and passed on."""
-    call = asgi_call(_with_headers(console.state.app, {**ACCEPT, **NEW_HEADERS}))
-    extensions = {"aileron": {"session": "ses-contained"}}
-
-    async def ask(with_extension: bool) -> tuple[int, Any]:
-        work = call("POST", "/mcp", DISCOVER, None, extensions=extensions if with_extension else {})
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, console.loop()))
-
-    status, body = await ask(True)
-    assert status == 200
-    assert body["result"]["capabilities"]["tools"]["listChanged"] is True
-    assert (await ask(False))[0] == 401
-
-
-def _with_headers(app: Any, headers: dict[str, str]) -> Any:
-    more = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    names = {name for name, _ in more}
-
-    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
-        kept = [pair for pair in scope["headers"] if pair[0] not in names]
-        await app({**scope, "headers": kept + more}, receive, send)
-
-    return wrapped
+    """The socket of a contained session is the session, and the home's own socket is nobody's."""
+    home = httpx.AsyncHTTPTransport(uds=str(console.home / "run" / "console.sock"))
+    asked = {"agent": "a-test", "cwd": "/", "launched": True, "contained": True}
+    async with httpx.AsyncClient(transport=home, base_url="http://aileron") as person:
+        opened = (await person.post("/v1/sessions", json=asked)).json()
+        refused = await person.post("/mcp", json=DISCOVER, headers={**ACCEPT, **NEW_HEADERS})
+    assert refused.status_code == 401
+    own = httpx.AsyncHTTPTransport(uds=opened["socket"])
+    async with httpx.AsyncClient(transport=own, base_url="http://aileron") as agent:
+        answer = await agent.post("/mcp", json=DISCOVER, headers={**ACCEPT, **NEW_HEADERS})
+    assert answer.status_code == 200
+    assert answer.json()["result"]["capabilities"]["tools"]["listChanged"] is True
 
 
-async def test_the_inner_call_is_an_ordinary_request() -> None:
-    """Method, path, query, body, bearer, host, state and extensions arrive; the JSON comes back."""
-    seen: dict[str, Any] = {}
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        seen.update(scope, sent=await receive())
-        await send({"type": "http.response.start", "status": 201, "headers": []})
-        await send({"type": "http.response.body", "body": b'{"a"', "more_body": True})
-        await send({"type": "http.response.body", "body": b": 1}"})
-
-    call = asgi_call(app, state={"app": 7})
-    answer = await call("POST", "/v1/x?wait=1", {"é": 1}, "t", extensions={"aileron": {"k": 1}})
-    assert answer == (201, {"a": 1})
-    headers = dict(seen["headers"])
-    assert (seen["path"], seen["query_string"]) == ("/v1/x", b"wait=1")
-    assert headers[b"host"] == b"127.0.0.1"
-    assert headers[b"authorization"] == b"Bearer t"
-    assert json.loads(seen["sent"]["body"]) == {"é": 1}
-    assert seen["state"] == {"app": 7}
-    assert seen["extensions"] == {"aileron": {"k": 1}}
-
-
-async def test_who_stops_waiting_is_told_to_the_route_and_does_not_break_it_off() -> None:
-    """A cancelled caller looks like a client that hung up: what runs, runs to its end."""
-    begun, told, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await receive()
-        begun.set()
-        assert (await receive())["type"] == "http.disconnect"
-        told.set()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
-        ended.set()
-
-    waiting = asyncio.get_running_loop().create_task(_asked(asgi_call(app)))
-    await begun.wait()
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    async with asyncio.timeout(5):
-        await told.wait()
-        await ended.wait()
-
-
-async def _asked(call: Any) -> Any:
-    return await call("GET", "/", None, None)
-
-
-async def test_a_route_that_breaks_is_an_answer_and_its_message_is_not_logged(
-    caplog: pytest.LogCaptureFixture,
+async def test_a_fault_of_ours_is_a_result_and_its_message_is_neither_told_nor_logged(
+    console: ThreadConsole, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """500 without a body, as over a socket; the exception's text may quote arguments."""
+    """The exception's text may quote arguments."""
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
+    async def run(*_: Any, **__: Any) -> Any:
         raise RuntimeError("secret argument")
 
-    assert await _asked(asgi_call(app)) == (500, None)
+    monkeypatch.setattr(AgentApi, "run", run)
+    headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
+    async with client(console, TOKEN) as agent:
+        answer = await agent.post("/mcp", json=_new({}), headers=headers)
+    assert "internal_error" in answer.text
     assert "RuntimeError" in caplog.text
-    assert "secret argument" not in caplog.text
+    assert "secret argument" not in answer.text + caplog.text
 
 
-async def test_the_first_request_waits_for_the_import_and_none_is_served_outside_run() -> None:
+async def test_a_list_that_cannot_be_made_is_an_error_and_not_empty(
+    console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent would take an empty one for "there are no actions"."""
+
+    def list_actions(*_: Any) -> Any:
+        raise RuntimeError("secret argument")
+
+    monkeypatch.setattr(AgentApi, "list_actions", list_actions)
+    async with client(console, TOKEN) as agent:
+        opened = await agent.post("/mcp", json=INITIALIZE)
+        mine = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        await agent.post(
+            "/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=mine
+        )
+        answer = await agent.post("/mcp", json=LIST, headers=mine)
+    assert "did not list its actions (HTTP 500)" in answer.text
+    assert "secret argument" not in answer.text
+
+
+async def test_a_tool_call_is_one_pass_through_the_application(
+    console: ThreadConsole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the MCP server asks of the core it asks as values, not over HTTP again."""
+    passes: list[str] = []
+    inner = Starlette.__call__
+
+    async def counted(self: Any, scope: Any, receive: Any, send: Any) -> None:
+        passes.append(scope["path"])
+        await inner(self, scope, receive, send)
+
+    monkeypatch.setattr(Starlette, "__call__", counted)
+    headers = {**NEW_HEADERS, "Mcp-Method": "tools/call", "Mcp-Name": "read_inbox"}
+    async with client(console, TOKEN) as agent:
+        answer = await agent.post("/mcp", json=_new({}, text="once"), headers=headers)
+    assert '"isError":false' in answer.text
+    assert passes == ["/mcp"]
+
+
+async def test_the_first_request_waits_for_the_import_and_none_is_served_outside_run(
+    console: ThreadConsole,
+) -> None:
     """Before and after `run` the answer is 503; within it the first request is answered in full."""
 
-    async def routes(scope: Any, receive: Any, send: Any) -> None:
-        status = 404 if (b"authorization", b"Bearer t") in scope["headers"] else 401
-        await send({"type": "http.response.start", "status": status, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
+    async def story() -> list[int]:
+        lazy = LazyMcpApp(AgentApi(console.served.app))
+        door = create_app(console.served.app, {"/mcp": lazy.app})
+        state = {"app": console.served.app, "agents": AgentApi(console.served.app)}
 
-    lazy = LazyMcpApp(asgi_call(routes))
-    door = asgi_call(_with_headers(lazy.app, {**ACCEPT, **NEW_HEADERS}))
-    assert (await door("POST", "/mcp", DISCOVER, "t"))[0] == 503
-    async with lazy.run():
-        status, body = await door("POST", "/mcp", DISCOVER, "t")
-        assert status == 200
-        assert body["result"]["supportedVersions"] == ["2026-07-28"]
-        assert (await door("POST", "/mcp", DISCOVER, "other"))[0] == 401
-    assert (await door("POST", "/mcp", DISCOVER, "t"))[0] == 503
+        async def ask(token: str) -> int:
+            bearer = {"Authorization": f"Bearer {token}"}
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(_with_state(door, state)),
+                base_url=f"http://127.0.0.1:{console.port}",
+                headers={**ACCEPT, **NEW_HEADERS, **bearer},
+            ) as agent:
+                return (await agent.post("/mcp", json=DISCOVER)).status_code
+
+        told = [await ask(TOKEN)]
+        async with lazy.run():
+            told += [await ask(TOKEN), await ask("other")]
+        return [*told, await ask(TOKEN)]
+
+    assert await asyncio.to_thread(console.on_loop, story()) == [503, 200, 401, 503]
+
+
+def _with_state(app: Any, state: dict[str, Any]) -> Any:
+    async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, "state": state}, receive, send)
+
+    return wrapped

@@ -98,13 +98,13 @@ def test_a_message_over_four_mebibytes_is_refused_by_its_id(console: ThreadConso
 
 
 def test_large_arguments_and_results_pass_whole(console: ThreadConsole) -> None:
-    """A megabyte each way, with every kind of character."""
-    text = "é\u2028\n\x00\U0001f600" * 80_000
+    """Almost a megabyte each way, which is all that the console takes, with every kind of character."""
+    text = "é\u2028\n\x00\U0001f600" * 30_000
     relay = RawRelay(console.home, AILERON_TOKEN=TOKEN)
     relay.handshake()
     relay.send("tools/call", 1, name="read_inbox", arguments={"text": text})
     result = relay.answer(1)["result"]
-    assert result["structuredContent"]["output"]["echo"]["text"] == text
+    assert result["structuredContent"]["output"]["args"]["text"] == text
     assert relay.end() == (0, "")
 
 
@@ -196,14 +196,14 @@ def test_a_session_that_the_console_forgot_is_opened_anew(console: ThreadConsole
     """The agent notices nothing: a 401 means that nothing ran, so the request goes again."""
     relay = RawRelay(console.home, AILERON_AGENT="named")
     relay.handshake()
-    console.control.forget_sessions()
+    console.control.forget()
     try:
         relay.send("tools/call", 1, name="read_inbox", arguments={})
         assert not relay.answer(1)["result"]["isError"]
         assert [s["agent"] for s in console.control.facts()["opened"][-2:]] == ["named", "named"]
         assert relay.end() == (0, "")
     finally:
-        console.state.sessions[TOKEN] = "ses-a"
+        console.control.know(TOKEN)
 
 
 def test_a_given_token_that_opens_nothing_is_an_error_with_the_next_step(
@@ -228,13 +228,14 @@ def test_a_token_file_is_read_again_when_its_token_has_been_renewed(
     relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
     assert "result" in relay.handshake()
     file.write_text("renewed\n")  # before the standing stream can be refused and have it read
-    console.state.sessions["renewed"] = console.state.sessions.pop(TOKEN)
+    console.control.know("renewed")
+    console.control.forget(TOKEN)
     try:
         relay.send("ping", 1)
         assert relay.answer(1)["result"] == {}
         assert relay.end() == (0, "")
     finally:
-        console.state.sessions[TOKEN] = "ses-a"
+        console.control.know(TOKEN)
     file.unlink()
     relay = RawRelay(console.home, AILERON_TOKEN_FILE=str(file))
     assert "session has ended" in relay.handshake()["error"]["message"]
@@ -243,8 +244,8 @@ def test_a_token_file_is_read_again_when_its_token_has_been_renewed(
 
 def test_a_console_that_opens_no_session_says_why(console: ThreadConsole) -> None:
     """Its own words reach the client, and the relay stays for the next try."""
-    relay = RawRelay(console.home, AILERON_AGENT="forbidden-agent")
-    assert "may not open a session" in relay.handshake()["error"]["message"]
+    relay = RawRelay(console.home, AILERON_AGENT="a" * 65)
+    assert "1 to 64 characters" in relay.handshake()["error"]["message"]
     assert relay.end() == (0, "")
 
 

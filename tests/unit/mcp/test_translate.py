@@ -1,4 +1,4 @@
-"""HTTP answers as MCP results, and how long a call is held."""
+"""What the core answers as MCP results, and how long a call is held."""
 
 import json
 from typing import Any
@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aileron_core.actions.model import OWN_TOOLS
-from aileron_core.errors import InvalidArguments
+from aileron_core.errors import Failure, InvalidArguments
 from aileron_mcp.translate import (
     CLIENT_LIMITS,
+    error_result,
     hold_seconds,
-    is_pending,
     own_tools,
     result_answer,
     run_answer,
@@ -22,7 +22,7 @@ from aileron_mcp.translate import (
 )
 
 ID = "act-20260101T000000-0123456789abcdef"
-PENDING = {
+PENDING: Any = {
     "status": "pending_approval",
     "approval_id": ID,
     "review_url": f"http://127.0.0.1:1/review/{ID}",
@@ -50,23 +50,28 @@ def failure(class_: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def result_body(**outcome: Any) -> Any:
+    times = {"requested_at": "2026-01-01T00:00:00.000Z", "expires_at": None}
+    return {"approval_id": ID, "audit_id": "run-1", "action": "a-b", **times, **outcome}
+
+
 def test_an_action_becomes_the_tool_of_its_own_name_and_schema() -> None:
     """Name, description and schema reach the agent as the catalog has them."""
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
-    item = {"name": "a-b", "tool": "a_b", "description": "does it", "input_schema": schema}
+    item: Any = {"name": "a-b", "tool": "a_b", "description": "does it", "input_schema": schema}
     assert tool(item) == {"name": "a_b", "description": "does it", "inputSchema": schema}
 
 
 def test_the_own_tools_take_nothing_that_they_do_not_name() -> None:
-    """Their schemas are closed, as WIRE.md has all of them."""
+    """Their schemas are closed, as those of all actions are."""
     assert [t["name"] for t in own_tools()] == ["check_action_status", "withdraw_action"]
     assert all(t["inputSchema"]["additionalProperties"] is False for t in own_tools())
 
 
 def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
     """An agent that reads only text and one that reads only structure learn the same."""
-    body = {"status": "completed", "audit_id": "run-1", "output": {"a": [1]}, "steps": {"s": 1}}
-    result = run_answer(200, body)
+    body: Any = {"status": "completed", "audit_id": "run-1", "output": {"a": [1]}, "steps": {}}
+    result = run_answer(body)
     assert result["isError"] is False
     assert result["structuredContent"] == body
     assert json.loads(text_of(result)) == body
@@ -74,7 +79,7 @@ def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
 
 def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
     """It is no error, and both halves carry the id, the place and the next step."""
-    result = run_answer(202, PENDING)
+    result = run_answer(PENDING)
     assert result["isError"] is False
     content = result["structuredContent"]
     assert content.keys() == PENDING.keys()
@@ -89,7 +94,7 @@ def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
 def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
     """Nothing is said twice."""
     whole = f"{PENDING['review_url']} aileron open approval {ID} check_action_status"
-    result = run_answer(202, {**PENDING, "message": whole})
+    result = run_answer({**PENDING, "message": whole})
     assert result["structuredContent"]["message"] == whole
 
 
@@ -150,7 +155,7 @@ def test_every_other_end_is_an_error_with_its_class_and_the_next_step(
     outcome: dict[str, Any], status: str, class_: str, says: str
 ) -> None:
     """The agent learns what happened and what to do, in both halves."""
-    result = result_answer(200, {"approval_id": ID, "audit_id": "run-1", **outcome})
+    result = result_answer(result_body(**outcome))
     content = result["structuredContent"]
     assert result["isError"] is True
     assert content.keys() == {"status", "error"}
@@ -166,34 +171,32 @@ def test_invalid_arguments_name_each_argument_in_the_text_too() -> None:
     """opencode, gemini and goose show the model nothing but the text."""
     problems = [{"argument": "to", "problem": "is missing"}]
     error = failure("invalid_arguments", details={"problems": problems})
-    result = run_answer(400, {"error": error})
+    result = error_result(Failure.from_json(error))
     assert result["structuredContent"] == {"status": "invalid", "error": error}
     assert "is missing" in text_of(result)
 
 
-@pytest.mark.parametrize("body", [None, [], "x", {}, {"error": "x"}, {"status": "dancing"}])
-def test_an_answer_that_is_none_of_ours_is_reported_and_never_a_success(body: Any) -> None:
+def test_a_failure_that_nobody_knows_is_reported_and_never_a_success() -> None:
     """A fault of our own does not look like a result."""
-    for result in (run_answer(200, body), result_answer(200, body), result_answer(500, body)):
+    for outcome in ({"failure": None}, {}):
+        result = result_answer(result_body(status="failed", **outcome))
         assert result["isError"] is True
         assert result["structuredContent"]["error"]["class"] == "internal_error"
 
 
 def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_is_not() -> None:
     """The withdraw tool succeeds when the request is gone, and fails when it had ended."""
-    gone = withdraw_answer(200, {"status": "withdrawn", "approval_id": ID, "audit_id": "run-1"})
+    gone = withdraw_answer(result_body(status="withdrawn"))
     assert gone["isError"] is False
     assert gone["structuredContent"]["status"] == "withdrawn"
-    late = withdraw_answer(409, {"error": failure("conflict", details={"outcome": "denied"})})
+    late = error_result(Failure(class_="conflict", message="", details={"outcome": "denied"}))
     assert late["isError"] is True
     assert "denied" in text_of(late)
 
 
 def test_a_lone_surrogate_in_an_output_does_not_break_the_result() -> None:
     """What a service returned can always be sent, with the bad character replaced."""
-    result = run_answer(
-        200, {"status": "completed", "audit_id": "r", "output": "a\ud800b", "steps": {}}
-    )
+    result = run_answer({"status": "completed", "audit_id": "r", "output": "a\ud800b"})
     text_of(result).encode()
     json.dumps(result["structuredContent"], ensure_ascii=False).encode()
     assert "\ufffd" in result["structuredContent"]["output"]
@@ -260,16 +263,30 @@ _json = st.recursive(
 )
 
 
-@given(st.sampled_from([200, 202, 400, 401, 404, 409, 429, 500, 503]), _json, _json)
-def test_any_answer_gives_a_result_that_can_be_sent(status: int, body: Any, error: Any) -> None:
-    """Whatever a route says, the agent gets one text and one object that are valid JSON."""
-    for answer in (body, {"status": body, "error": error}, {"status": "failed", "failure": error}):
-        is_pending(status, answer)
-        for result in (run_answer(status, answer), result_answer(status, answer, body)):
-            assert isinstance(result["structuredContent"], dict)
-            json.dumps(result, ensure_ascii=False).encode()
+@given(
+    st.sampled_from(["completed", "denied", "expired", "withdrawn", "failed", "unknown"]),
+    st.text(),
+    _json,
+    st.dictionaries(st.text(), _json, max_size=4),
+)
+def test_any_answer_gives_a_result_that_can_be_sent(
+    status: str, said: str, output: Any, details: dict[str, Any]
+) -> None:
+    """Whatever a service said, the agent gets one text and one object that are valid JSON."""
+    error = {**failure("external_api_error"), "message": said, "details": details}
+    body = result_body(status=status, output=output, reason=said, failure=error)
+    for result in (
+        result_answer(body),
+        result_answer(body, PENDING),
+        withdraw_answer(body),
+        error_result(Failure.from_json(error)),
+        run_answer({"status": "completed", "audit_id": said, "output": output}),
+        run_answer({**PENDING, "message": said}),
+    ):
+        assert isinstance(result["structuredContent"], dict)
+        json.dumps(result, ensure_ascii=False).encode()
 
 
 def test_no_action_can_take_the_name_of_a_tool_of_ours() -> None:
-    """WIRE, MCP: what an action file may not be called is what stands in the list besides."""
+    """What an action file may not be called is what stands in the list besides."""
     assert {entry["name"] for entry in own_tools()} == OWN_TOOLS

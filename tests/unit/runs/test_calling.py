@@ -17,7 +17,7 @@ SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842
 
 
 def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Path) -> None:
-    """DESIGN 2: not gated: the result now; gated: a person first."""
+    """Not gated: the result now; gated: a person first."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -39,7 +39,7 @@ def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Path) -> 
 
 
 def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Path) -> None:
-    """WIRE: attached while open or undelivered; after delivery it asks anew."""
+    """Attached while open or undelivered; after delivery it asks anew."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -80,7 +80,7 @@ def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Pa
 
 
 def test_equal_calls_in_the_same_moment_are_one_approval(home: Path) -> None:
-    """WIRE: attached, however close together they come."""
+    """Attached, however close together they come."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -94,7 +94,7 @@ def test_equal_calls_in_the_same_moment_are_one_approval(home: Path) -> None:
 
 
 def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Path) -> None:
-    """WIRE: `idempotency_key` decides instead; another call under it is a conflict."""
+    """`idempotency_key` decides instead; another call under it is a conflict."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -132,7 +132,7 @@ def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Pat
 
 
 def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: Path) -> None:
-    """WIRE: attached while undelivered; regression: finished ungated runs pushed it out of memory."""
+    """Attached while undelivered; regression: finished ungated runs pushed it out of memory."""
     furnish(home)
     unlisted = {"id": ""}  # refused by the connector at once, so 250 of them are quick
 
@@ -153,7 +153,7 @@ def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: P
 
 
 def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(home: Path) -> None:
-    """WIRE, Defaults, T5: 20 pending per session, then `rate_limited`, on record."""
+    """20 pending per session, then `rate_limited`, on record."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -197,7 +197,7 @@ class Waiting:
 
 
 def test_a_session_has_four_previews_at_once(home: Path) -> None:
-    """WIRE, Defaults, T5: the fifth is asked for once one of the four has answered."""
+    """The fifth is asked for once one of the four has answered."""
     furnish(home)
 
     async def story() -> None:
@@ -225,7 +225,7 @@ def test_a_session_has_four_previews_at_once(home: Path) -> None:
 
 
 def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
-    """WIRE, Defaults, T5: each preview spends the person's credential before consent."""
+    """Each preview spends the person's credential before consent."""
     furnish(home)
     clock = FrozenClock()
 
@@ -248,7 +248,7 @@ def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(home: Path) -> None:
-    """WIRE: invalid_arguments, not_found; refused calls are on record without their arguments."""
+    """`invalid_arguments`, `not_found`; refused calls are on record without their arguments."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -274,7 +274,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(home: Pat
 
 
 def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
-    """DESIGN 3: a file that lies there is held back; a key that names its digest takes it in."""
+    """A file that lies there is held back; a key that names its digest takes it in."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -310,7 +310,7 @@ def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
 
 
 def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
-    """DESIGN 5: cancelling a held call never withdraws; regression: memory and row differed."""
+    """Cancelling a held call never withdraws; regression: memory and row differed."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -332,7 +332,7 @@ def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
 
 
 def test_an_op_that_the_action_does_not_list_is_denied(home: Path) -> None:
-    """DESIGN 2: what an action may use is what it lists, whatever its steps say."""
+    """What an action may use is what it lists, whatever its steps say."""
     furnish(home, update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
 
     async def story(mailbox: Mailbox) -> None:

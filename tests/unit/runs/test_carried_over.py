@@ -12,7 +12,7 @@ HOMES = Path(__file__).parents[1] / "storage" / "homes"
 
 
 def test_a_call_that_waited_in_the_first_version_waits_on(home: Path) -> None:
-    """C10: its record says less than today's, and what it says is held against its row."""
+    """Its record says less than today's, and what it says is held against its row."""
     furnish(home)
     connection = sqlite3.connect(home / "aileron.db")
     connection.executescript((HOMES / "schema-1.sql").read_text(encoding="utf-8"))

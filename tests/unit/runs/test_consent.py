@@ -12,7 +12,7 @@ from aileron_core.home.layout import Home
 
 
 def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> None:
-    """DESIGN 5: the digest's three words stand on the screen, in the audit and in the row."""
+    """The digest's three words stand on the screen, in the audit and in the row."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -39,7 +39,7 @@ def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> Non
 
 
 def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> None:
-    """A7, DESIGN 5: the recheck finds another recipient; nothing is sent, before and after show."""
+    """The recheck finds another recipient; nothing is sent, before and after show."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -71,7 +71,7 @@ def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> None:
 
 
 def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(home: Path) -> None:
-    """A7, H11: what no field shows (here the size of a message whose text got a blank) counts too."""
+    """What no field shows (here the size of a message whose text got a blank) counts too."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -94,7 +94,7 @@ UNSHOWN_BCC = 'Bcc = "message.payload.headers.Bcc"\n'
 
 
 def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
-    """A7, H11: a Bcc added between prompt and yes is found although the action file hides it."""
+    """A Bcc added between prompt and yes is found although the action file hides it."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
 def test_what_the_digest_covers_may_not_change_before_the_effect(
     home: Path, change: object, sentence: str
 ) -> None:
-    """A7: argument, action file or connector changed between prompt and yes: nothing is sent."""
+    """Argument, action file or connector changed between prompt and yes: nothing is sent."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -173,7 +173,7 @@ def test_what_the_digest_covers_may_not_change_before_the_effect(
 def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_effect(
     home: Path,
 ) -> None:
-    """A7, H12: GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
+    """GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
     async def story(mailbox: Mailbox) -> None:

@@ -27,7 +27,7 @@ def outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:
 
 
 def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> None:
-    """DESIGN 5: at most one decision wins; the next gets Conflict and the first one's outcome."""
+    """At most one decision wins; the next gets Conflict and the first one's outcome."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -55,7 +55,7 @@ def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> None:
 
 
 def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
-    """DESIGN 5: yes, no and withdrawal in the same turn of the loop; one outcome, one effect at most."""
+    """Yes, no and withdrawal in the same turn of the loop; one outcome, one effect at most."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -74,7 +74,7 @@ def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
 
 
 def test_a_no_while_it_is_checked_wins(home: Path) -> None:
-    """DESIGN 5: during `checking` a deny wins; the recheck that then holds starts nothing."""
+    """During `checking` a deny wins; the recheck that then holds starts nothing."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -99,7 +99,7 @@ def test_a_no_while_it_is_checked_wins(home: Path) -> None:
 
 
 def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) -> None:
-    """H12: an ungated write that arrives during the recheck waits until the effect is over."""
+    """An ungated write that arrives during the recheck waits until the effect is over."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
     async def story(mailbox: Mailbox) -> None:
@@ -122,7 +122,7 @@ def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) ->
 
 
 def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
-    """DESIGN 6: "still looking" and nothing is decided; once it has answered, the yes counts."""
+    """The console is still fetching and nothing is decided; once it has answered, the yes counts."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -144,7 +144,7 @@ def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
 
 
 def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path) -> None:
-    """WIRE: withdraw of one's own approval; 409 once it has ended; a foreign one is not found."""
+    """Withdraw of one's own approval; 409 once it has ended; a foreign one is not found."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -177,7 +177,6 @@ def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path) -> N
 
 
 def test_a_reason_is_cut_at_two_thousand_characters(home: Path) -> None:
-    """WIRE, Defaults: denial reason."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -191,7 +190,7 @@ def test_a_reason_is_cut_at_two_thousand_characters(home: Path) -> None:
 
 
 def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> None:
-    """DESIGN 5: expiry is a deadline on the row; it ends the run as `expired`."""
+    """Expiry is a deadline on the row; it ends the run as `expired`."""
     furnish(home)
     clock = FrozenClock()
 
@@ -218,7 +217,7 @@ def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> None:
 
 
 def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) -> None:
-    """DESIGN 5: checking -> expired; the digest covers the deadline."""
+    """From `checking` to `expired`; the digest covers the deadline."""
     furnish(home)
     clock = FrozenClock()
 
@@ -240,7 +239,7 @@ def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) 
 
 
 def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
-    """WIRE, Defaults: 0 is never, and the digest says null."""
+    """0 is never, and the digest says null."""
     furnish(home)
     clock = FrozenClock()
 
@@ -260,7 +259,7 @@ def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
 
 
 def test_a_refresh_that_finds_a_difference_needs_a_new_yes(home: Path) -> None:
-    """DESIGN 6: refresh disarms approve in the same way; without a difference it shows no drift."""
+    """Refresh disarms approve in the same way; without a difference it shows no drift."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -290,7 +289,7 @@ def _yes_without_preview(mailbox: Mailbox, core: Core) -> Any:
 
 
 def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(home: Path) -> None:
-    """DESIGN 6: unavailable and still unavailable is no change."""
+    """Unavailable and still unavailable is no change."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -307,7 +306,7 @@ def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(home: Path)
 
 
 def test_a_preview_that_has_become_available_is_shown_first(home: Path) -> None:
-    """DESIGN 6: nothing is sent on a yes that was given blind when it could have been seen."""
+    """Nothing is sent on a yes that was given blind when it could have been seen."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -324,7 +323,7 @@ def test_a_preview_that_has_become_available_is_shown_first(home: Path) -> None:
 
 
 def test_a_preview_that_has_gone_counts_as_changed(home: Path) -> None:
-    """DESIGN 6: a preview that was there and is now unavailable: nothing runs, and it says so."""
+    """A preview that was there and is now unavailable: nothing runs, and it says so."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -342,7 +341,7 @@ def test_a_preview_that_has_gone_counts_as_changed(home: Path) -> None:
 
 
 def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> None:
-    """DESIGN 5: "the requester is gone"; a person may still answer."""
+    """The console says that the requester is gone; a person may still answer."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -361,7 +360,7 @@ def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> No
 
 
 def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Path) -> None:
-    """DESIGN 5: `unknown`, said to person and agent."""
+    """`unknown`, said to person and agent."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8").replace(
@@ -397,7 +396,7 @@ def _idempotent(home: Path) -> None:
 
 
 def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(home: Path) -> None:
-    """DESIGN 5 and 7: before each retry the world is looked at again."""
+    """Before each retry the world is looked at again."""
     furnish(home)
     _idempotent(home)
 
@@ -415,7 +414,7 @@ def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(home: Path) -> 
 
 
 def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path) -> None:
-    """DESIGN 5: executing -> pending; nothing is repeated on other content."""
+    """From `executing` to `pending`; nothing is repeated on other content."""
     furnish(home)
     _idempotent(home)
 
@@ -437,7 +436,7 @@ def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path)
 
 
 def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> None:
-    """DESIGN 5; regression: asked again after its first step, a run began anew with that step."""
+    """Regression: asked again after its first step, a run began anew with that step."""
     furnish(home)
     _idempotent(home)
     path = home / "actions" / "send-draft.md"
@@ -468,7 +467,7 @@ def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> Non
 
 
 def test_a_step_that_is_not_idempotent_is_never_repeated(home: Path) -> None:
-    """DESIGN 5: only a step declared idempotent is repeated."""
+    """Only a step declared idempotent is repeated."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

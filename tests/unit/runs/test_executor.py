@@ -101,7 +101,7 @@ def failed(
 def test_an_end_after_a_writing_request_is_unknown_unless_the_connector_heard_and_said_no(
     result: OpResult, idempotent: bool, kind: str
 ) -> None:
-    """DESIGN 5: what may have changed something and was not heard out is not called failed."""
+    """What may have changed something and was not heard out is not called failed."""
     connector = Scripted(*[result] * 4)
     ending = carried(connector, idempotent=idempotent)
     assert ending.kind == kind
@@ -130,7 +130,7 @@ def test_an_output_too_deep_to_store_is_a_failure_of_the_connector() -> None:
 
 
 def test_a_fault_of_the_host_during_a_call_is_unknown_and_not_a_crash() -> None:
-    """DESIGN 5: what had gone out is not known; the run still ends, and its lock with it."""
+    """What had gone out is not known; the run still ends, and its lock with it."""
 
     class Broken(Scripted):
         async def call(self, _op: str, _args: JsonObject, **_options: object) -> OpResult:
@@ -187,7 +187,7 @@ DONE = OpResult(output={"done": True})
 
 
 def test_an_idempotent_step_is_repeated_three_times_and_then_given_up() -> None:
-    """DESIGN 7: waits of 1, 2 and 4 seconds, each up to a fifth longer; the end says how often."""
+    """Waits of 1, 2 and 4 seconds, each up to a fifth longer; the end says how often."""
     ending, connector, waits = retried(*[BUSY] * 5)
     assert (ending.kind, connector.calls) == ("failed", 4)
     assert all(
@@ -230,7 +230,7 @@ def test_retries_stay_within_the_wall_limit() -> None:
 
 
 def test_a_look_before_a_retry_that_finds_a_difference_ends_the_run() -> None:
-    """DESIGN 5: the recheck comes before each retry, and nothing is repeated on a no."""
+    """The recheck comes before each retry, and nothing is repeated on a no."""
 
     async def no() -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Later steps of a gated action: what is decided while running is asked again (DESIGN 5, B10)."""
+"""Later steps of a gated action: what is decided while running is asked again."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +70,7 @@ def sent_to(view: ApprovalView, step_id: str) -> dict[str, str]:
 def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_filled_in(
     home: Path,
 ) -> None:
-    """DESIGN 5: the first yes cannot cover what nobody knew; the second one covers exactly that."""
+    """The first yes cannot cover what nobody knew; the second one covers exactly that."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -106,7 +106,7 @@ def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_f
 
 
 def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(home: Path) -> None:
-    """DESIGN 5: every halt goes on where it stood; only a step that is not idempotent halts."""
+    """Every halt goes on where it stood; only a step that is not idempotent halts."""
     furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -128,7 +128,7 @@ def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(ho
 
 
 def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Path) -> None:
-    """H13: a list that names another draft than the person thought of is seen before it is sent."""
+    """A list that names another draft than the person thought of is seen before it is sent."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -151,7 +151,7 @@ def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Pa
 
 
 def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> None:
-    """DESIGN 3: approving covers exactly one digest; the old one decides nothing any more."""
+    """Approving covers exactly one digest; the old one decides nothing any more."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -168,7 +168,7 @@ def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> None:
 
 
 def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> None:
-    """DESIGN 5: pending is pending after a crash; its finished steps stay finished."""
+    """Pending is pending after a crash; its finished steps stay finished."""
     furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -193,7 +193,7 @@ def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> No
 
 @pytest.mark.parametrize("edit", ["steps", "asked", "spent", "gone"])
 def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: str) -> None:
-    """DESIGN 3: the row is the record, not the authority: changed while it waits, nothing runs."""
+    """The row is the record, not the authority: changed while it waits, nothing runs."""
     import json
     import sqlite3
 
@@ -244,7 +244,7 @@ def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: 
 
 
 def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path) -> None:
-    """DESIGN 5: human time is not execution time; what is asked now was not known before."""
+    """Human time is not execution time; what is asked now was not known before."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     clock = FrozenClock()
 
@@ -269,7 +269,7 @@ def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path
 
 
 def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(home: Path) -> None:
-    """WIRE: a miss in a step's output fails the run before that step, with what had run."""
+    """A miss in a step's output fails the run before that step, with what had run."""
     steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
     furnish(home, chain=chain("chain", *steps))
 
@@ -290,7 +290,7 @@ def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(h
 
 
 def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) -> None:
-    """DESIGN 6: before its end the agent reads that it waits, and the audit a hash."""
+    """Before its end the agent reads that it waits, and the audit a hash."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -308,7 +308,7 @@ def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) ->
 
 
 def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
-    """DESIGN 5: the rule is about arguments, not about previews."""
+    """The rule is about arguments, not about previews."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
 
     async def story(mailbox: Mailbox) -> None:
@@ -326,7 +326,7 @@ def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
 
 
 def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Path) -> None:
-    """WIRE "Digest": another output of the earlier step is another digest, all else being equal."""
+    """Another output of the earlier step is another digest, all else being equal."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
     async def story(mailbox: Mailbox) -> None:
@@ -349,7 +349,7 @@ def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Pa
 
 
 def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
-    """WIRE "Defaults": one wall time for the whole run, without the time that a person took."""
+    """One wall time for the whole run, without the time that a person took."""
     steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
     text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
     furnish(home, chain=text)

@@ -1,4 +1,4 @@
-"""Looking again at the service, where nobody knows how a run ended (DESIGN 5)."""
+"""Looking again at the service, where nobody knows how a run ended."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -42,7 +42,7 @@ async def runs(core: Core) -> list[tuple[str, str]]:
 
 
 def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> None:
-    """C4: held while the person pauses, not a row and not a request; it runs once calls go on."""
+    """Held while the person pauses, not a row and not a request; it runs once calls go on."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -70,7 +70,7 @@ def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> Non
 
 
 def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
-    """C4: 25 s at most, then `unavailable`; its idempotency key stays free for another try."""
+    """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
     furnish(home)
     assert Gatekeeper().hold_seconds == 25
 
@@ -94,7 +94,7 @@ def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: P
 
 
 def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
-    """C4: nothing approved starts, so no yes is taken that a later key would set free; a no is."""
+    """Nothing approved starts, so no yes is taken that a later key would set free; a no is."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -115,7 +115,7 @@ def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
 
 
 def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Path) -> None:
-    """C4: the pause comes while the yes is rechecked; it is the person's again, with a note."""
+    """The pause comes while the yes is rechecked; it is the person's again, with a note."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -142,7 +142,7 @@ def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Pa
 
 
 def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) -> None:
-    """C4: it had passed the door before; the connector is let go while calls are held."""
+    """It had passed the door before; the connector is let go while calls are held."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
     async def story(mailbox: Mailbox) -> None:
@@ -168,7 +168,7 @@ def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) ->
 
 
 def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
-    """DESIGN 3: what was held back, and whose session ended, during the pause does not run after it."""
+    """What was held back, and whose session ended, during the pause does not run after it."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -194,7 +194,7 @@ def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
 
 
 def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Path) -> None:
-    """DESIGN 3: a session's token opens nothing once it has ended, also where it was just checked."""
+    """A session's token opens nothing once it has ended, also where it was just checked."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -211,7 +211,7 @@ def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Path) ->
 
 
 def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
-    """C4: held even where that cannot be put on record, and said so; the next console starts without."""
+    """Held even where that cannot be put on record, and said so; the next console starts without."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -233,7 +233,7 @@ def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
 
 
 def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None:
-    """C4: 25 s in all, however often a person pauses meanwhile."""
+    """25 s in all, however often a person pauses meanwhile."""
 
     async def story() -> None:
         gatekeeper = Gatekeeper(hold_seconds=5)

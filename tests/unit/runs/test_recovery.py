@@ -41,7 +41,7 @@ def problems(home: Path) -> list[str]:
 def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
     home: Path, tmp_path: Path, step: str, state: str, note: str
 ) -> None:
-    """DESIGN 5: pending, checking, approved wait again with a note; executing is unknown."""
+    """Pending, checking, approved wait again with a note; executing is unknown."""
     furnish(home)
     left = tmp_path / "left"
 
@@ -89,7 +89,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
 
 
 def test_a_deadline_holds_over_a_restart(home: Path) -> None:
-    """DESIGN 5: expiry is a deadline on the row, over restarts."""
+    """Expiry is a deadline on the row, over restarts."""
     furnish(home)
     clock = FrozenClock()
 
@@ -125,7 +125,7 @@ FORGED = (
     ],
 )
 def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) -> None:
-    """A8, H21: a row is never authority: not shown, not run, named by `audit verify`."""
+    """A row is never authority: not shown, not run, named by `audit verify`."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -160,7 +160,7 @@ def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) ->
     ],
 )
 def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, edit: str) -> None:
-    """A8, H21: `UPDATE ... SET state` and its like have no effect and are named."""
+    """`UPDATE ... SET state` and its like have no effect and are named."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -179,7 +179,7 @@ def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, ed
 def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
     home: Path, state: str
 ) -> None:
-    """A8, H21: memory is the authority; the next record says that the row had been changed."""
+    """Memory is the authority; the next record says that the row had been changed."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -206,7 +206,7 @@ def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
     ],
 )
 def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str) -> None:
-    """H22: damage is found and named, not a reason to fall over; nothing is taken up on its word."""
+    """Damage is found and named, not a reason to fall over; nothing is taken up on its word."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -227,7 +227,7 @@ def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str)
 
 @pytest.mark.parametrize("damage", ["cut", "rewritten", "no head"])
 def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str) -> None:
-    """A13; regression: the first record of the next life overwrote the head that knew."""
+    """Regression: the first record of the next life overwrote the head that knew."""
     furnish(home)
 
     async def story() -> None:
@@ -251,7 +251,7 @@ def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str) -> N
 
 
 def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Path) -> None:
-    """WIRE, Defaults; regression: a delivery after a restart wrote them back and raised an alarm."""
+    """Regression: a delivery after a restart wrote them back and raised an alarm."""
     furnish(home)
     clock = FrozenClock()
     day = 86400.0
@@ -289,7 +289,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
 
 
 def test_an_undelivered_end_is_attached_to_after_a_restart(home: Path) -> None:
-    """WIRE: an equal call is attached while its end is undelivered, over restarts too."""
+    """An equal call is attached while its end is undelivered, over restarts too."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -44,7 +44,7 @@ def shown(value: Any, path: str = "v") -> PreviewField:
 
 
 def test_fields_come_in_the_files_order_with_header_values() -> None:
-    """The header shorthand of FACTS A.6."""
+    """A header by its name, whatever its case."""
     assert resolve(PREVIEW, draft()) == (
         PreviewField(label="To", path="message.payload.headers.To", value="to"),
         PreviewField(label="Subject", path="message.payload.headers.Subject", value="subject"),
@@ -213,7 +213,7 @@ def test_a_changed_field_is_shown_before_and_after() -> None:
 
 
 def test_a_change_outside_the_shown_fields_is_listed_by_path() -> None:
-    """A Bcc added between prompt and approval is seen (THREATS H11)."""
+    """A Bcc added between prompt and approval is seen."""
     drift = differences(draft(), draft(more=[{"name": "Bcc", "value": "eve"}]), PREVIEW)
     assert drift.changed == ()
     assert drift.other_paths == ("message.payload.headers.2",)
@@ -274,7 +274,6 @@ def test_another_kind_of_answer_is_one_difference() -> None:
 
 
 def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
-    """FACTS A.6, input_fields."""
     action = Action(
         name="a",
         version="1.0.0",

@@ -20,7 +20,7 @@ def _plant(mailbox: Mailbox, draft: str = DRAFT) -> None:
 def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """DESIGN 3, 6, T6: through every end, every body, the log, the audit and the row of the run."""
+    """Through every end, every body, the log, the audit and the row of the run."""
     furnish(home)
     caplog.set_level(logging.DEBUG)
     told: list[dict[str, Any]] = []

@@ -28,7 +28,7 @@ def _two_steps() -> str:
 def test_a_repeat_that_would_differ_after_a_step_has_run_asks_again_and_goes_on_from_there(
     home: Path,
 ) -> None:
-    """DESIGN 5: the recheck before a retry differs, so it waits again; what has run stays done."""
+    """The recheck before a retry differs, so it waits again; what has run stays done."""
     furnish(home, change_draft=_two_steps())
 
     async def story(mailbox: Mailbox) -> None:

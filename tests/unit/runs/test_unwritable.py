@@ -18,7 +18,7 @@ def writable(core: Core, *, yes: bool) -> None:
 
 
 def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> None:
-    """A8, DESIGN 2: an audit record that cannot be written stops the run; the console is told."""
+    """An audit record that cannot be written stops the run; the console is told."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -47,7 +47,7 @@ def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> None:
 
 
 def test_a_yes_that_cannot_be_written_decides_nothing(home: Path) -> None:
-    """A8: a person's yes is durable as `checking`, or it was none."""
+    """A person's yes is durable as `checking`, or it was none."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -70,7 +70,7 @@ def test_a_yes_that_cannot_be_written_decides_nothing(home: Path) -> None:
 
 @pytest.mark.parametrize("step", ["before recheck.held", "before run.started"])
 def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(home: Path, step: str) -> None:
-    """A8: each transition and its record are durable before the effect that they permit."""
+    """Each transition and its record are durable before the effect that they permit."""
     furnish(home)
     cores: list[Core] = []
     failing = True
@@ -100,7 +100,7 @@ def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(home: Path, 
 
 
 def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> None:
-    """A8: the end of a run is insisted on; the agent hears of it only then."""
+    """The end of a run is insisted on; the agent hears of it only then."""
     furnish(home)
     cores: list[Core] = []
     tries = 0
@@ -126,7 +126,7 @@ def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> No
 
 @pytest.mark.parametrize("how", ["recheck", "refresh"])
 def test_the_screen_never_shows_other_content_than_its_digest_covers(home: Path, how: str) -> None:
-    """DESIGN 6; regression: a difference that could not be written left new content over the old yes."""
+    """Regression: a difference that could not be written left new content over the old yes."""
     furnish(home)
     cores: list[Core] = []
     step = {"recheck": "before recheck.differed", "refresh": "before preview.fetched"}[how]
@@ -168,7 +168,7 @@ def test_the_screen_never_shows_other_content_than_its_digest_covers(home: Path,
 def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_executing(
     home: Path, step: str
 ) -> None:
-    """DESIGN 5; regression: the run stayed `executing` for good, neither on record nor decidable."""
+    """Regression: the run stayed `executing` for good, neither on record nor decidable."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
     text = path.read_text(encoding="utf-8").replace("idempotent = false", "idempotent = true")
@@ -237,7 +237,7 @@ with Mailbox() as mailbox:
 
 
 def test_a_disk_that_takes_no_more_stops_runs_as_unavailable(home: Path, tmp_path: Path) -> None:
-    """A8: RLIMIT_FSIZE in a process of its own; once there is room again, runs go on."""
+    """RLIMIT_FSIZE in a process of its own; once there is room again, runs go on."""
     script = tmp_path / "child.py"
     script.write_text(CHILD, encoding="utf-8")
     support = str(Path(__file__).parents[2] / "support")

@@ -34,7 +34,7 @@ def running(folder: Path, name: bytes = b"agent") -> Iterator[int]:
 
 
 def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> None:
-    """C5: pid, executable, cwd, parents by name, the nearest first, and since when it runs."""
+    """Pid, executable, cwd, parents by name, the nearest first, and since when it runs."""
     with running(tmp_path) as pid:
         found = process_of(pid)
         assert found is not None
@@ -50,7 +50,7 @@ def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> No
 
 
 def test_a_name_that_is_no_text_is_told_in_marks_and_kept_exactly(tmp_path: Path) -> None:
-    """C5, C8: blanks, parentheses and bytes that are no UTF-8 in names mislead nobody."""
+    """Blanks, parentheses and bytes that are no UTF-8 in names mislead nobody."""
     with running(tmp_path, HOSTILE) as pid:
         found = process_of(pid)
         assert found is not None
@@ -62,7 +62,7 @@ def test_a_name_that_is_no_text_is_told_in_marks_and_kept_exactly(tmp_path: Path
 
 
 def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
-    """C5: the beginning, and how long it was."""
+    """The beginning, and how long it was."""
     deep = tmp_path.joinpath(*["d" * 200] * 8)
     deep.mkdir(parents=True)
     with running(deep) as pid:
@@ -85,12 +85,12 @@ def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
     ],
 )
 def test_what_another_program_wrote_in_its_place_is_nobody(stored: object) -> None:
-    """DESIGN 3: a spoilt record names nobody, and stops nothing."""
+    """A spoilt record names nobody, and stops nothing."""
     assert Process.from_json(stored) is None
 
 
 def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Path) -> None:
-    """C5: the console shows after a restart whom the kernel saw at the opening, no one of today."""
+    """The console shows after a restart whom the kernel saw at the opening, no one of today."""
 
     async def story() -> None:
         async with Core.open(home) as core:

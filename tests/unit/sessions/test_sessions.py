@@ -20,7 +20,7 @@ def opened(book: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
 
 
 def test_a_token_opens_its_session_until_its_time_is_over() -> None:
-    """WIRE, Tokens: until the session ends; kept as SHA-256 alone."""
+    """Until the session ends; kept as SHA-256 alone."""
     clock = FrozenClock()
     book = SessionRegistry(clock)
     mine, other = opened(book), opened(book)
@@ -36,7 +36,7 @@ def test_a_token_opens_its_session_until_its_time_is_over() -> None:
 
 
 def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
-    """WIRE: once opened, its loss for 5 s ends the session; one that comes back in time does not."""
+    """Once opened, its loss for 5 s ends the session; one that comes back in time does not."""
     clock = FrozenClock()
     book = SessionRegistry(clock)
     session = opened(book).session
@@ -64,7 +64,7 @@ def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
 
 
 def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
-    """H21: a row without the record of its opening is no session; nor is one with another token."""
+    """A row without the record of its opening is no session; nor is one with another token."""
 
     async def story() -> None:
         async with Core.open(home) as core:
@@ -91,7 +91,7 @@ def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
 
 
 def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None:
-    """WIRE, Tokens: until the session ends."""
+    """Until the session ends."""
 
     async def story() -> None:
         async with Core.open(home) as core:
@@ -109,7 +109,7 @@ def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None
 
 
 def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Path) -> None:
-    """DESIGN 2; regression: gone from memory alone, the session's token worked again in the next life."""
+    """Regression: gone from memory alone, the session's token worked again in the next life."""
 
     async def story() -> None:
         async with Core.open(home) as core:

@@ -60,7 +60,7 @@ async def count(database: Database) -> int:
 
 
 def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -> None:
-    """A8, DESIGN 4: the writer refuses a unit that changed rows and recorded nothing."""
+    """The writer refuses a unit that changed rows and recorded nothing."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as database:
@@ -74,7 +74,7 @@ def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -> None
 
 
 def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_path: Path) -> None:
-    """A8: state and record in one SAVEPOINT; neighbours in the same commit stay."""
+    """State and record in one SAVEPOINT; neighbours in the same commit stay."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as database:
@@ -104,7 +104,7 @@ def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_path: 
 
 
 def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_path: Path) -> None:
-    """WIRE, Audit: seq without gaps, over group commits of many callers."""
+    """Seq without gaps, over group commits of many callers."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as database:
@@ -129,7 +129,7 @@ def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_path: 
 
 
 def test_a_write_is_durable_before_its_caller_goes_on(tmp_path: Path) -> None:
-    """A8: another connection sees it at once."""
+    """Another connection sees it at once."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as database:
@@ -160,7 +160,7 @@ def test_a_cancelled_caller_does_not_undo_its_unit(tmp_path: Path) -> None:
 
 
 def test_a_full_database_stops_writes_as_unavailable_and_mends(tmp_path: Path) -> None:
-    """A8: PRAGMA max_page_count: the change is not there, the next fitting write works."""
+    """PRAGMA max_page_count: the change is not there, the next fitting write works."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as database:
@@ -188,7 +188,7 @@ def limit_pages(database: Database, pages: int) -> None:
 
 
 def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path) -> None:
-    """DESIGN 3: a trigger planted in the database changes nothing, and the console says so."""
+    """A trigger planted in the database changes nothing, and the console says so."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as database:
@@ -208,7 +208,7 @@ def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path) -> No
 
 
 def test_the_older_of_two_owners_stops(tmp_path: Path) -> None:
-    """H23: opening counts the owner's epoch up; every write checks it."""
+    """Opening counts the owner's epoch up; every write checks it."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as older:
@@ -237,7 +237,7 @@ def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_path: 
 
 
 def test_a_read_cannot_write(tmp_path: Path) -> None:
-    """DESIGN 9: others, and our own reads, open the database read-only."""
+    """Others, and our own reads, open the database read-only."""
 
     async def story() -> None:
         async with opened(tmp_path / "a.db") as database:

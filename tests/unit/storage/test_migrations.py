@@ -201,7 +201,7 @@ def test_an_older_home_is_read_without_being_carried(old: Path) -> None:
 def test_what_another_program_put_into_an_older_home_is_refused_before_any_step(
     old: Path, planted: str
 ) -> None:
-    """DESIGN 3: the old schema is compared word for word too; nothing is copied or changed."""
+    """The old schema is compared word for word too; nothing is copied or changed."""
     with closing(sqlite3.connect(old)) as database:
         database.execute(planted)
     before = content(old)
@@ -286,7 +286,7 @@ def test_a_death_in_the_middle_leaves_a_home_that_the_next_start_carries(old: Pa
 
 
 def test_copies_go_when_the_arguments_in_them_would(old: Path) -> None:
-    """WIRE.md keeps arguments 30 days; a copy is no way round that."""
+    """Arguments are kept 30 days; a copy is no way round that."""
     carried(old)
     (copy,) = backups(old)
     for days, there in ((KEPT_DAYS - 1, True), (KEPT_DAYS + 1, False)):
@@ -315,7 +315,7 @@ def newer_without_our_tables(database: sqlite3.Connection) -> None:
 def test_a_newer_home_is_refused_and_not_changed(
     old: Path, make: Callable[[sqlite3.Connection], None]
 ) -> None:
-    """DESIGN 9: neither the console nor a reader touches what a newer Aileron wrote."""
+    """Neither the console nor a reader touches what a newer Aileron wrote."""
     with closing(sqlite3.connect(carried(old))) as database:
         make(database)
         database.commit()

@@ -17,7 +17,7 @@ def made(path: Path) -> Path:
 
 
 def test_each_opening_is_a_new_epoch(tmp_path: Path) -> None:
-    """H23: the older console is told by the epoch."""
+    """The older console is told by the epoch."""
     path = tmp_path / "a.db"
     for expected in (1, 2, 3):
         connection, epoch, head = open_writer(path)
@@ -26,7 +26,7 @@ def test_each_opening_is_a_new_epoch(tmp_path: Path) -> None:
 
 
 def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
-    """DESIGN 9: the file is the person's alone."""
+    """The file is the person's alone."""
     assert made(tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
 
 
@@ -44,7 +44,7 @@ def test_a_new_database_is_closed_to_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, planted: str) -> None:
-    """DESIGN 3: schema compared word for word at open; nothing is started or changed."""
+    """Schema compared word for word at open; nothing is started or changed."""
     path = made(tmp_path / "a.db")
     other = sqlite3.connect(path)
     other.execute(planted)
@@ -57,7 +57,7 @@ def test_a_schema_that_is_not_word_for_word_ours_is_refused(tmp_path: Path, plan
 
 
 def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
-    """DESIGN 9: an older program does not touch what a newer one wrote."""
+    """An older program does not touch what a newer one wrote."""
     path = made(tmp_path / "a.db")
     other = sqlite3.connect(path)
     with other:
@@ -68,7 +68,7 @@ def test_a_newer_schema_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
-    """DESIGN 9: a file of that name that is not ours stays byte for byte as it is."""
+    """A file of that name that is not ours stays byte for byte as it is."""
     path = tmp_path / "a.db"
     other = sqlite3.connect(path)
     with other:
@@ -94,7 +94,7 @@ def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Pa
     ],
 )
 def test_spoilt_rows_are_a_sentence_and_not_a_crash(tmp_path: Path, spoiling: str) -> None:
-    """DESIGN 3: whatever another program wrote there, the console ends with a reason."""
+    """Whatever another program wrote there, the console ends with a reason."""
     path = made(tmp_path / "a.db")
     other = sqlite3.connect(path)
     with other:
@@ -117,7 +117,7 @@ def test_a_schema_version_that_is_no_number_is_no_crash(tmp_path: Path) -> None:
 
 
 def test_reading_needs_a_database_and_never_makes_one(tmp_path: Path) -> None:
-    """DESIGN 9: others read the database read-only."""
+    """Others read the database read-only."""
     with pytest.raises(HomeError, match="Start `aileron console` first"):
         open_reader(tmp_path / "a.db")
     assert not (tmp_path / "a.db").exists()

@@ -10,8 +10,8 @@ from tests.unit.server.harness import CLI
 QUESTION = b"\x1b]11;?\x1b\\\x1b[c"
 _SLOWLY = """
 import sys
-from aileron_tui.styles import ground
-ground.ground_is_light.__defaults__ = (20.0,)
+from aileron_tui.terminal import background_color
+background_color.background_is_light.__defaults__ = (20.0,)
 sys.argv[0] = "aileron"
 from aileron_tui.cli import main
 main()

@@ -1,0 +1,225 @@
+"""What an agent's session may do, as values: the one way from an agent to the gate.
+
+The HTTP routes and the MCP server both call `AgentApi`; each only reads requests and writes answers.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
+
+from aileron_core.app import App
+from aileron_core.canonical import Json
+from aileron_core.console_port import CoreEvent, LibraryUpdated
+from aileron_core.errors import Failure, NotFound, Unauthorized
+from aileron_core.ids import APPROVAL_ID
+from aileron_core.runs.gate import Call
+from aileron_core.runs.model import RunRecord
+from aileron_core.runs.transitions import FINAL, RunState
+from aileron_core.server.bodies import (
+    ActionBody,
+    ActionsBody,
+    CompletedBody,
+    PendingBody,
+    ResultBody,
+)
+from aileron_core.server.client_claims import NO_CLAIMS, ClientClaims
+from aileron_core.server.responses import action_body, completed_body, pending_body, result_body
+from aileron_core.sessions.model import Session
+from aileron_core.tasks import spawn
+
+RunAnswer: TypeAlias = CompletedBody | PendingBody | Failure
+"""`Failure`: an ungated run that was on record and failed."""
+
+
+class AgentApi:
+    """The agents' side of *app*. Every method of a session refuses one that has ended.
+
+    Attributes:
+        draining: set once the server wants to stop; nothing waits for a person from then on.
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self.draining = asyncio.Event()
+
+    def authenticate(self, token: str) -> Session | None:
+        """Return the open session that *token* belongs to."""
+        return self._app.sessions.authenticate(token)
+
+    def session(self, session_id: str) -> Session | None:
+        """Return the session with this id, if it is open."""
+        return self._app.sessions.get(session_id)
+
+    def list_actions(
+        self, session: Session | None = None, claims: ClientClaims = NO_CLAIMS
+    ) -> ActionsBody:
+        """Return the accepted actions, and what is wrong with the others.
+
+        Args:
+            session: who asks; None for the person's own command line.
+            claims: what its client says of itself.
+
+        Raises:
+            Unauthorized: the session has ended.
+        """
+        if session is not None:
+            self._require_open(session)
+            self._note_client(session, claims)
+        library = self._app.library
+        return {
+            "items": [action_body(action) for action in library.ready()],
+            "load_errors": [
+                {
+                    "file": problem.file,
+                    "line": problem.line,
+                    "key": problem.key,
+                    "class": problem.class_,
+                    "message": problem.message,
+                }
+                for problem in library.problems()
+            ],
+        }
+
+    def action(self, name: str) -> ActionBody:
+        """Return one accepted action.
+
+        Raises:
+            NotFound: there is none of this name.
+        """
+        for action in self._app.library.ready():
+            if action.name == name:
+                return action_body(action)
+        raise NotFound(
+            f"There is no accepted action {name[:80]!r}. `aileron action list` shows what lies there."
+        )
+
+    def watch_actions(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Have *changed* called whenever the accepted set is another; return what ends that."""
+        known = self._accepted()
+
+        def hear(event: CoreEvent) -> None:
+            nonlocal known
+            if isinstance(event, LibraryUpdated) and (now := self._accepted()) != known:
+                known = now
+                changed()
+
+        return self._app.events.subscribe(hear)
+
+    def _accepted(self) -> tuple[tuple[str, str], ...]:
+        return tuple((action.name, action.sha256) for action in self._app.library.ready())
+
+    async def run(
+        self,
+        session: Session,
+        action: str,
+        args: Json,
+        *,
+        idempotency_key: str | None = None,
+        claims: ClientClaims = NO_CLAIMS,
+    ) -> RunAnswer:
+        """Run an action to its end, or put it before a person and return at once.
+
+        A caller that is cancelled does not break it off.
+
+        Raises:
+            AileronError: it was refused (`Gate.run` has the list); nothing ran.
+        """
+        self._require_open(session)
+        self._note_client(session, claims)
+        call = Call(
+            session=session,
+            action=action,
+            args=args,
+            idempotency_key=idempotency_key,
+            claims=(*claims.client, *claims.call),
+        )
+        answer = await self._app.gate.run(call)
+        row = answer.row
+        if row.state is RunState.COMPLETED:
+            await self._app.approvals.deliver(row.approval_id)
+            return completed_body(row)
+        if row.gated:
+            return pending_body(row, self._app.address.url, attached=answer.attached)
+        assert row.failure is not None
+        return row.failure
+
+    async def result(
+        self,
+        session: Session,
+        approval_id: str,
+        *,
+        wait: float = 0.0,
+        gone: asyncio.Event | None = None,
+        deliver: bool = True,
+    ) -> ResultBody:
+        """Return how one of the session's own approvals stands.
+
+        Args:
+            session: who asks.
+            approval_id: of which.
+            wait: seconds to wait for its end; less where the server wants to stop.
+            gone: set once nobody is there any more to hear the answer, which ends the wait too.
+            deliver: whether an end that is returned counts as told to the agent.
+
+        Raises:
+            Unauthorized: the session has ended.
+            NotFound: unknown, or another session's.
+        """
+        self._require_open(session)
+        _check_id(approval_id)
+        row = await self._app.approvals.result(session.session_id, approval_id, 0)
+        if row.state not in FINAL and wait > 0:
+            row = await self._wait(row, session, approval_id, wait, gone or asyncio.Event())
+        heard = gone is None or not gone.is_set()
+        if row.state in FINAL and deliver and heard:
+            await self._app.approvals.deliver(approval_id)
+        return result_body(row)
+
+    async def _wait(
+        self,
+        row: RunRecord,
+        session: Session,
+        approval_id: str,
+        seconds: float,
+        gone: asyncio.Event,
+    ) -> RunRecord:
+        """Return the run once it has ended, or as it stands once something else ends the wait."""
+        approvals = self._app.approvals
+        end = spawn(
+            approvals.result(session.session_id, approval_id, seconds), name="wait for a decision"
+        )
+        others = [spawn(event.wait(), name="end of a wait") for event in (gone, self.draining)]
+        with self._app.publisher.waiters.waiting(approval_id):
+            try:
+                await asyncio.wait([end, *others], return_when=asyncio.FIRST_COMPLETED)
+                return end.result() if end.done() else row
+            finally:
+                for task in (end, *others):
+                    task.cancel()
+
+    async def withdraw(self, session: Session, approval_id: str, reason: str = "") -> ResultBody:
+        """Withdraw one of the session's own approvals.
+
+        Raises:
+            Unauthorized: the session has ended.
+            NotFound: unknown, or another session's.
+            Conflict: it has begun or ended.
+        """
+        self._require_open(session)
+        _check_id(approval_id)
+        row = await self._app.approvals.withdraw(session.session_id, approval_id, reason)
+        return result_body(row)
+
+    def _require_open(self, session: Session) -> None:
+        # Asked anew each time: a call that is held outlives the request's own check.
+        if self.session(session.session_id) is None:
+            raise Unauthorized("This session has ended.")
+
+    def _note_client(self, session: Session, claims: ClientClaims) -> None:
+        if claims.client:
+            self._app.session_service.claimed(session.session_id, claims.client)
+
+
+def _check_id(approval_id: str) -> None:
+    if not APPROVAL_ID.fullmatch(approval_id):
+        raise NotFound(f"There is no approval {approval_id[:40]} of this session.")

@@ -1,0 +1,104 @@
+"""The MCP sessions of the old era that are open, by the agent's session that they belong to.
+
+The package says nothing when it ends one that was idle for too long, and bounds only their sum. So
+they are counted here: what is told and what is kept is bounded for each agent, and forgotten in time.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from aileron_mcp.subscriptions import Subscriber
+
+MOST_SESSIONS = 32
+"""Of one agent's session. Each costs some 40 kB until it is closed or was idle for too long."""
+IDLE_SECONDS = 30 * 60.0
+"""Without a request that is being answered, and without a standing stream."""
+_SLACK = 60.0
+"""Longer than the package keeps one: one that it still has must not be forgotten here."""
+
+
+@dataclass(slots=True)
+class McpSession:
+    """One open MCP session."""
+
+    heard: int
+    """How often the tool list had changed when its client last could hear of it."""
+    subscriber: Subscriber | None = None
+    """Set once the handshake is through."""
+    requests: int = 0
+    """How many are being answered, its standing stream included."""
+    idle_since: float = 0.0
+
+
+class OpenSessions:
+    """The open MCP sessions of each agent's session, the one that was used longest ago first.
+
+    Args:
+        is_open: whether an agent's session is open.
+        most: of one agent's session.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        is_open: Callable[[str], bool],
+        most: int = MOST_SESSIONS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._is_open = is_open
+        self._most = most
+        self._clock = clock
+        self._by_owner: dict[str, OrderedDict[str, McpSession]] = {}
+
+    def __iter__(self) -> Iterator[McpSession]:
+        for theirs in self._by_owner.values():
+            yield from theirs.values()
+
+    def open(self, owner: str, mcp_id: str, heard: int) -> str | None:
+        """Note a new session; return the one that has to make way for it, if any."""
+        self._forget_idle()
+        theirs = self._by_owner.setdefault(owner, OrderedDict())
+        theirs[mcp_id] = McpSession(heard, idle_since=self._clock())
+        return theirs.popitem(last=False)[0] if len(theirs) > self._most else None
+
+    def get(self, owner: str, mcp_id: str) -> McpSession | None:
+        """Return a session of this owner's."""
+        theirs = self._by_owner.get(owner)
+        return None if theirs is None else theirs.get(mcp_id)
+
+    @contextmanager
+    def using(self, owner: str, mcp_id: str) -> Generator[McpSession | None]:
+        """Count a request of a session; None for one that is not the owner's."""
+        session = self.get(owner, mcp_id)
+        if session is None:
+            yield None
+            return
+        self._by_owner[owner].move_to_end(mcp_id)
+        session.requests += 1
+        try:
+            yield session
+        finally:
+            session.requests -= 1
+            session.idle_since = self._clock()
+
+    def close(self, owner: str, mcp_id: str) -> None:
+        """Forget a session."""
+        theirs = self._by_owner.get(owner)
+        if theirs is None:
+            return
+        theirs.pop(mcp_id, None)
+        if not theirs:
+            del self._by_owner[owner]
+
+    def _forget_idle(self) -> None:
+        """Forget what the package ended, and whatever belonged to a session that has ended."""
+        before = self._clock() - IDLE_SECONDS - _SLACK
+        for owner, theirs in tuple(self._by_owner.items()):
+            for mcp_id, session in tuple(theirs.items()):
+                if not session.requests and session.idle_since < before:
+                    del theirs[mcp_id]
+            if not theirs or not self._is_open(owner):
+                del self._by_owner[owner]
