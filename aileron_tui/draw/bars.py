@@ -35,7 +35,7 @@ _SHORTER: tuple[tuple[int, int, _Agents], ...] = (
     (1, 0, "left out"),
     (0, 0, "left out"),
 )
-"""In how many words the top bar tells of files held back, in how many of problems, how of agents."""
+"""In how many words the top bar tells of files not accepted, in how many of problems, how of agents."""
 _ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
 READ_ON_LATER = 45
 """Where reading on stands in the footer once everything was read: before moving."""
@@ -61,8 +61,10 @@ def top_bar(
     """
     clock = line(Piece(clock_minutes(now), "muted"), " ")
     sides: list[Line] = []
-    for of_held, of_problems, agents in _SHORTER:
-        told = _exceptions(view, held, problems, registry, lengths=(of_held, of_problems))
+    for of_files, of_problems, agents in _SHORTER:
+        told = _exceptions(
+            view, held, problems, registry, of_files=of_files, of_problems=of_problems
+        )
         sides.append((*told, *_agents(sessions, agents), *clock))
     every = len(words.VIEWS)
     for right in sides:
@@ -79,13 +81,18 @@ def top_bar(
 
 
 def _exceptions(
-    view: View, held: int, problems: int, registry: CommandRegistry, *, lengths: tuple[int, int]
+    view: View,
+    held: int,
+    problems: int,
+    registry: CommandRegistry,
+    *,
+    of_files: int,
+    of_problems: int,
 ) -> Line:
-    """Return how many files are held back, and how many problems files have with the keys to them."""
-    of_held, of_problems = lengths
+    """Return how many files are not accepted, and how many problems files have with the keys to them."""
     parts: list[Piece] = []
     if held:
-        parts += [Piece(words.held_files(held, of_held), "attn"), Piece("  ")]
+        parts += [Piece(words.not_accepted(held, of_files), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
         way = registry.face("last")

@@ -131,11 +131,11 @@ def _has_outcome(view: ApprovalView) -> bool:
 
 
 def held_blocks(held: NotAcceptedView) -> tuple[Block, ...]:
-    """Return the document of a file that is held back."""
+    """Return the document of a file that is not accepted."""
     if held.kind == "preview":
         return tuple(_read_offer(held))
     blocks = [
-        heading(words.FILE_SECTION, _remark(words.held_why(held.kind, held.why))),
+        heading(words.FILE_SECTION, _remark(words.why_not_accepted(held.kind, held.why))),
         value("Name", foreign_text(held.name, "strong")),
         value("Kind", line(held.kind)),
         value("File", foreign_text(held.file)),
@@ -165,7 +165,7 @@ def _read_offer(held: NotAcceptedView) -> Iterator[Block]:
 
 
 def then_line(kind: str, name: str, gated: bool | None) -> Line:
-    """Return what is so once a file, or what previews would read by POST, was taken in."""
+    """Return what is so once a file, or what previews would read by POST, is accepted."""
     if kind == "preview":
         # What is read stands after the connector, which holds no blank.
         of_aws = name.partition(" ")[2].startswith(AWS)

@@ -70,7 +70,7 @@ def item_head(
 
 
 def held_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
-    """Return the head of a held-back file."""
+    """Return the head of a file that is not accepted."""
     first = line(
         " ",
         Piece(f" {words.FILE_EFFECT} ", "chip"),
@@ -78,7 +78,7 @@ def held_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
         Piece(_question(held), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(held.file))
-    third = line(" ", Piece(words.held_why(held.kind, held.why), "muted"))
+    third = line(" ", Piece(words.why_not_accepted(held.kind, held.why), "muted"))
     warned: list[Line] = []
     if held.kind == "action" and not held.gated:
         warned.append((Piece(words.WARN_FREE, "attn"),))
@@ -90,7 +90,7 @@ def held_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
 
 
 def _question(held: NotAcceptedView) -> str:
-    return words.TAKE_IN_READ if held.kind == "preview" else f"Take in this {held.kind}?"
+    return words.ACCEPT_READ if held.kind == "preview" else f"Accept this {held.kind}?"
 
 
 def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
@@ -104,7 +104,7 @@ def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
 def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_moved: bool) -> list[Line]:
     """Return what Aileron worked out and a person should know first, most dangerous first.
 
-    *file_moved*: the action file that was asked for lies there in another form, held back.
+    *file_moved*: the action file that was asked for lies there in another form, not accepted.
     """
     found: list[Line] = []
     if view.state in ("unknown", "failed") and view.outcome:

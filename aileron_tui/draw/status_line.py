@@ -120,7 +120,7 @@ def _decidable(now: Situation) -> Line:
         return line(count, " ", words.reads_on(key) if now.longer else "")
     if now.suite is not None:
         return _about_a_suite(now, now.suite)
-    if (file := now.takes_in or now.holds_back) is not None:
+    if (file := now.acceptable or now.withdrawable) is not None:
         return _about_a_file(now, *file)
     if now.session is not None:
         key, agent = now.registry.face("end_session"), session_name(now.session)
@@ -130,16 +130,18 @@ def _decidable(now: Situation) -> Line:
 
 def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
     left_out = len(suite.first) if suite.rest else 0
-    every, rest = now.registry.face("take_in"), now.registry.face("take_in_rest")
-    text = suites.take_in(every, rest, len(suite.files), left_out)
+    every, rest = now.registry.face("accept"), now.registry.face("accept_rest")
+    text = suites.accept(every, rest, len(suite.files), left_out)
     return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
 def _about_a_file(now: Situation, kind: str, name: str) -> Line:
-    if now.takes_in is not None:
-        text = words.take_in(now.registry.face("take_in"), kind, escape(name))
+    if now.acceptable is not None:
+        text = words.accept(now.registry.face("accept"), kind, escape(name))
     else:
-        text = views.holds_back(now.registry.face("hold_back"), kind, escape(name))
+        text = views.withdraws_acceptance(
+            now.registry.face("withdraw_acceptance"), kind, escape(name)
+        )
     return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 

@@ -30,6 +30,12 @@ _EXCLUSIVE = (frozenset({"pause", "go_on"}),)
 """Pairs of which never both are there, so that they may share a key."""
 _FOLLOWS = {"pause": "go_on"}
 """An action whose key another one always has as well."""
+_FORMER = {
+    "take_in": "accept",
+    "take_in_rest": "accept_rest",
+    "hold_back": "withdraw_acceptance",
+}
+"""Names that actions had before: a settings file may still hold them."""
 
 
 def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
@@ -40,7 +46,8 @@ def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
     """
     problems: list[Problem] = []
     chosen: dict[str, str] = {}
-    for name, text in given:
+    for written, text in given:
+        name = _FORMER.get(written, written)
         found = _key_for(name, text)
         if isinstance(found, Problem):
             problems.append(found)

@@ -34,7 +34,7 @@ from aileron_tui.words import plain as plain_words
 
 EXIT_CORE_LOST = 70
 _HERE = (
-    "go_on", "approve", "take_in", "take_in_rest", "hold_back", "end_session", "deny", "whole", "refresh",
+    "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "end_session", "deny", "whole", "refresh",
     "look_again", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
@@ -253,7 +253,7 @@ class PlainConsole:
         match action:
             case "back" if taken_back:
                 pass
-            case "approve" | "take_in" | "take_in_rest" | "hold_back" | "go_on":
+            case "approve" | "accept" | "accept_rest" | "withdraw_acceptance" | "go_on":
                 self._deciding.decide(action, typed)
             case "deny":
                 self._deciding.deny(rest, typed)

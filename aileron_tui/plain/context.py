@@ -19,7 +19,7 @@ from aileron_tui.words import plain as plain_words
 FOLLOW_SECONDS = 5.0
 """How long the answer to what was asked is waited for before the next question."""
 
-_ABOUT_A_ROW = frozenset({"take_in", "hold_back", "end_session", "look_again", "replay"})
+_ABOUT_A_ROW = frozenset({"accept", "withdraw_acceptance", "end_session", "look_again", "replay"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,9 +37,9 @@ _OF_RECORDS = ("activity", "audit")
 _ABOUT = (
     "go_on",
     "approve",
-    "take_in",
-    "take_in_rest",
-    "hold_back",
+    "accept",
+    "accept_rest",
+    "withdraw_acceptance",
     "end_session",
     "deny",
     "whole",

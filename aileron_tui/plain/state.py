@@ -216,7 +216,7 @@ class PlainState:
 
     @property
     def waiting(self) -> list[Item]:
-        """What waits and the filter lets through: calls in the list's order, then held-back files."""
+        """What waits and the filter lets through: calls in the list's order, then files that are not accepted."""
         here = self.item
         return [
             each

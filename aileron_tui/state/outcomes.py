@@ -54,10 +54,12 @@ def outcome_of_mine(view: ApprovalView) -> Line | None:
 def file_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
     """Return the report of a file that counts now, or does not any more; or of several."""
     if isinstance(intent, AcceptSuite):
-        return (Piece(suites.taken_in(len(intent.files)), "ok"),)
+        return (Piece(suites.accepted(len(intent.files)), "ok"),)
     name = escape(intent.name)
     told = (
-        words.taken_in(name) if isinstance(intent, Accept) else views.held_back(intent.kind, name)
+        words.accepted(name)
+        if isinstance(intent, Accept)
+        else views.acceptance_withdrawn(intent.kind, name)
     )
     return (Piece(told, "ok"),)
 

@@ -121,9 +121,9 @@ ROUTE_BY: Final = " (--route)"
 # Voice
 VERBS: Final = {
     "approve": "approve",
-    "take_in": "take it in",
-    "take_in_rest": "take in the rest",
-    "hold_back": "hold it back",
+    "accept": "accept it",
+    "accept_rest": "accept the rest",
+    "withdraw_acceptance": "withdraw its acceptance",
 }
 ALL_SEEN: Final = "✓ All seen."
 RECHECKING: Final = "Looking once more before it runs …"
@@ -283,9 +283,9 @@ def denied(title: str, agent: str, reason: str, calls: int = 1) -> str:
     return f"✗ Denied: {title}{equal}. {told}"
 
 
-def taken_in(name: str) -> str:
+def accepted(name: str) -> str:
     """Return the report of a file that counts now."""
-    return f"✓ Taken in: {name}. It counts from now on."
+    return f"✓ Accepted: {name}. It counts from now on."
 
 
 def ended_elsewhere(title: str, outcome: str) -> str:
@@ -305,11 +305,11 @@ def one_of(count: int) -> str:
     return f"one of {count} hosts"
 
 
-def take_in(key: str, kind: str, name: str) -> str:
-    """Return what the take-in key would do."""
+def accept(key: str, kind: str, name: str) -> str:
+    """Return what the accept key would do."""
     if kind == "preview":
         return f"{key} lets previews read by POST: {name}."
-    return f"{key} takes in the {kind} {name}, exactly as it is."
+    return f"{key} accepts the {kind} {name}, exactly as it is."
 
 
 def deny_question(title: str, agent: str) -> str:
@@ -319,7 +319,7 @@ def deny_question(title: str, agent: str) -> str:
 
 def accepted_installed() -> str:
     """Return the standing line of `--accept-installed`."""
-    return "▲ files that lay there at start were taken in unseen (--accept-installed)"
+    return "▲ files that lay there at start were accepted unseen (--accept-installed)"
 
 
 def more_warnings(count: int, *, of_more: bool, key: str) -> str:
@@ -329,9 +329,10 @@ def more_warnings(count: int, *, of_more: bool, key: str) -> str:
     return f"▲ {told}: {key} shows every one"
 
 
-def held_files(count: int, words: int) -> str:
-    """Return how many files are held back, for the top bar, in 0 to 2 *words*."""
-    return " ".join(("▲", str(count), *("held", "back")[:words]))
+def not_accepted(count: int, words: int) -> str:
+    """Return how many files nobody accepted, for the top bar, in 0 to 2 *words*."""
+    noun = "file" if count == 1 else "files"
+    return f"▲ {count}" + ("", f" {noun}", " not accepted")[words]
 
 
 def load_problems(count: int, keys: str, words: int) -> str:
@@ -365,14 +366,14 @@ def ready_actions(count: int) -> str:
     return f"{count} {'action is' if count == 1 else 'actions are'} ready for agents."
 
 
-def held_why(kind: str, why: str) -> str:
-    """Return why a file is held back."""
+def why_not_accepted(kind: str, why: str) -> str:
+    """Return why a file does not count."""
     if kind == "preview":
         return "A preview tried to read this by POST and was refused: nobody accepted it."
     lies = (
-        "changed on disk after it was taken in"
+        "changed on disk after it was accepted"
         if why == "changed"
-        else "lies there; nobody took it in"
+        else "lies there; nobody accepted it"
     )
     return f"This {kind} {lies}."
 
@@ -390,7 +391,7 @@ def ask_again_at(at: str, key: str) -> str:
 THEN_GATED: Final = "agents can ask for it, and every run waits for you"
 THEN_FREE: Final = "▲ agents can run it at any time; no run of it waits for you"
 READ_SECTION: Final = "THE READ"
-TAKE_IN_READ: Final = "Let this connector read by POST in its previews?"
+ACCEPT_READ: Final = "Let this connector read by POST in its previews?"
 READ_WHY: Final = "tried in a preview, and refused"
 READ_ROW: Final = "by POST: "
 THEN_GRAPHQL: Final = (

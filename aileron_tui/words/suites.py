@@ -5,7 +5,7 @@ from typing import Final
 ADDED_TOGETHER: Final = "added together"
 BY_ONE_ADD: Final = " by one `aileron action add`"
 CANNOT_RUN: Final = "cannot run as it is"
-CHANGED: Final = "changed on disk after it was taken in"
+CHANGED: Final = "changed on disk after it was accepted"
 FIRST: Final = "LOOK AT THESE FIRST"
 GATED: Final = "ASK YOU BEFORE EACH RUN"
 READS: Final = "RUN WITHOUT ASKING YOU, MARKED AS READS"
@@ -21,7 +21,7 @@ def actions(count: int) -> str:
 
 def title(count: int) -> str:
     """Return the question."""
-    return f"Take in these {count} actions?"
+    return f"Accept these {count} actions?"
 
 
 def of_all(count: int, total: int) -> str:
@@ -41,16 +41,16 @@ def warned(count: int) -> str:
     return f"{count} {runs} without asking you and {are}"
 
 
-def take_in(all_key: str, rest_key: str, total: int, left_out: int) -> str:
+def accept(all_key: str, rest_key: str, total: int, left_out: int) -> str:
     """Return what the keys would do; *left_out*: how many *rest_key* leaves out."""
-    told = f"{all_key} takes in all {total} as they are"
+    told = f"{all_key} accepts all {total} as they are"
     if not left_out:
         return f"{told}."
     these = "the 1 listed first" if left_out == 1 else f"the {left_out} listed first"
     return f"{told}; {rest_key} leaves out {these}."
 
 
-def taken_in(count: int) -> str:
+def accepted(count: int) -> str:
     """Return the report of files that count now."""
     noun, verb = ("action", "It counts") if count == 1 else ("actions", "They count")
-    return f"✓ Taken in: {count} {noun}. {verb} from now on."
+    return f"✓ Accepted: {count} {noun}. {verb} from now on."

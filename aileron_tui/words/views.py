@@ -40,7 +40,7 @@ AS_STORED_REMARK: Final = "the text that the hash was made from"
 LIBRARY_STATES: Final = {
     "ready": "ready",
     "cannot_run": "cannot run",
-    "held_back": "held back",
+    "held_back": "not accepted",
     "error": "in error",
 }
 LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
@@ -52,8 +52,8 @@ ASKS: Final = "asks you"
 RUNS_FREE: Final = "▲ runs free"
 NO_HOST: Final = "no host"
 NOT_KNOWN: Final = "not known as long as it is in error"
-TAKEN_IN: Final = "taken in "
-NOT_TAKEN_IN: Final = "nobody took it in"
+ACCEPTED: Final = "accepted "
+NOT_ACCEPTED: Final = "nobody accepted it"
 
 # Sessions
 CONNECTED: Final = "connected"
@@ -175,18 +175,18 @@ def session_ended(agent: str) -> str:
     return f"✓ Ended the session of {agent}. What it had asked for stays waiting."
 
 
-def held_back(kind: str, name: str) -> str:
+def acceptance_withdrawn(kind: str, name: str) -> str:
     """Return the report of a file that does not count any more."""
     if kind == "preview":
-        return f"✓ Held back: {name}. No preview reads it by POST any more."
-    return f"✓ Held back: {name}. Agents see it no more."
+        return f"✓ Acceptance withdrawn: {name}. No preview reads it by POST any more."
+    return f"✓ Acceptance withdrawn: {name}. Agents see it no more."
 
 
-def holds_back(key: str, kind: str, name: str) -> str:
-    """Return what the hold-back key would do."""
+def withdraws_acceptance(key: str, kind: str, name: str) -> str:
+    """Return what the key that withdraws an acceptance would do."""
     if kind == "preview":
         return f"{key} ends it: no preview reads by POST any more: {name}."
-    return f"{key} holds back the {kind} {name}; agents see it no more."
+    return f"{key} withdraws acceptance; agents see {name} no more."
 
 
 def ends_session(key: str, agent: str) -> str:

@@ -38,7 +38,7 @@ def test_each_view_is_listed_row_by_row_and_one_row_is_opened_whole(person: Read
     assert "SO FAR" in opened
     assert "list-drafts completed" in opened
     files = person.answers("4")
-    assert "● 3 ready · ▲ 1 held back · ! 1 in error" in files
+    assert "● 3 ready · ▲ 1 not accepted · ! 1 in error" in files
     assert "THE FILE" in person.answers(f"4 {number_of(files, 'in error')}")
     people = person.answers("5")
     assert "3 sessions open, 2 connected" in people
@@ -115,11 +115,11 @@ def test_a_call_of_unknown_outcome_is_looked_at_again_from_its_row(person: Reade
     opened = person.answers(f"2 {number_of(listed, '? unknown')}")
     assert "l look again" in opened
     assert "HOW IT IS NOW" not in opened
-    assert "LookAgain" not in person.intents
+    assert "FetchAgain" not in person.intents
     told = person.answers("l")
     assert "Looking again …" in told
     assert "HOW IT IS NOW" in (told if "HOW IT IS NOW" in told else person.asked())
-    assert person.intents.count("LookAgain") == 1
+    assert person.intents.count("FetchAgain") == 1
 
 
 def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
@@ -133,19 +133,19 @@ def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
     page = person.answers("l")
     assert "Post a message: outcome unknown" in page
     assert "HOW IT IS NOW" in (page if "HOW IT IS NOW" in page else person.asked())
-    assert "LookAgain" in person.intents
+    assert "FetchAgain" in person.intents
 
 
 def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) -> None:
     """In the list the keys do nothing: which row they would mean, nobody sees."""
     files = person.answers("4")
-    number = number_of(files, "held back")
+    number = number_of(files, "not accepted")
     assert "t does nothing here now." in person.answers("t")
     person.answers(f"4 {number}")
-    assert "Taken in: post-invoice" in person.answers("t")
-    assert "TakeIn(kind='action', name='post-invoice'" in person.intents
-    assert "Held back: post-invoice" in person.answers("x")
-    assert "HoldBack(kind='action', name='post-invoice'" in person.intents
+    assert "Accepted: post-invoice" in person.answers("t")
+    assert "Accept(kind='action', name='post-invoice'" in person.intents
+    assert "Acceptance withdrawn: post-invoice" in person.answers("x")
+    assert "WithdrawAcceptance(kind='action', name='post-invoice'" in person.intents
 
 
 def test_the_chain_is_verified_and_written_out_from_the_list_of_records(person: Reader) -> None:

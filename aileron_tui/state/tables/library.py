@@ -1,4 +1,4 @@
-"""View 4: every action and connector that lies in the home: what is ready, held back, in error."""
+"""View 4: every action and connector that lies in the home: what is ready, not accepted, in error."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -26,7 +26,7 @@ _ROLES: Mapping[str, Role] = {
     "error": "danger",
 }
 _COLUMNS = (
-    Column(name="state", size=13),
+    Column(name="state", size=16),
     Column(name="kind", size=11),
     Column(name="name", size=26),
     Column(name="effect", size=9, wide_from=100),
@@ -87,7 +87,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     # Drawing
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return how many are ready, held back and in error, and the names of the columns."""
+        """Return how many are ready, not accepted and in error, and the names of the columns."""
         parts: list[Piece] = []
         for state, role in _ROLES.items():
             count = sum(item.state == state for item in self._items)
@@ -119,7 +119,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         item = self.current
         if item is None:
             return ()
-        told = line(Piece(views.TAKEN_IN, "muted"), *_since(item))
+        told = line(Piece(views.ACCEPTED, "muted"), *_since(item))
         if item.why or item.accepted_at is None:
             told = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
         return about_lines(
@@ -161,7 +161,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             for number, pieces in enumerate(block(rendered(item.why, unfold=unfold), "attn")):
                 made.append(value("Why" if number == 0 else "", pieces))
         if item.accepted_at is not None:
-            made.append(value("Taken in", _since(item)))
+            made.append(value("Accepted", _since(item)))
         made.append(value("Then", _then(item)))
         return (*made, *self._problem_blocks(item, unfold=unfold))
 
@@ -209,7 +209,7 @@ def _hosts(item: LibraryItemView) -> Line:
 
 def _since(item: LibraryItemView) -> Line:
     if item.accepted_at is None:
-        return (Piece(views.NOT_TAKEN_IN, "muted"),)
+        return (Piece(views.NOT_ACCEPTED, "muted"),)
     at = f"{day(item.accepted_at)} {clock_seconds(item.accepted_at)}"
     by = words.ACTORS.get(item.accepted_by, item.accepted_by)
     return line(Piece(at), Piece(" by ", "muted"), *foreign_text(by))
