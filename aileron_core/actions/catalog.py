@@ -1,7 +1,7 @@
 """The folder of action files, and which of them agents may see.
 
-A file counts once a person took it in: its digest is recorded. One whose bytes differ from the
-record, or that has none, is not accepted.
+A file counts once a person accepted it: its digest is recorded. One whose bytes differ from the
+record, or that has none, is not offered (docs/threat-model.md#accepted-files).
 """
 
 import os
@@ -270,7 +270,7 @@ class Catalog:
             first.setdefault(name, entry.file)
 
     def _broken_previews(self) -> dict[str, str]:
-        """Return, by file, why a ready action's preview may not be asked (FACTS A.3, at its end)."""
+        """Return, by file, why a ready action's preview may not be asked (docs/action-files.md#preview-paths)."""
         ready = [entry.action for entry in self._ready() if entry.action]
         idempotent = _ops(ready, _is_idempotent)
         gated = _ops(ready, lambda action, _: action.gated)

@@ -20,8 +20,8 @@ def database(*events: tuple[str, str], digest: str = "d1") -> sqlite3.Connection
     return connection
 
 
-@pytest.mark.parametrize("accepted", ["library.accepted", "library.accepted"])
-@pytest.mark.parametrize("ended", ["library.withdrawn", "library.withdrawn"])
+@pytest.mark.parametrize("accepted", ["library.accepted", "library.taken_in"])
+@pytest.mark.parametrize("ended", ["library.withdrawn", "library.held_back"])
 def test_records_count_under_their_present_and_their_older_names(accepted: str, ended: str) -> None:
     counts = database((accepted, "d1"))
     assert [(each.name, each.digest) for each in all_records(counts)] == [("a.md", "d1")]
