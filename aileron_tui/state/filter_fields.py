@@ -25,7 +25,7 @@ def item_facts(item: Item) -> FilterFields:
 
 def call_facts(view: ApprovalView) -> FilterFields:
     """Return what a call offers; its age counts from when it was asked for."""
-    state = f"{view.state} {words.OUTCOMES.get(view.state, '')}"
+    state = f"{view.state} {words.item.OUTCOMES.get(view.state, '')}"
     if view.state in WAITING_STATES:
         state += " waiting"
     if view.drift is not None:
