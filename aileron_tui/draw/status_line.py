@@ -30,7 +30,7 @@ class StatusMessage:
 def status_line(
     now: Situation, said: StatusMessage | None, epoch: float, of_list: Line = (), *, width: int
 ) -> Line:
-    """Return what to say in the situation *now*, at *epoch* seconds, by CONSOLE 9's precedence.
+    """Return what to say in the situation *now*, at *epoch* seconds, by what matters most.
 
     *of_list*: what is to be said of the rows, or of the filter over them. *width*: cells there are.
     """

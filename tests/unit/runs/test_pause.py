@@ -18,7 +18,7 @@ from core_harness import (
 
 from aileron_core.console_port import PauseChanged, SetPause, WithdrawAcceptance
 from aileron_core.errors import Conflict, Paused, StorageUnavailable, Unauthorized
-from aileron_core.runs.pause import PauseSwitch as Gatekeeper
+from aileron_core.runs.pause import PauseSwitch
 
 OTHER = "r-8842190312"
 
@@ -74,7 +74,7 @@ def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> Non
 def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
     """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
     furnish(home)
-    assert Gatekeeper().hold_seconds == 25
+    assert PauseSwitch().hold_seconds == 25
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
@@ -224,7 +224,7 @@ def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
             assert (await core.app.console.snapshot()).paused_at is not None
             with pytest.raises(StorageUnavailable):  # and they go on only on record
                 await go_on(core)
-            assert core.app.pause.on
+            assert core.app.pause.is_on
             core.app.database._stopped = None
         async with Core.open(home, mailbox) as core:
             assert (await core.app.console.snapshot()).paused_at is None
@@ -238,23 +238,23 @@ def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None
     """25 s in all, however often a person pauses meanwhile."""
 
     async def story() -> None:
-        gatekeeper = Gatekeeper(hold_seconds=5)
-        assert await gatekeeper.over(5) == pytest.approx(5, abs=0.5)
-        gatekeeper.begin(1.0)
-        gatekeeper.begin(2.0)
-        assert gatekeeper.since == 1.0
-        waiting = asyncio.get_running_loop().create_task(gatekeeper.over(0.2))
+        switch = PauseSwitch(hold_seconds=5)
+        assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
+        switch.begin(1.0)
+        switch.begin(2.0)
+        assert switch.since == 1.0
+        waiting = asyncio.get_running_loop().create_task(switch.wait_until_off(0.2))
         for _ in range(3):  # ended and begun again before the waiting one has its turn
             await asyncio.sleep(0)
-            gatekeeper.end()
-            gatekeeper.begin(3.0)
+            switch.end()
+            switch.begin(3.0)
         with pytest.raises(Paused):
             await waiting
-        gatekeeper.end()
-        with gatekeeper.while_stopping():
-            assert (gatekeeper.on, gatekeeper.since) == (True, None)
+        switch.end()
+        with switch.while_stopping():
+            assert (switch.is_on, switch.since) == (True, None)
             with pytest.raises(Paused):
-                gatekeeper.require_starts()
-        gatekeeper.require_starts()
+                switch.require_starts()
+        switch.require_starts()
 
     run(story())
