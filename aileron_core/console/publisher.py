@@ -147,7 +147,7 @@ class EventPublisher:
         """Files came, went or differ."""
         self._facts.publish(
             LibraryUpdated(
-                held_back=library.not_accepted(),
+                not_accepted=library.not_accepted(),
                 problems=library.problems(),
                 actions_ready=len(library.ready()),
                 library=library.items(),

@@ -146,7 +146,7 @@ def _note(held: LiveRun) -> str:
     if held.resolved is None and held.row.state not in FINAL:
         return (
             "The action file that was asked for is not accepted any more, so this cannot run. "
-            "Deny it, or take the same file in again and restart the console."
+            "Deny it, or accept the same file again and restart the console."
         )
     if held.row.progress is None or held.row.note:
         return held.row.note

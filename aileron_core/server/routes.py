@@ -225,7 +225,7 @@ async def accept_project(request: Request) -> Response:
 
 def _project(record: AcceptanceRecord) -> ProjectBody:
     agent, _, path = record.name.partition(" ")
-    at = rfc3339(record.taken_at)
+    at = rfc3339(record.accepted_at)
     return {"agent": agent, "path": path, "digest": record.digest, "taken_at": at}
 
 
