@@ -5,8 +5,8 @@ object store, and only then do refs, HEAD and index move, each only where the pe
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aileron_core.containment.git.agent_state import STASH, AgentState, read_agent_state
 from aileron_core.containment.git.index import IndexLock, rebuild, without_new_gitlinks
 from aileron_core.containment.git.objects import (
     fetch_objects,
@@ -37,22 +37,10 @@ from aileron_core.text import escape
 
 _HAS_GITLINKS = "its commits put another repository into the tree"
 _INDEX_CHANGED = "you changed the index meanwhile"
-_STASH, _INDEX = "refs/stash", "index"
+_INDEX = "index"
 _LOCK_SECONDS = 5.0
 _MAX_NAMED = 8
 """More refs than this are counted, not named one by one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AgentState:
-    """The agent's refs, HEAD and index at one moment."""
-
-    head: str
-    refs: dict[str, str]
-    symbolic: dict[str, str]
-    entries: frozenset[IndexEntry]
-    unreferenced: dict[str, str]
-    """Objects that no ref names: entries of the stash, a merge under way, other work trees' HEADs."""
 
 
 def import_changes(repository: SessionRepository, *, last: bool) -> None:
@@ -66,12 +54,12 @@ def import_changes(repository: SessionRepository, *, last: bool) -> None:
         GitFailed: nothing was changed; the session's git directory still holds all of it.
     """
     record = repository.record
-    agent = _read_agent_state(repository, last=last)
+    agent = read_agent_state(repository, last=last)
     before = repository.base_entries()
     now, symbolic = repository.person_refs()
     entries, links = without_new_gitlinks(agent.entries, before)
     # One that only names another ref would look deleted.
-    names = {*agent.refs, *record.refs} - {_STASH, *agent.symbolic}
+    names = {*agent.refs, *record.refs} - {STASH, *agent.symbolic}
     changed = {
         name: agent.refs.get(name)
         for name in names
@@ -102,46 +90,9 @@ def _keep_checkout(repository: SessionRepository, changes: RefChanges) -> None:
         changes.reject(name, _INDEX_CHANGED)
 
 
-def _read_agent_state(repository: SessionRepository, *, last: bool) -> _AgentState:
-    refs, symbolic = repository.agent_refs()
-    unreferenced: dict[str, str] = {}
-    if _STASH in refs:
-        words = ("log", "-g", "--format=%H", _STASH)
-        listed = (
-            repository.agent_git().run(*words, may_fail=True).decode("ascii", "replace").split()
-        )
-        theirs = (
-            (read_small(repository.folder / "stash") or b"").decode("utf-8", "replace").splitlines()
-        )
-        known = {line.split(" ")[1] for line in theirs if line.count(" ") > 1}
-        new = [oid for oid in (listed or [refs[_STASH]]) if OID.match(oid) and oid not in known]
-        unreferenced = {f"stash/{number}": oid for number, oid in enumerate(new)}
-    if last:
-        heads = {
-            name: repository.session_git_dir / name
-            for name in OPERATION_FILES
-            if name.endswith("_HEAD")
-        }
-        worktrees = repository.session_git_dir / "worktrees"
-        if worktrees.is_dir() and not worktrees.is_symlink():
-            heads |= {f"worktrees/{each.name}": each / "HEAD" for each in worktrees.iterdir()}
-        for name, path in heads.items():
-            text = (read_small(path) or b"").decode("ascii", "replace").split("\n")[0].strip()
-            begun = read_small(repository.folder / "state" / name)
-            if OID.match(text) and text.encode() != (begun or b"").strip():
-                unreferenced[name] = text
-    return _AgentState(
-        head=repository.agent_head(),
-        refs=refs,
-        symbolic=symbolic,
-        entries=repository.agent_entries(),
-        unreferenced=unreferenced,
-    )
-
-
 def _fetch_and_check(
     repository: SessionRepository,
-    agent: _AgentState,
+    agent: AgentState,
     changes: RefChanges,
     entries: frozenset[IndexEntry],
     before: frozenset[IndexEntry],
@@ -195,7 +146,7 @@ def _fetch_and_check(
 
 
 def _check_head_tree(
-    repository: SessionRepository, agent: _AgentState, changes: RefChanges, known: set[bytes]
+    repository: SessionRepository, agent: AgentState, changes: RefChanges, known: set[bytes]
 ) -> None:
     """Leave HEAD where it is if the agent's tree has a gitlink that the index did not have.
 
@@ -256,7 +207,7 @@ def _update_shallow(
 
 def _apply(
     repository: SessionRepository,
-    agent: _AgentState,
+    agent: AgentState,
     changes: RefChanges,
     lock: IndexLock,
     staged: tuple[frozenset[IndexEntry], frozenset[IndexEntry]],
@@ -297,7 +248,7 @@ def _apply(
 
 
 def _may_move_head(
-    repository: SessionRepository, agent: _AgentState, changes: RefChanges, head: str
+    repository: SessionRepository, agent: AgentState, changes: RefChanges, head: str
 ) -> bool:
     if agent.head == repository.record.head or head != repository.record.head or changes.head_stays:
         return False
@@ -325,7 +276,7 @@ def _move_head(repository: SessionRepository, head: str) -> bool:
     return True
 
 
-def _same_commit(repository: SessionRepository, agent: _AgentState) -> bool:
+def _same_commit(repository: SessionRepository, agent: AgentState) -> bool:
     name = agent.head.removeprefix("ref: ")
     if name == agent.head:
         return True
