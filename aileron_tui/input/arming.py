@@ -1,4 +1,4 @@
-"""When a key may decide (CONSOLE 7): only for a person at rest before a screen that is drawn.
+"""When a key may decide: only for a person at rest before a screen that is drawn.
 
 A pure machine: every method takes the time at which its event happened (monotonic seconds).
 It never learns what is decided, only whether the press counts.

@@ -7,7 +7,7 @@
 A key is one character, or a name of Textual's (`space`, `home`, `f5`) after any of `ctrl+`, `alt+`
 and `shift+`. It takes the place of the key that footer and help name; the arrows, `ctrl+c` and other
 second keys stay. A key that decides is one character alone: none that a burst of escape sequences,
-a held modifier or leaving can make (CONSOLE 6 and 10).
+a held modifier or leaving can make.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The tokens of CONSOLE 8 as one table per look: what a role is drawn with.
+"""The colours as one table for each look: what a role is drawn with.
 
 The plain look has no colour at all: attributes, words and signs carry everything. It stands in
 where `NO_COLOR` is set, and for whoever prefers it.
@@ -63,7 +63,7 @@ _PLAIN_ATTRIBUTES = _ATTRIBUTES | {
     "cursor": "reverse",
     "lost": "dim",
 }
-"""CONSOLE 8, the column without colour."""
+"""The look without colour."""
 
 _DARK = {
     "ground": "#0e1216",

@@ -2,7 +2,7 @@
 
 Textual's own reader ends the program on a byte that is no UTF-8 and tells of keys alone. Whether a
 press was a person's is to be judged by everything that came with it: half an escape sequence, the
-mouse, the start of a paste (CONSOLE 7).
+mouse, the start of a paste.
 """
 
 import os

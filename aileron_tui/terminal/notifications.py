@@ -1,7 +1,7 @@
 """Telling a person who looks elsewhere that something waits: bell, the terminal's notification, a command.
 
 What is told is a count and the name of an accepted action, never a word from outside: such texts
-end on lock screens and in logs (THREATS 2.2). Nothing decides from there.
+end on lock screens and in logs. Nothing decides from there.
 """
 
 import re

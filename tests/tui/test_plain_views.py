@@ -115,11 +115,11 @@ def test_a_call_of_unknown_outcome_is_looked_at_again_from_its_row(person: Reade
     opened = person.answers(f"2 {number_of(listed, '? unknown')}")
     assert "l look again" in opened
     assert "HOW IT IS NOW" not in opened
-    assert "LookAgain" not in person.intents
+    assert "FetchAgain" not in person.intents
     told = person.answers("l")
     assert "Looking again …" in told
     assert "HOW IT IS NOW" in (told if "HOW IT IS NOW" in told else person.asked())
-    assert person.intents.count("LookAgain") == 1
+    assert person.intents.count("FetchAgain") == 1
 
 
 def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
@@ -133,7 +133,7 @@ def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
     page = person.answers("l")
     assert "Post a message: outcome unknown" in page
     assert "HOW IT IS NOW" in (page if "HOW IT IS NOW" in page else person.asked())
-    assert "LookAgain" in person.intents
+    assert "FetchAgain" in person.intents
 
 
 def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) -> None:
@@ -143,9 +143,9 @@ def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) 
     assert "t does nothing here now." in person.answers("t")
     person.answers(f"4 {number}")
     assert "Taken in: post-invoice" in person.answers("t")
-    assert "TakeIn(kind='action', name='post-invoice'" in person.intents
+    assert "Accept(kind='action', name='post-invoice'" in person.intents
     assert "Held back: post-invoice" in person.answers("x")
-    assert "HoldBack(kind='action', name='post-invoice'" in person.intents
+    assert "WithdrawAcceptance(kind='action', name='post-invoice'" in person.intents
 
 
 def test_the_chain_is_verified_and_written_out_from_the_list_of_records(person: Reader) -> None:

@@ -139,7 +139,7 @@ def _files() -> Iterator[tuple[str, str]]:
 
 
 def test_the_console_hands_no_text_to_what_parses_markup() -> None:
-    """CONSOLE 11.4 to 11.6; a breach is mended by painting pieces, not by listing it here."""
+    """A breach is mended by painting pieces, not by listing it here."""
     files = list(_files())
     assert len(files) > 40
     assert [told for path, source in files for told in breaches(path, source)] == []

@@ -8,7 +8,7 @@ MOMENT = 1_790_000_000.2567
 
 
 def test_a_screen_is_found_by_a_record_of_the_same_millisecond() -> None:
-    """CONSOLE 5: a record's time holds no parts of a millisecond, so it may lie before the screen's."""
+    """A record's time holds no parts of a millisecond, so it may lie before the screen's."""
     view, screens = approval(1, MOMENT), DecisionScreens()
     seen = DecisionScreen(at=MOMENT, item=Item(key="a", approval=view))
     screens.keep(seen)
