@@ -173,7 +173,7 @@ class App:
         )
         self.audit = AuditReader(home, database, clock)
         self.emergency_stop = EmergencyStop(
-            stops=self.stops,
+            stop_token=self.stops,
             pause=self.pause,
             approvals=self.approvals,
             registry=self.registry,

@@ -1,4 +1,4 @@
-"""The person's settings: `config.toml`, strict, with WIRE.md's defaults."""
+"""The person's settings: `config.toml`, read strictly (docs/wire.md#defaults)."""
 
 import re
 import tomllib
@@ -45,7 +45,7 @@ class ConsoleSettings:
     glyphs: Glyphs = "auto"
     """`ascii` draws every sign with ASCII; `auto` does so where the locale is not UTF-8."""
     arm_ms: int = 400
-    """How long item and hand must have rested before a key decides; never under 250 (CONSOLE 10)."""
+    """How long item and hand must have rested before a key decides; never under 250."""
     bell: bool = True
     lock_minutes: int = 0
     """After this long without a key the items are hidden until a key; 0: never."""

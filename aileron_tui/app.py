@@ -195,7 +195,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
 
     def panic(self, *renderables: RenderableType) -> None:
         """Leave the screen and say what holds; *renderables*, Textual's tracebacks, are not shown."""
-        self._exit_renderables.append(Text(words.SCREEN_FAILED))
+        self._exit_renderables.append(Text(words.status.SCREEN_FAILED))
         self._close_messages_no_wait()
 
     def on_terminal_gone(self) -> None:
@@ -259,7 +259,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
 
     def _show_title(self) -> None:
         """Put the count into the terminal's title; nothing from outside is in it."""
-        title = words.notification(self._model.queue.waiting if self._model else 0)
+        title = words.terminal.title(self._model.queue.waiting if self._model else 0)
         if title != self._title_shown:
             # The first time, the terminal is asked to keep its own; it gets it back at the end.
             keep = "" if self._title_shown else "\x1b[22;2t"
@@ -370,7 +370,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if model.queue.waiting and not self._quit_asked:
             self._quit_asked = True
             model.say(
-                words.quit_asks(model.queue.waiting, self._keys.face("quit")),
+                words.status.quit_asks(model.queue.waiting, self._keys.face("quit")),
                 self._clock.monotonic(),
             )
             self.draw_all()

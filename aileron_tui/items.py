@@ -12,7 +12,7 @@ from aileron_core.errors import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteFiles:
-    """The action files of one suite that are held back, by name."""
+    """The action files of one suite that are not accepted, by name."""
 
     suite: SuiteView
     files: tuple[NotAcceptedView, ...]
@@ -46,7 +46,7 @@ class SuiteFiles:
 
     @cached_property
     def cannot_run(self) -> tuple[NotAcceptedView, ...]:
-        """Those of which no call can run, whatever is taken in."""
+        """Those of which no call can run, whatever is accepted."""
         return tuple(each for each in self.files if each.cannot_run)
 
     @cached_property
@@ -85,7 +85,7 @@ def apart(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One row: an approval, a held-back file, some that were added together, or a problem. `key` stays the same for its life."""
+    """One row: an approval, a file that is not accepted, some that were added together, or a problem. `key` stays the same for its life."""
 
     key: str
     approval: ApprovalView | None = None

@@ -15,7 +15,7 @@ from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
-from aileron_core.connectors.wasm.ticker import TICK_SECONDS
+from aileron_core.connectors.wasm.scheduling import TICK_SECONDS
 from bench.support import MANIFEST, milliseconds
 
 WALL = 0.3

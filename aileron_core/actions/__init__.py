@@ -1,1 +1,1 @@
-"""Actions: what an agent may ask for, read from files (FACTS A, WIRE.md)."""
+"""Actions: what an agent may ask for, read from files."""

@@ -25,7 +25,7 @@ _EXPECTED = {
 
 
 def input_schema(action: Action) -> dict[str, Json]:
-    """Return the JSON Schema of *action*'s arguments, as MCP tools state it (WIRE.md, MCP)."""
+    """Return the JSON Schema of *action*'s arguments, as MCP tools state it."""
     return {
         "type": "object",
         "properties": {entry.name: _property(entry) for entry in action.inputs},

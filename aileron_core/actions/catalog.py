@@ -1,7 +1,7 @@
 """The folder of action files, and which of them agents may see.
 
-A file counts once a person took it in: its digest is recorded. One whose bytes differ from the
-record, or that has none, is held back (DESIGN 3, "Taken in, not just lying there").
+A file counts once a person accepted it: its digest is recorded. One whose bytes differ from the
+record, or that has none, is not offered (docs/threat-model.md#accepted-files).
 """
 
 import os
@@ -86,7 +86,7 @@ class CatalogEntry:
 
 
 def cannot_run(action: Action) -> str:
-    """Return why no call of *action* can run, whatever was taken in; empty where one can."""
+    """Return why no call of *action* can run, whatever was accepted; empty where one can."""
     if not action.uncovered:
         return ""
     step = action.uncovered[0]
@@ -208,7 +208,7 @@ def _no_problems(action: Action) -> Sequence[Problem]:
 
 
 class Catalog:
-    """The actions of a scan, with what of them was taken in."""
+    """The actions of a scan, with what of them was accepted."""
 
     def __init__(
         self,
@@ -221,9 +221,9 @@ class Catalog:
 
         Args:
             found: what the folder holds.
-            accepted: file name or action name -> SHA-256 of the bytes that were taken in (hex,
+            accepted: file name or action name -> SHA-256 of the bytes that were accepted (hex,
                 with or without `sha256:`).
-            extra_problems: what else is wrong with an action that was taken in, a connector that
+            extra_problems: what else is wrong with an accepted action, a connector that
                 is not installed for example; an error among them keeps it from being offered.
         """
         self._entries = {file.file: _judge(file, accepted, extra_problems) for file in found.files}
@@ -242,7 +242,7 @@ class Catalog:
         """Return the actions that agents may see, by name."""
         return {entry.action.name: entry.action for entry in self._ready() if entry.action}
 
-    def held_back(self) -> tuple[CatalogEntry, ...]:
+    def not_accepted(self) -> tuple[CatalogEntry, ...]:
         """Return the files that wait for a person to take them in."""
         return tuple(entry for entry in self.entries if entry.state == "held_back")
 
@@ -257,10 +257,10 @@ class Catalog:
         return [entry for entry in self._entries.values() if entry.state == "ready"]
 
     def _refuse_duplicates(self, name_of: Callable[[Action], str], what: str) -> None:
-        """Refuse the later file of two with one name; what was taken in is not pushed out by what was not."""
+        """Refuse the later file of two with one name; what was accepted is not pushed out by what was not."""
         first: dict[str, str] = {}
-        taken_in_first = sorted(self._entries.values(), key=lambda entry: entry.state != "ready")
-        for entry in taken_in_first:
+        accepted_first = sorted(self._entries.values(), key=lambda entry: entry.state != "ready")
+        for entry in accepted_first:
             if entry.action is None or entry.state == "error":
                 continue
             name = name_of(entry.action)
@@ -270,7 +270,7 @@ class Catalog:
             first.setdefault(name, entry.file)
 
     def _broken_previews(self) -> dict[str, str]:
-        """Return, by file, why a ready action's preview may not be asked (FACTS A.3, at its end)."""
+        """Return, by file, why a ready action's preview may not be asked (docs/action-files.md#preview-paths)."""
         ready = [entry.action for entry in self._ready() if entry.action]
         idempotent = _ops(ready, _is_idempotent)
         gated = _ops(ready, lambda action, _: action.gated)
@@ -294,7 +294,7 @@ class Catalog:
 
     def _who_would(self, op: tuple[str, str]) -> str:
         """Return what to do where no ready action declares *op* idempotent."""
-        held = [entry.action for entry in self.held_back() if entry.action]
+        held = [entry.action for entry in self.not_accepted() if entry.action]
         if name := _ops(held, _is_idempotent).get(op):
             return f"{name} does and is held back: take it in"
         return "add an action with a step that does"

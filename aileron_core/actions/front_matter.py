@@ -1,4 +1,4 @@
-"""The closed schema of the front matter (FACTS A.2): TOML tables into values, problems gathered."""
+"""The closed schema of the front matter: TOML tables into values, problems gathered."""
 
 import math
 from collections.abc import Mapping

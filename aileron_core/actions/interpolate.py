@@ -1,4 +1,4 @@
-"""Templates: `${args.NAME}` and `${STEP.path}` in the inputs of steps and previews (WIRE.md).
+"""Templates: `${args.NAME}` and `${STEP.path}` in the inputs of steps and previews.
 
 A reference that is the whole string keeps its value's type; inside other text it becomes text.
 What a reference brought in is never read as a template again.

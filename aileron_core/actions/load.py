@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 MAX_LINE = 1024 * 1024
-"""Bytes of one line (FACTS A.1)."""
+"""Bytes of one line."""
 
 MAX_KEY_PARTS = 64
 MAX_PROBLEMS = 1000
@@ -188,7 +188,7 @@ class _Frame:
 
 
 def _split(data: bytes, file: str) -> _Frame:
-    """Return the parts before and after the closing delimiter (FACTS A.1)."""
+    """Return the parts before and after the closing delimiter."""
     lines = data.split(b"\n") if len(data) > MAX_LINE else ()
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:

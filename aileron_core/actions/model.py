@@ -1,4 +1,4 @@
-"""What an action file says, as values (FACTS A.2 and WIRE.md, "Beyond FACTS A.2")."""
+"""What an action file says, as values. docs/action-files.md#keys has the rules of each."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ MAX_DEPTH = 64
 
 TOOL_NAME_LENGTH = 48
 OWN_TOOLS = frozenset({"check_action_status", "withdraw_action"})
-"""Names of the MCP tools that are no actions (WIRE.md, MCP)."""
+"""Names of the MCP tools that are no actions."""
 GATED_NOTE = (
     "A person is asked before this runs. The call may answer that approval is pending; "
     "then use check_action_status."
@@ -129,7 +129,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionLimits:
-    """`[limits]`, with WIRE.md's defaults: seconds of a whole run, MiB of guest memory."""
+    """`[limits]`: seconds of a whole run, MiB of guest memory."""
 
     wall_seconds: int = 30
     memory_mib: int = 64
@@ -170,7 +170,7 @@ class Action:
 
     @property
     def tool_name(self) -> str:
-        """The name as an MCP tool (WIRE.md, MCP)."""
+        """The name as an MCP tool: what is not in `[a-z0-9_]` is `_`."""
         return _NOT_TOOL.sub("_", self.name)[:TOOL_NAME_LENGTH]
 
     @property

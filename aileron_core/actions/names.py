@@ -1,4 +1,4 @@
-"""Names in an action file: connectors and sources (FACTS A.4), versions (Semantic Versioning 2.0.0)."""
+"""Names in an action file: connectors and sources, versions (Semantic Versioning 2.0.0)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What upstream would refuse of a file that is taken here (FACTS A.2 and A.3, read strictly)."""
+"""What upstream would refuse of a file that is read here (docs/action-files.md#files-that-run-elsewhere-too)."""
 
 from collections.abc import Iterator, Mapping
 from typing import cast
@@ -10,7 +10,7 @@ from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 
 __all__ = ["portability"]
 
-# Keys of WIRE.md, "Beyond FACTS A.2": upstream's schema is closed and does not know them.
+# Keys of Aileron's own: upstream's schema is closed and does not know them.
 _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("limits", "wall_seconds"),
     ("limits", "memory_mib"),

@@ -1,4 +1,4 @@
-"""What an action must say to be one: FACTS A.3 with WIRE.md's additions, every problem together."""
+"""The rules of an action file (docs/action-files.md#keys); every problem is told together."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -46,9 +46,9 @@ _SEMVER_RULE = "must be strict SemVer (e.g. 1.2.3)"
 
 
 def validate(action: Action) -> tuple[KeyProblem, ...]:
-    """Return everything that is wrong with *action*, in the order of FACTS A.3.
+    """Return everything that is wrong with *action*, in the order of the keys in its file.
 
-    *action* went through `lenient.soften`: spellings that are taken leniently are no fault here.
+    *action* went through `compat.soften`: other spellings that are understood are no problem here.
     """
     return tuple(KeyProblem(path=path, message=message) for path, message in _all_problems(action))
 

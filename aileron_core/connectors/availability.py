@@ -1,4 +1,4 @@
-"""Why an action that was taken in is not offered: its connectors."""
+"""Why an accepted action is not offered: its connectors."""
 
 from collections.abc import Mapping
 
@@ -8,31 +8,31 @@ from aileron_core.errors import Problem
 
 
 def offer_problems(
-    action: Action, installed: Mapping[str, ConnectorIdentity], taken_in: Mapping[str, str]
+    action: Action, installed: Mapping[str, ConnectorIdentity], accepted: Mapping[str, str]
 ) -> list[Problem]:
     """Return what keeps *action* from being offered.
 
     Args:
-        action: an action whose file was taken in.
+        action: an action whose file was accepted.
         installed: what lies in the store, by hash.
-        taken_in: the hash that a person took in, by `fqn@version`.
+        accepted: the hash that a person accepted, by `fqn@version`.
     """
     problems: list[Problem] = []
     for index, requirement in enumerate(action.requires):
-        if message := _unusable(requirement, installed.get(requirement.hash), taken_in):
+        if message := _unusable(requirement, installed.get(requirement.hash), accepted):
             key = f"requires.connectors[{index}].hash"
             problems.append(Problem(file=action.file, key=key, message=message))
     return problems
 
 
 def _unusable(
-    requirement: ConnectorRequirement, found: ConnectorIdentity | None, taken_in: Mapping[str, str]
+    requirement: ConnectorRequirement, found: ConnectorIdentity | None, accepted: Mapping[str, str]
 ) -> str | None:
     ref = f"{requirement.fqn}@{requirement.version}"
     if found is None:
         return f"{ref} with this hash is not installed; `aileron connector install` it"
     if found.ref != ref:
         return f"the connector with this hash is {found.ref}, not {ref}"
-    if taken_in.get(ref) != requirement.hash:
+    if accepted.get(ref) != requirement.hash:
         return f"{ref} is held back: take it in, in the console"
     return None

@@ -20,7 +20,7 @@ from aileron_core.connectors.store import (
     InstalledConnector,
     identity_hash,
 )
-from aileron_core.connectors.wasm.compile_check import compile_problem
+from aileron_core.connectors.wasm.compiler import compile_problem
 from aileron_core.errors import FileProblems, NotFound, Problem
 
 _RUNTIME = "capabilities.runtime.imports"

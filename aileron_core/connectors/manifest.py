@@ -1,10 +1,12 @@
 """Reading a connector's `manifest.toml`: a closed schema, every problem reported."""
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from aileron_core.canonical import JsonObject
 from aileron_core.connectors.http.hosts import normal_host_port
 from aileron_core.connectors.key_positions import key_line, syntax_place
 from aileron_core.connectors.manifest_rules import (
@@ -31,6 +33,11 @@ Rule: TypeAlias = Callable[[Any], str | None]
 """Takes a value and returns what is wrong with it, or None."""
 
 _MAX_BYTES = 1024 * 1024
+_REGION_ARGUMENT = "region"
+_AWS_DOMAINS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+_AWS_REGION = re.compile(
+    r"[a-z]{2}(-gov|-iso[a-z]?)?-(north|south|east|west|central|(north|south)(east|west))-[0-9]{1,2}"
+)
 
 # Keys by table. A table that is a key of another has an entry of its own.
 _SCHEMA: Mapping[str, Mapping[str, Rule | None]] = {
@@ -143,10 +150,33 @@ class Manifest:
     spawns: bool = False
     """It wants to start programs of this machine, which no version of ours does yet."""
 
+    def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
+        """Return those of `hosts` that a call with *args* can reach.
+
+        A connector that signs for AWS and whose argument `region` is the region of one of its hosts is
+        held to the hosts of that region, and to those of no region. Every other call has them all.
+        """
+        region = args.get(_REGION_ARGUMENT)
+        if self.credential_kind != "aws_sigv4" or not isinstance(region, str):
+            return self.hosts
+        regions = {entry: _aws_region(entry) for entry in self.hosts}
+        if region not in regions.values():
+            return self.hosts
+        return tuple(entry for entry, its in regions.items() if its in (None, region))
+
     @property
     def credential_kind(self) -> CredentialKind | None:
         """Return the kind of its credential, if it wants one."""
         return None if self.credential is None else self.credential.kind
+
+
+def _aws_region(entry: str) -> str | None:
+    """Return the region in the name of a `host:port`; None for a host of no region, or not of AWS."""
+    host = entry.rpartition(":")[0]
+    if not host.endswith(_AWS_DOMAINS):
+        return None
+    labels = reversed(host.split("."))
+    return next((label for label in labels if _AWS_REGION.fullmatch(label)), None)
 
 
 def parse_manifest(data: bytes, file: str) -> Manifest:

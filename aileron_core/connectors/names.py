@@ -1,4 +1,4 @@
-"""Connector names: fully qualified names and versions (FACTS B.3)."""
+"""Connector names: fully qualified names and versions."""
 
 import re
 from dataclasses import dataclass

@@ -11,7 +11,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from aileron_core.clock import Clock, SystemClock
 from aileron_core.connectors.manifest import Manifest, parse_manifest
 from aileron_core.connectors.module_shape import check_shape, read_shape
 from aileron_core.connectors.protocol import ConnectorIdentity
+from aileron_core.containment.beneath import read_small
 from aileron_core.errors import FileProblems, HashMismatch, HomeError, NotFound, Problem
 
 MODULE: Final = "connector.wasm"
@@ -287,11 +287,10 @@ def _read_source(path: Path, limit: int) -> bytes:
 def _read_regular(path: Path, limit: int) -> bytes:
     """Read a file of the store, never through a link and never from a device or pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
-            raise OSError(errno.EINVAL, "not a file of the store")
-        return file.read(limit)
+    data = read_small(descriptor, limit)
+    if data is None:
+        raise OSError(errno.EINVAL, "not a file of the store")
+    return data
 
 
 def _write_new(path: Path, data: bytes) -> None:

@@ -1,10 +1,11 @@
 """Where this console listens: the port that it keeps from one life to the next, and `daemon.json`."""
 
+import json
+import os
 import re
 
-from aileron_core.clock import Clock
+from aileron_core.clock import Clock, rfc3339
 from aileron_core.console.records import ConsoleRecords
-from aileron_core.home.daemon_file import write_daemon_file
 from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database, Tx
 
@@ -51,4 +52,24 @@ class ConsoleAddress:
                 tx.execute("INSERT INTO meta VALUES('port', ?)", (str(port),))
 
             await self._records.listens(port, remember)
-        write_daemon_file(self._home, self.url, self._clock.now())
+        _write_daemon_file(self._home, self.url, self._clock.now())
+
+
+def _write_daemon_file(home: Home, url: str, now: float) -> None:
+    """Write where this process listens to `daemon.json`: mode 0600, whole or not at all, no secret in it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    content = {
+        "version": 1,
+        "url": url,
+        "socket": str(home.socket),
+        "pid": os.getpid(),
+        "started_at": rfc3339(now),
+    }
+    temporary = home.daemon.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(json.dumps(content))
+    temporary.replace(home.daemon)

@@ -46,12 +46,12 @@ class Home:
 
     @property
     def actions(self) -> Path:
-        """Where action files lie, flat."""
+        """The folder of action files; it has no folders in it."""
         return self.path / "actions"
 
     @property
     def suites(self) -> Path:
-        """Which action files one `action add` brought (`aileron_core.actions.suites`)."""
+        """Which action files came by one `action add` (`aileron_core.actions.suites`)."""
         return self.path / "suites"
 
     @property
@@ -81,7 +81,7 @@ class Home:
 
     @property
     def backups(self) -> Path:
-        """Copies of the database from before it was carried to a newer schema."""
+        """Copies of the database from before each migration."""
         return self.path / "backups"
 
     @property

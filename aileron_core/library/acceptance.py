@@ -1,4 +1,4 @@
-"""What a person took in, by digest (DESIGN 3, "Taken in, not just lying there")."""
+"""What a person accepted, by digest (docs/threat-model.md#accepted-files)."""
 
 import json
 import sqlite3

@@ -49,7 +49,7 @@ class LibraryState:
 
 def not_accepted_views(shelf: LibraryState) -> tuple[NotAcceptedView, ...]:
     """Return what was not taken in, or not in this form."""
-    entries = shelf.catalog.held_back()
+    entries = shelf.catalog.not_accepted()
     suites = _suites(shelf, entries)
     actions = (_held_action(shelf, entry, suites.get(entry.file)) for entry in entries)
     connectors = (

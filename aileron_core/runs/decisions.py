@@ -80,9 +80,9 @@ class ApprovalService:
             except AileronError:
                 run.drift = drift
                 raise
-        tasks.spawn(self._carry(run), name=f"carry {run.row.run_id}")
+        tasks.spawn(self._run_approved(run), name=f"approved {run.row.run_id}")
 
-    async def _carry(self, run: LiveRun) -> None:
+    async def _run_approved(self, run: LiveRun) -> None:
         await self.runner.run(run)
         if run.is_final:
             self.registry.finished(run)

@@ -102,7 +102,7 @@ class _StoppableConnector:
 class EmergencyStop:
     """Denies all that waits, ends every session, stops every guest; nothing begins meanwhile."""
 
-    stops: StopToken
+    stop_token: StopToken
     pause: PauseSwitch
     approvals: ApprovalService
     registry: RunRegistry
@@ -119,7 +119,7 @@ class EmergencyStop:
         """
         with self.pause.while_stopping():
             running = [run for run in self.registry if run.row.state is RunState.EXECUTING]
-            self.stops.stop()
+            self.stop_token.stop()
             try:
                 await self.note(AuditEvent.CONSOLE_EVERYTHING_STOPPED, _REASON.rstrip("."))
                 denied = await self._deny()

@@ -12,8 +12,14 @@ from aileron_core.actions.interpolate import MissingValue, op_arguments
 from aileron_core.actions.model import Action, Step
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.clock import Clock
-from aileron_core.connectors.json_depth import MAX_DEPTH, deeper_than, is_small
-from aileron_core.connectors.protocol import Connector, Limits, OpResult
+from aileron_core.connectors.protocol import (
+    MAX_DEPTH,
+    Connector,
+    Limits,
+    OpResult,
+    deeper_than,
+    is_small,
+)
 from aileron_core.errors import (
     CapabilityDenied,
     ConnectorRuntimeError,

@@ -91,13 +91,13 @@ class Gate:
         return await tasks.uninterrupted(answer, name=f"call {resolved.action.name}")
 
     async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
-        known = await self._known(call, row)
+        known = await self._find_earlier(call, row)
         if known is not None:
             return await self._attach(known, call)
         try:
             if resolved.action.gated:
-                return await self._ask(call, resolved, row)
-            return await self._do(call, resolved, row)
+                return await self._ask_person(call, resolved, row)
+            return await self._run_now(call, resolved, row)
         except RateLimited as error:
             await self._refuse(call, error)
             raise
@@ -139,7 +139,7 @@ class Gate:
             expires_at=now + expires if gated and expires else None,
         )
 
-    async def _known(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
+    async def _find_earlier(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
         key = call.idempotency_key
         if key is None:
             return self.registry.equal_to(row) if row.gated else None
@@ -182,7 +182,7 @@ class Gate:
                 )
         return RunAnswer(row=known.row, attached=True)
 
-    def _hold(
+    def _register(
         self, call: Call, resolved: ResolvedAction, row: RunRecord, preview: PreviewResult
     ) -> LiveRun:
         run = LiveRun(
@@ -215,7 +215,7 @@ class Gate:
             raise
         run.admitted.set_result(None)
 
-    async def _ask(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
+    async def _ask_person(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
         limit = self.settings.pending_per_session
         if self.registry.waiting_of(row.session_id) >= limit:
             raise RateLimited(
@@ -229,7 +229,7 @@ class Gate:
         now = self.clock.now()
         has_preview = resolved.action.approval.preview is not None
         preview = PreviewResult(status="fetching" if has_preview else "none", at=now)
-        run = self._hold(call, resolved, row, preview)
+        run = self._register(call, resolved, row, preview)
         if not has_preview:
             digest, words = run.consent(preview)
             run.row = replace(row, digest=digest, words=words)
@@ -240,8 +240,8 @@ class Gate:
             tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
         return RunAnswer(row=run.row, attached=False)
 
-    async def _do(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
-        run = self._hold(call, resolved, row, PreviewResult(status="none"))
+    async def _run_now(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
+        run = self._register(call, resolved, row, PreviewResult(status="none"))
         try:
             await self._execute(run)
         except AileronError as error:
@@ -282,12 +282,14 @@ class Gate:
                 await connector.prepare()
         left = self.pause.hold_seconds
         while True:
-            left = await self.pause.over(left)  # outside the turn: what waits there has not waited
+            left = await self.pause.wait_until_off(
+                left
+            )  # outside the turn: what waits there has not waited
             async with (
                 self.session_limiter.using(run.row.session_id),
                 self.locks.using(run.lock_keys(), alone=False),
             ):
-                if not self.pause.on:
+                if not self.pause.is_on:
                     self._require_as_asked(run)
                     yield
                     return

@@ -31,7 +31,7 @@ class PauseSwitch:
         return self._since
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Return whether nothing may begin now."""
         return not self._going_on.is_set()
 
@@ -61,7 +61,7 @@ class PauseSwitch:
         else:
             self._going_on.clear()
 
-    async def over(self, left: float) -> float:
+    async def wait_until_off(self, left: float) -> float:
         """Wait until calls go on; return what is left of *left* seconds of waiting.
 
         Raises:
@@ -71,7 +71,7 @@ class PauseSwitch:
         deadline = loop.time() + left
         try:
             async with asyncio.timeout_at(deadline):
-                while self.on:  # it may be set and cleared again before this task has its turn
+                while self.is_on:  # it may be set and cleared again before this task has its turn
                     await self._going_on.wait()
         except TimeoutError:
             raise Paused(
@@ -86,7 +86,7 @@ class PauseSwitch:
         Raises:
             Paused: all calls are held.
         """
-        if self.on:
+        if self.is_on:
             raise Paused("All calls are held, so nothing was decided. Let them go on first.")
 
     def require_starts(self) -> None:
@@ -95,7 +95,7 @@ class PauseSwitch:
         Raises:
             Paused: all calls are held.
         """
-        if self.on:
+        if self.is_on:
             raise Paused(
                 "All calls were held before it began. Nothing ran on your yes; answer again."
             )

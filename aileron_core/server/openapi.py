@@ -1,218 +1,127 @@
-"""The OpenAPI document of the routes, made from their table and the schemas here."""
+"""The OpenAPI document of the routes, generated from their table and the types of their bodies."""
 
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    NotRequired,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
 
-from aileron_core.runs.transitions import FINAL
+from aileron_core.server.bodies import AcceptProjectBody, ErrorBody, FailureBody, Keywords
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.routes import ROUTES, RouteSpec
 from aileron_core.settings import AGENT_NAMES
 
-__all__ = ["document"]
-
-_STRING: dict[str, Any] = {"type": "string"}
-_TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
-_TIME_OR_NULL: dict[str, Any] = {"type": ["string", "null"], "format": "date-time"}
-_ANY: dict[str, Any] = {}
-_STEPS: dict[str, Any] = {
-    "type": "object",
-    "description": "The output of each step by its id; only where the action has two or more.",
-    "minProperties": 2,
+_Schema = dict[str, Any]
+_PLAIN: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
+_ENUMS: Mapping[tuple[type, str], Sequence[str]] = {
+    (FailureBody, "class"): sorted(STATUS),
+    (AcceptProjectBody, "agent"): list(AGENT_NAMES),
 }
+"""Values that a table of the core lists."""
 
 
-def _object(
-    properties: dict[str, Any], required: tuple[str, ...] | None = None, **more: Any
-) -> dict[str, Any]:
+class _Schemas:
+    """The schemas of bodies, gathered under their names as they are referred to."""
+
+    def __init__(self) -> None:
+        self.named: dict[str, _Schema] = {}
+
+    def refer(self, body: type, *, closed: bool = False) -> _Schema:
+        """Return a reference to the schema of a TypedDict.
+
+        Args:
+            body: the TypedDict.
+            closed: other members are refused, as in all that the routes take.
+        """
+        name = body.__name__.removesuffix("Body")
+        if name not in self.named:
+            self.named[name] = {}
+            self.named[name] = self._object(body)
+            if closed:
+                self.named[name]["additionalProperties"] = False
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def _object(self, body: type) -> _Schema:
+        # The raw annotations: a `ForwardRef` in them is `Json`, which is anything.
+        properties = {key: self._of(hint) for key, hint in body.__annotations__.items()}
+        for key, schema in properties.items():
+            if values := _ENUMS.get((body, key)):
+                schema["enum"] = values
+        required: frozenset[str] = getattr(body, "__required_keys__", frozenset())
+        schema = {
+            "type": "object",
+            "properties": properties,
+            "required": [key for key in properties if key in required],
+        }
+        return schema | ({"description": body.__doc__} if body.__doc__ else {})
+
+    def _of(self, hint: Any) -> _Schema:
+        origin, arguments = get_origin(hint), get_args(hint)
+        if isinstance(hint, ForwardRef):
+            return {}
+        if is_typeddict(hint):
+            return self.refer(hint)
+        if hint in _PLAIN:
+            return {"type": _PLAIN[hint]}
+        if origin is NotRequired:
+            return self._of(arguments[0])
+        if origin is Annotated:
+            return self._of(arguments[0]) | _written(arguments[1])
+        if origin is Literal:
+            return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
+        if origin is Mapping:
+            return {"type": "object"}
+        if origin is Sequence:
+            return {"type": "array", "items": self._of(arguments[0])}
+        inner, null = arguments  # a union of anything else is written nowhere
+        assert null is NoneType, hint
+        schema = self._of(inner)
+        if "type" in schema:
+            return schema | {"type": [schema["type"], "null"]}
+        return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _written(keywords: Keywords) -> _Schema:
+    """Return the keywords that are given, in JSON Schema's own spelling."""
     return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties if required is None else required),
-        **more,
+        re.sub("_(.)", lambda found: found[1].upper(), name): value
+        for name, value in asdict(keywords).items()
+        if value is not None
     }
 
 
-def _ref(name: str) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-SCHEMAS: dict[str, Any] = {
-    "Failure": _object(
-        {
-            "class": {"type": "string", "enum": sorted(STATUS)},
-            "message": _STRING,
-            "retriable": {"type": "boolean"},
-            "boundary": _STRING,
-            "audit_id": {"type": ["string", "null"]},
-            "details": {"type": "object"},
-        }
-    ),
-    "Error": _object({"error": _ref("Failure")}),
-    "Health": _object({"status": {"const": "ok"}, "proof": _STRING}, ("status",)),
-    "Status": _object(
-        {
-            "running": {"const": True},
-            "url": _STRING,
-            "pid": {"type": "integer"},
-            "version": _STRING,
-            "pending": {"type": "integer"},
-            "sessions": {"type": "integer"},
-        }
-    ),
-    "OpenSession": _object(
-        {
-            "agent": {"type": "string", "minLength": 1, "maxLength": 64},
-            "label": {"type": "string", "maxLength": 128},
-            "cwd": {"type": "string", "maxLength": 4096},
-            "pid": {"type": "integer", "minimum": 1},
-            "ttl_seconds": {"type": "number", "minimum": 1, "maximum": 2592000, "default": 86400},
-            "launched": {"type": "boolean", "default": False},
-            "contained": {"type": "boolean", "default": False},
-        },
-        ("agent", "cwd"),
-        additionalProperties=False,
-    ),
-    "OpenedSession": _object(
-        {
-            "session_id": _STRING,
-            "token": _STRING,
-            "gateway_token": _STRING,
-            "url": _STRING,
-            "expires_at": _TIME,
-        }
-    ),
-    "TakeInProject": _object(
-        {
-            "agent": {"type": "string", "enum": list(AGENT_NAMES)},
-            "path": {"type": "string", "minLength": 1, "maxLength": 4096, "pattern": "^/"},
-            "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-        },
-        additionalProperties=False,
-    ),
-    "Project": _object({"agent": _STRING, "path": _STRING, "digest": _STRING, "taken_at": _TIME}),
-    "Projects": _object({"items": {"type": "array", "items": _ref("Project")}}),
-    "Action": _object(
-        {
-            "name": _STRING,
-            "tool": _STRING,
-            "version": _STRING,
-            "description": _STRING,
-            "gated": {"type": "boolean"},
-            "input_schema": {"type": "object"},
-        }
-    ),
-    "LoadError": _object(
-        {
-            "file": _STRING,
-            "line": {"type": "integer"},
-            "key": _STRING,
-            "class": _STRING,
-            "message": _STRING,
-        }
-    ),
-    "Actions": _object(
-        {
-            "items": {"type": "array", "items": _ref("Action")},
-            "load_errors": {"type": "array", "items": _ref("LoadError")},
-        }
-    ),
-    "Run": _object(
-        {
-            "args": {"type": "object"},
-            "idempotency_key": {"type": "string", "minLength": 1, "maxLength": 128},
-        },
-        ("args",),
-        additionalProperties=False,
-    ),
-    "Completed": _object(
-        {
-            "status": {"const": "completed"},
-            "audit_id": _STRING,
-            "output": _ANY,
-            "steps": _STEPS,
-        },
-        ("status", "audit_id", "output"),
-    ),
-    "Pending": _object(
-        {
-            "status": {"const": "pending_approval"},
-            "approval_id": _STRING,
-            "review_url": _STRING,
-            "message": _STRING,
-            "audit_id": _STRING,
-            "expires_at": _TIME_OR_NULL,
-        }
-    ),
-    "Result": _object(
-        {
-            "status": {"enum": ["pending_approval", *sorted(map(str, FINAL))]},
-            "approval_id": _STRING,
-            "action": _STRING,
-            "audit_id": _STRING,
-            "requested_at": _TIME,
-            "expires_at": _TIME_OR_NULL,
-            "output": _ANY,
-            "steps": _STEPS,
-            "digest_words": {"type": "array", "items": _STRING, "minItems": 3, "maxItems": 3},
-            "reason": {"type": ["string", "null"]},
-            "failure": _ref("Failure"),
-        },
-        ("status", "approval_id", "action", "audit_id", "requested_at", "expires_at"),
-    ),
-    "Withdraw": _object(
-        {"reason": {"type": "string", "maxLength": 2000}}, (), additionalProperties=False
-    ),
-}
-
-_BODIES: dict[tuple[str, str], str] = {
-    ("POST", "/v1/sessions"): "OpenSession",
-    ("POST", "/v1/projects"): "TakeInProject",
-    ("POST", "/v1/actions/{name}/run"): "Run",
-    ("POST", "/v1/action-approvals/{id}/withdraw"): "Withdraw",
-}
-
-_ANSWERS: dict[tuple[str, str], dict[int, str | None]] = {
-    ("GET", "/v1/health"): {200: "Health"},
-    ("GET", "/v1/openapi.json"): {200: ""},
-    ("GET", "/v1/status"): {200: "Status"},
-    ("POST", "/v1/sessions"): {201: "OpenedSession"},
-    ("GET", "/v1/sessions/{id}/hold"): {200: None},
-    ("POST", "/v1/sessions/{id}/end"): {204: None},
-    ("GET", "/v1/projects"): {200: "Projects"},
-    ("POST", "/v1/projects"): {201: "Project"},
-    ("GET", "/v1/actions"): {200: "Actions"},
-    ("GET", "/v1/actions/{name}"): {200: "Action"},
-    ("POST", "/v1/actions/{name}/run"): {200: "Completed", 202: "Pending"},
-    ("GET", "/v1/action-approvals/{id}/result"): {200: "Result"},
-    ("POST", "/v1/action-approvals/{id}/withdraw"): {200: "Result"},
-    ("GET", "/review/{id}"): {200: None},
-}
-
-
-def _answers(spec: RouteSpec) -> dict[str, Any]:
-    answers: dict[str, Any] = {}
-    for status, name in _ANSWERS.get((spec.method, spec.path), {}).items():
-        answers[str(status)] = {"description": spec.summary}
-        if name is not None:
-            schema = _ref(name) if name else {"type": "object"}
-            answers[str(status)]["content"] = {"application/json": {"schema": schema}}
-    answers["default"] = {
+def _responses(spec: RouteSpec, schemas: _Schemas) -> _Schema:
+    responses: _Schema = {}
+    for status, body in spec.answers.items():
+        responses[str(status)] = {"description": spec.summary}
+        if body is not None:
+            schema = schemas.refer(body) if is_typeddict(body) else {"type": "object"}
+            responses[str(status)]["content"] = {"application/json": {"schema": schema}}
+    responses["default"] = {
         "description": "The one error body.",
-        "content": {"application/json": {"schema": _ref("Error")}},
+        "content": {"application/json": {"schema": schemas.refer(ErrorBody)}},
     }
-    return answers
+    return responses
 
 
-def _operation(spec: RouteSpec) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+def _operation(spec: RouteSpec, schemas: _Schemas) -> _Schema:
+    name = f"{spec.method.lower()}_{re.sub('[^a-z]+', '_', spec.path.strip('/'))}"
+    operation: _Schema = {
         "summary": spec.summary,
         "description": f"For: {spec.who}.",
-        "operationId": f"{spec.method.lower()}_{re.sub('[^a-z]+', '_', spec.path.strip('/'))}".rstrip(
-            "_"
-        ),
-        "responses": _answers(spec),
+        "operationId": name.rstrip("_"),
+        "responses": _responses(spec, schemas),
         "parameters": [
-            {"name": name, "in": "path", "required": True, "schema": _STRING}
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"{(\w+)}", spec.path)
         ],
         "security": [{"session": []}] if "session" in spec.who else [],
@@ -220,16 +129,18 @@ def _operation(spec: RouteSpec) -> dict[str, Any]:
     if spec.path.endswith("/result"):
         wait = {"type": "integer", "minimum": 0, "maximum": 60, "default": 0}
         operation["parameters"].append({"name": "wait", "in": "query", "schema": wait})
-    if body := _BODIES.get((spec.method, spec.path)):
-        operation["requestBody"] = {"content": {"application/json": {"schema": _ref(body)}}}
+    if spec.takes is not None:
+        schema = schemas.refer(spec.takes, closed=True)
+        operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     return operation
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of every route in the table."""
-    paths: dict[str, dict[str, Any]] = {}
+    schemas = _Schemas()
+    paths: dict[str, _Schema] = {}
     for spec in ROUTES:
-        paths.setdefault(spec.path, {})[spec.method.lower()] = _operation(spec)
+        paths.setdefault(spec.path, {})[spec.method.lower()] = _operation(spec, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -239,7 +150,7 @@ def document() -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": SCHEMAS,
+            "schemas": schemas.named,
             "securitySchemes": {"session": {"type": "http", "scheme": "bearer"}},
         },
     }

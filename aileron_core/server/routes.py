@@ -15,19 +15,27 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
-from aileron_core.connectors.json_depth import is_small
+from aileron_core.connectors.protocol import is_small
 from aileron_core.errors import Failure, Forbidden, InvalidRequest, NotFound
 from aileron_core.ids import SESSION_ID
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import bearer_of, principal_of, proof
 from aileron_core.server.bodies import (
+    AcceptProjectBody,
+    ActionBody,
+    ActionsBody,
     CompletedBody,
     HealthBody,
     OpenedSessionBody,
+    OpenSessionBody,
+    PendingBody,
     ProjectBody,
     ProjectsBody,
     ResultBody,
+    RunBody,
+    StatusBody,
+    WithdrawBody,
 )
 from aileron_core.server.error_responses import failure_response
 from aileron_core.server.request_parsing import (
@@ -51,13 +59,16 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSpec:
-    """One route: where, who may call it, what does it."""
+    """One route: where, who may call it, what does it, and the types of what it reads and writes."""
 
     method: Literal["GET", "POST"]
     path: str
     who: Literal["anybody", "session", "socket", "socket or its session", "a person"]
     summary: str
     endpoint: Endpoint
+    takes: type | None
+    answers: Mapping[int, type | None]
+    """By status; None for what is no JSON."""
 
 
 def _app(request: Request) -> App:
@@ -343,29 +354,69 @@ def _route(
     path: str,
     who: Literal["anybody", "session", "socket", "socket or its session", "a person"],
     endpoint: Endpoint,
+    answers: Mapping[int, type | None] | None = None,
+    *,
+    takes: type | None = None,
 ) -> RouteSpec:
-    summary = (endpoint.__doc__ or "").strip().splitlines()[0]
-    return RouteSpec(method=method, path=path, who=who, summary=summary, endpoint=endpoint)
+    return RouteSpec(
+        method=method,
+        path=path,
+        who=who,
+        summary=(endpoint.__doc__ or "").strip().splitlines()[0],
+        endpoint=endpoint,
+        takes=takes,
+        answers=answers or {},
+    )
 
+
+_APPROVALS = "/v1/action-approvals"
 
 ROUTES: tuple[RouteSpec, ...] = (
-    _route("GET", "/v1/health", "anybody", health),
-    _route("GET", "/v1/openapi.json", "anybody", openapi),
-    _route("GET", "/v1/status", "socket", status),
-    _route("POST", "/v1/sessions", "socket", open_session),
-    _route("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session),
-    _route("POST", "/v1/sessions/{id}/end", "socket or its session", end_session),
-    _route("GET", "/v1/projects", "socket", list_projects),
-    _route("POST", "/v1/projects", "socket", accept_project),
-    _route("GET", "/v1/actions", "session", list_actions),
-    _route("GET", "/v1/actions/{name}", "session", get_action),
-    _route("POST", "/v1/actions/{name}/run", "session", run_action),
-    _route("GET", "/v1/action-approvals/{id}/result", "session", approval_result),
-    _route("POST", "/v1/action-approvals/{id}/withdraw", "session", withdraw),
-    _route("GET", "/v1/action-approvals", "a person", persons),
-    _route("GET", "/v1/action-approvals/{id}", "a person", persons),
-    _route("POST", "/v1/action-approvals/{id}/decide", "a person", persons),
+    _route("GET", "/v1/health", "anybody", health, {200: HealthBody}),
+    _route("GET", "/v1/openapi.json", "anybody", openapi, {200: dict}),
+    _route("GET", "/v1/status", "socket", status, {200: StatusBody}),
+    _route(
+        "POST",
+        "/v1/sessions",
+        "socket",
+        open_session,
+        {201: OpenedSessionBody},
+        takes=OpenSessionBody,
+    ),
+    _route("GET", "/v1/sessions/{id}/hold", "socket or its session", hold_session, {200: None}),
+    _route("POST", "/v1/sessions/{id}/end", "socket or its session", end_session, {204: None}),
+    _route("GET", "/v1/projects", "socket", list_projects, {200: ProjectsBody}),
+    _route(
+        "POST",
+        "/v1/projects",
+        "socket",
+        accept_project,
+        {201: ProjectBody},
+        takes=AcceptProjectBody,
+    ),
+    _route("GET", "/v1/actions", "session", list_actions, {200: ActionsBody}),
+    _route("GET", "/v1/actions/{name}", "session", get_action, {200: ActionBody}),
+    _route(
+        "POST",
+        "/v1/actions/{name}/run",
+        "session",
+        run_action,
+        {200: CompletedBody, 202: PendingBody},
+        takes=RunBody,
+    ),
+    _route("GET", f"{_APPROVALS}/{{id}}/result", "session", approval_result, {200: ResultBody}),
+    _route(
+        "POST",
+        f"{_APPROVALS}/{{id}}/withdraw",
+        "session",
+        withdraw,
+        {200: ResultBody},
+        takes=WithdrawBody,
+    ),
+    _route("GET", _APPROVALS, "a person", persons),
+    _route("GET", f"{_APPROVALS}/{{id}}", "a person", persons),
+    _route("POST", f"{_APPROVALS}/{{id}}/decide", "a person", persons),
     _route("GET", "/v1/audit", "a person", persons),
     _route("GET", "/v1/audit/{run}", "a person", persons),
-    _route("GET", "/review/{id}", "anybody", review),
+    _route("GET", "/review/{id}", "anybody", review, {200: None}),
 )

@@ -1,6 +1,6 @@
 """The sockets of contained sessions: each opens what its session's token opens, and nothing else.
 
-Such a socket is bound into the session's sandbox (WIRE.md, Addresses). Its folder is what is mounted
+Such a socket is bound into the session's sandbox. Its folder is what is mounted
 there, so that a console that starts again makes a new socket where the agent finds it.
 """
 

@@ -17,7 +17,7 @@ from aileron_core.errors import AileronError
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
 
-_NEWS_SECONDS = 0.5
+_TELL_SECONDS = 0.5
 _RECORD_SECONDS = 5.0
 _BATCH = 256
 """Requests in one record."""
@@ -100,7 +100,7 @@ class TrafficMeter:
             totals = self._totals[session_id] = _Totals()
         totals.requests += 1
         totals.in_flight += 1
-        passing = GatewayRequest(
+        request = GatewayRequest(
             session_id=session_id,
             provider=provider,
             method=method,
@@ -108,30 +108,30 @@ class TrafficMeter:
             at=self._clock.now(),
             totals=totals,
         )
-        totals.route = f"{method} {passing.path}"
+        totals.route = f"{method} {request.path}"
         self._tell_soon()
-        return passing
+        return request
 
-    def sent(self, passing: GatewayRequest, count: int) -> None:
-        passing.up += count
-        passing.totals.up += count
-        self._tell_soon()
-
-    def came(self, passing: GatewayRequest, count: int) -> None:
-        passing.down += count
-        passing.totals.down += count
+    def sent(self, request: GatewayRequest, count: int) -> None:
+        request.up += count
+        request.totals.up += count
         self._tell_soon()
 
-    def ended(self, passing: GatewayRequest) -> None:
+    def came(self, request: GatewayRequest, count: int) -> None:
+        request.down += count
+        request.totals.down += count
+        self._tell_soon()
+
+    def ended(self, request: GatewayRequest) -> None:
         """Count the request as over, however it ended."""
-        totals = passing.totals
+        totals = request.totals
         totals.in_flight -= 1
-        totals.status = passing.status
-        totals.route = f"{passing.method} {passing.path}"
-        totals.faults += passing.ours
+        totals.status = request.status
+        totals.route = f"{request.method} {request.path}"
+        totals.faults += request.ours
         if not totals.unrecorded:
             totals.since = self._clock.monotonic()
-        totals.unrecorded.append(passing)
+        totals.unrecorded.append(request)
         if len(totals.unrecorded) % _BATCH == 0:
             tasks.spawn(self._record_batch(), name="gateway record")
         self._tell_soon()
@@ -153,7 +153,7 @@ class TrafficMeter:
     def _tell_soon(self) -> None:
         if not self._told_soon:
             self._told_soon = True
-            self._loop.call_later(_NEWS_SECONDS, self._tell)
+            self._loop.call_later(_TELL_SECONDS, self._tell)
 
     def _tell(self) -> None:
         self._told_soon = False

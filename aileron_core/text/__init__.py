@@ -1,10 +1,9 @@
 """The one renderer of hostile text: what an agent, a service or a file says, made visible.
 
 Lists, details, notifications, the log and the command line draw foreign text only through this
-package (DESIGN 3, "Hostile text"). It never drops and never shortens: a character that would move
-the cursor, reorder, hide or imitate becomes a mark such as `‹ESC›`, a run of one a mark with its
-count, and `‹` in the data is a mark itself, so that no data can imitate a mark. Time is linear in
-the length of the text.
+package. It never drops and never shortens: a character that would move the cursor, reorder, hide or
+imitate becomes a mark such as `‹ESC›`, a run of one a mark with its count, and `‹` in the data is a
+mark itself, so that no data can imitate a mark. Time is linear in the length of the text.
 """
 
 from aileron_core.text.lookalikes import Lookalike

@@ -1,4 +1,4 @@
-"""Whose calls these are: the session token, and the session that the relay opens for itself."""
+"""Aileron's session: the token that was given, or a session that the relay opens for itself."""
 
 import json
 import os
@@ -15,11 +15,11 @@ _END_SECONDS = 1.0  # for each farewell; an agent kills its children soon after 
 
 
 class Denied(Exception):
-    """The console answered and said no; the text goes to the client."""
+    """The console refused; the text goes to the client."""
 
 
 class AileronSession:
-    """The session token: given, read from a file, or of a session that the relay opens for itself."""
+    """The session token: given, read from a file, or of a session that the relay opens itself."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class AileronSession:
             return self._token
 
     def renew(self, used: str | None) -> bool:
-        """After a 401 for *used*: say whether there is another token to try."""
+        """Return whether there is another token to try, after a 401 for *used*."""
         if self._finder.contained or self._given:
             return False
         with self._lock:
@@ -138,7 +138,7 @@ class AileronSession:
             self.farewell("POST", f"/v1/sessions/{session}/end", headers)
 
     def farewell(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Make a request whose answer matters to nobody, in bounded time."""
+        """Send a last request within bounded time and ignore the answer."""
         try:
             with self._finder.attempt(self._known) as connection:
                 connection.limit(_END_SECONDS)

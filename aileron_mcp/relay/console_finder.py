@@ -22,11 +22,11 @@ class Absent(Exception):
 
 
 class NoConsole(Exception):
-    """The wait for a console is over."""
+    """No console was found within AILERON_WAIT_SECONDS; the text is the last attempt's."""
 
 
 class ConsoleFinder:
-    """Where the console is, and whether what answers there may be believed."""
+    """Connects to the console that the environment names, as the package's docstring says."""
 
     def __init__(self, environ: Mapping[str, str], stop: threading.Event) -> None:
         self._url = environ.get("AILERON_URL", "")

@@ -1,4 +1,4 @@
-"""The program `aileron-mcp`."""
+"""The program `aileron-mcp`: its arguments and its exit code."""
 
 import os
 import sys

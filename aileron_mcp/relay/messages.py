@@ -41,11 +41,11 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        """Say whether a second one does no harm if the first one ran."""
+        """Whether sending it twice does no harm."""
         return self.method != "tools/call" or self.params.get("name") == "check_action_status"
 
     def era_headers(self) -> dict[str, str]:
-        """Return the headers by which the new era's server finds its way."""
+        """Return the headers that a server of the new era routes by."""
         if self.version is None:
             return {}
         headers = {
@@ -59,7 +59,7 @@ class Call:
 
 
 def header_value(value: str) -> str:
-    """Return *value* fit for a header: as it is, or base64 in the protocol's own marks."""
+    """Return *value* fit for a header: as it is, or base64 in the marks that MCP has for it."""
     plain = VISIBLE.fullmatch(value.replace(" ", "_")) and value == value.strip()
     if plain and not value.startswith("=?base64?"):
         return value
@@ -98,7 +98,7 @@ def visible(value: object) -> str | None:
 
 
 def is_answer(message: Message) -> bool:
-    """Say whether this is a response as JSON-RPC has it."""
+    """Return whether this is a JSON-RPC response."""
     if message.get("jsonrpc") != "2.0" or "method" in message:
         return False
     error = message.get("error")
@@ -109,7 +109,7 @@ def is_answer(message: Message) -> bool:
 
 
 def is_for_the_client(message: Message) -> bool:
-    """Say whether this is a notification or a request as JSON-RPC has them."""
+    """Return whether this is a JSON-RPC notification or request."""
     return message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str)
 
 

@@ -1,4 +1,4 @@
-"""The relay itself: what goes from the client to the console and back, and what a restart takes."""
+"""The relay itself: forwards the client's messages and the answers, also over a restart of the console."""
 
 import json
 import os
@@ -42,7 +42,7 @@ _BREAK = re.compile(rb"[\r\n]")
 
 
 class Relay:
-    """Between one client on stdio and the console."""
+    """Forwards between one client on stdio and the console, a thread for each open request."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._stop = threading.Event()
@@ -452,7 +452,7 @@ class Relay:
 
 
 def describe_bug(error: Exception) -> str:
-    """Return the sentence for a fault of ours: its kind and place; its text may quote arguments."""
+    """Return a sentence with the error's type and place. Its text stays out: it may quote arguments."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

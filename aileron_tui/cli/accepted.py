@@ -1,4 +1,4 @@
-"""What a person accepted in a home, read as the commands read it: with or without a console."""
+"""The acceptance records of a home, for commands: with or without a console."""
 
 from contextlib import closing
 
@@ -9,7 +9,7 @@ from aileron_core.storage.open import open_reader
 
 
 def accepted(home: Home) -> list[AcceptanceRecord]:
-    """Return the acceptance records of *home*, but those of files that a command removed since.
+    """Return the acceptance records of *home*, without those of files that a command removed since.
 
     Raises:
         HomeError: the database cannot be used.

@@ -23,7 +23,7 @@ _STATES = {"ready": "", "held_back": "not accepted", "error": "error"}
 
 
 def list_actions(context: CommandContext) -> int:
-    """Print every action file with its state, and how much its tool takes; 1 if one is in error."""
+    """Print every action file with its state and the size of its tool; return 1 if one is in error."""
     home = Home(context.home)
     settings = load_settings(home.config)
     entries = _catalog(home).entries
@@ -70,7 +70,7 @@ def _item(entry: CatalogEntry, settings: Settings) -> dict[str, Any]:
 
 
 def _size(items: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Return how many tools an agent gets that has these, and Aileron's own, and how many bytes."""
+    """Return the number and the bytes of the tools of *items* and of Aileron's own, as an agent gets them."""
     own = [tool_bytes(each) for each in own_tools()]
     sizes = [each["tool_bytes"] for each in items]
     return {"count": len(sizes) + len(own), "bytes": sum(sizes) + sum(own)}

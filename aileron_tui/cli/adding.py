@@ -1,4 +1,4 @@
-"""`aileron action add`: valid action files into the home, all in one pass."""
+"""`aileron action add`: copies valid action files into the home, all in one pass."""
 
 import os
 import tempfile
@@ -29,7 +29,7 @@ _PROGRESS_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ValidFile:
-    """A file that can be used, as it is to lie in the home."""
+    """A file that can be used, with the bytes that the home gets."""
 
     name: str
     source: Path
@@ -42,7 +42,7 @@ class _ValidFile:
 
 
 def add_actions(context: CommandContext, paths: Sequence[str]) -> int:
-    """Copy valid action files into the home; a file with a problem is named, and stops none of the others."""
+    """Copy valid action files into the home; a file with a problem is reported, and the others are copied."""
     home = Home(context.home)
     home.prepare()
     installed = cache(ConnectorStore(home.path).list)
@@ -162,7 +162,7 @@ def _place(
 
 
 def _write(target: Path, staged: Path, data: bytes) -> str:
-    """Write *data* beside *target* unless it lies there already; return what is done by moving it."""
+    """Write *data* to *staged* unless *target* has it; return `added`, `replaced` or `unchanged`."""
     did = "added"
     if target.exists():
         did = "unchanged" if target.read_bytes() == data else "replaced"

@@ -1,4 +1,4 @@
-"""`aileron audit list|show|verify`: straight from the database, with or without a console."""
+"""`aileron audit list|show|verify`: reads the database itself, with or without a console."""
 
 import json
 
@@ -31,7 +31,7 @@ def list_audit(context: CommandContext, limit: int) -> int:
 
 
 def show_audit(context: CommandContext, run: str) -> int:
-    """Print every record of one run, whole."""
+    """Print every record of one run with all its fields."""
     connection = open_reader(Home(context.home).database)
     try:
         records = run_records(connection, run)
@@ -68,7 +68,7 @@ def _plain(value: Json) -> str:
 
 
 def verify_audit(context: CommandContext) -> int:
-    """Check everything that is recorded; 1 if something is wrong."""
+    """Verify the whole audit; return 1 if something is wrong."""
     home = Home(context.home)
     connection = open_reader(home.database)
     try:

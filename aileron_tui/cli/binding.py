@@ -68,7 +68,7 @@ def _rewritten(data: bytes, bound: dict[str, str], action: Action) -> bytes:
 
 
 def _replaced(head: str, bound: dict[str, str], action: Action) -> str | None:
-    """Return *head* with the placeholder's text replaced; None unless that is exactly what is meant.
+    """Return *head* with the placeholder's text replaced; None if that would change anything else.
 
     It takes a third of the time of an edit, and published suites have hundreds of files.
     """

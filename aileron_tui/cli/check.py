@@ -1,4 +1,4 @@
-"""`aileron action check`: what is wrong with action files, before they go anywhere near a home."""
+"""`aileron action check`: what is wrong with action files, without a home."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""What the shell offers after a TAB: names and ids out of the home, read as others read it.
+"""Shell completion: names and ids of the home.
 
 A shell asks at every press, so nothing heavy is imported here and no lock is waited for; and it has
 no place for messages, so whatever is missing or broken just offers nothing. Every value is held

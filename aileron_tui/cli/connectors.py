@@ -23,7 +23,7 @@ from aileron_tui.cli.output import EXIT, CommandContext, safe_json
 
 
 def list_connectors(context: CommandContext) -> int:
-    """Print what is installed, and what in the store cannot be used; 1 if there is such."""
+    """Print the installed connectors, and what in the store cannot be used; return 1 if there is any."""
     home = Home(context.home)
     found, problems = ConnectorStore(home.path).scan()
     usable = {each.digest for each in accepted(home) if each.kind == "connector"}
@@ -106,7 +106,7 @@ def remove_connector(context: CommandContext, name: str) -> int:
 
 
 def _removed(home: Home, store: ConnectorStore, hash_: str) -> list[str]:
-    """Remove a connector, and let it count no more; return its hash, or nothing if it was not there."""
+    """Remove a connector and its acceptance; return its hash, or nothing if it was not there."""
     note_removed(home.path, "connector", hash_)
     return [hash_] if store.remove(hash_) else []
 
@@ -194,7 +194,7 @@ def run_op(
 
 
 class _LogLines(logging.Handler):
-    """Keeps what a connector logs while it is tried."""
+    """Collects what a connector logs during a trial run."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)

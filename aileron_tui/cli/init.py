@@ -1,4 +1,4 @@
-"""`aileron init`: a home to begin with, and what to do next."""
+"""`aileron init`: makes a home and prints the next steps."""
 
 import os
 import shlex
@@ -76,7 +76,7 @@ _EXAMPLE = (
 
 
 def _write_settings(home: Home) -> str:
-    """Return `made`, or `kept` where there are settings.
+    """Write `config.toml` unless there is one; return `made` or `kept`.
 
     Raises:
         FileProblems: those that are there cannot be used.
@@ -120,7 +120,7 @@ def _example_steps(home: Path) -> list[str]:
 
 
 def _command(home: Path, *words: str) -> str:
-    """Return a line for a person's shell; a home that it would not find by itself is named in it."""
+    """Return a command for the person's shell, with `--home` where it is not the default."""
     default = DEFAULT_HOME.expanduser().absolute()
     named = () if home == default else ("--home", str(home))
     return shlex.join(["aileron", *words, *named])

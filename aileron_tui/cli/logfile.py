@@ -101,7 +101,7 @@ class LogFile(logging.handlers.RotatingFileHandler):
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write *record*, and how many before it could not be."""
+        """Write *record*, and how many lines before it were lost."""
         lost = self._lost
         super().emit(record)
         if lost and self._lost == lost:

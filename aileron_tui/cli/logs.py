@@ -1,4 +1,4 @@
-"""`aileron logs`: the newest lines of Aileron's own log, and those that come."""
+"""`aileron logs`: prints the newest lines of Aileron's own log, and follows it."""
 
 import json
 import os
@@ -64,7 +64,7 @@ class _Tail:
         self._rest = b""
 
     def read(self) -> list[str]:
-        """Return the whole lines that have come since."""
+        """Return the complete lines written since the last call."""
         lines = self._read_on()
         if self._rotated():
             lines += self._read_on()  # what was written to it until it was

@@ -54,7 +54,7 @@ def shared_options(function: _F) -> _F:
 
 
 def command_options(function: _F) -> _F:
-    """Give a command `--home`, `--json` and `--no-color`, and our way of ending."""
+    """Give a command `--home`, `--json` and `--no-color`, and end it with an exit code: no traceback reaches the terminal."""
 
     @shared_options
     @functools.wraps(function)
@@ -121,7 +121,7 @@ def folders(
 
 
 class Program(click.Group):
-    """The whole tree: what is wrong with how it was called is an error body too where JSON was asked for."""
+    """The root of the commands. With `--json`, a usage error is printed as an error body."""
 
     def make_context(
         self,
@@ -130,7 +130,7 @@ class Program(click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the words before the command's name."""
+        """Parse the options before the command's name."""
         asked = _asks_for_json(args)
         with _ending(asked=asked):
             context = super().make_context(info_name, args, parent, **extra)
@@ -138,7 +138,7 @@ class Program(click.Group):
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Read the rest, and run the command."""
+        """Parse the rest and run the command."""
         with _ending(asked=bool(ctx.meta.get(_JSON_ASKED))):
             return super().invoke(ctx)
 

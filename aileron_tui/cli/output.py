@@ -18,7 +18,7 @@ from aileron_core.text import escape
 
 
 class EXIT:
-    """Exit codes."""
+    """Exit codes, as in docs/wire.md#exit-codes."""
 
     DONE = 0
     FAILED = 1
@@ -35,7 +35,7 @@ _CLASSES = {EXIT.USAGE: "invalid_request", EXIT.OUR_BUG: "internal_error"}
 
 
 class CliError(AileronError):
-    """A command that ends with an exit code of its own; the code says of what class it is."""
+    """An error of the command line with an exit code of its own; its class follows from that."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class CommandContext:
     color: bool
 
     def say(self, text: str, **style: Any) -> None:
-        """Print a line of ours; foreign text in it went through `escape`."""
+        """Print a line. Foreign text in it must have gone through `escape`."""
         click.echo(click.style(text, **style) if self.color and style else text)
 
     def show(self, value: Any) -> None:

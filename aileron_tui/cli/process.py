@@ -1,6 +1,5 @@
-"""What a console's process does before anything else; standard library only."""
+"""What a console's process does before it imports anything else."""
 
-import ctypes
 import os
 import sys
 
@@ -8,8 +7,10 @@ _PR_SET_DUMPABLE = 4
 
 
 def close_memory() -> None:
-    """Close our memory and environment to other programs of this user (Linux); docs/architecture.md#the-process."""
+    """Close memory and environment to other programs of this user, on Linux (docs/architecture.md#the-process)."""
     if sys.platform == "linux":
+        import ctypes
+
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 

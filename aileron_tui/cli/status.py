@@ -10,7 +10,7 @@ from aileron_tui.cli.output import EXIT, CommandContext
 
 
 def show_status(context: CommandContext) -> int:
-    """Print how the console is; 69 if there is none."""
+    """Print what the console is and what waits in it; return 69 if there is none."""
     try:
         _, found = HomeClient(context.home).request("GET", "/v1/status")
     except ConsoleAbsent:

@@ -59,7 +59,7 @@ def open_console(home: Path, env: Mapping[str, str]) -> bool:
 
 
 def _split(tmux: str, env: Mapping[str, str], home: Path) -> str:
-    """Open the pane before ours, which keeps the keyboard; return its id."""
+    """Open a pane before this one, which keeps the keyboard; return its id."""
     at = ["-t", env["TMUX_PANE"]] if env.get("TMUX_PANE") else []
     width = _tmux(tmux, env, "display-message", "-p", *at, "#{window_width}").strip()
     side = ["-h"] if width.isdigit() and int(width) >= _WIDE else ["-v"]

@@ -11,7 +11,6 @@ from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, w
 from aileron_tui.draw.times import age, clock_minutes
 from aileron_tui.input.commands import DEFAULT, VIEW_CONTEXTS, Command, CommandRegistry, KeyContext
 from aileron_tui.input.situation import Availability, Situation, View, availability
-from aileron_tui.words import keys, letters
 
 _LAST_ROLES: dict[str, Role] = {
     "approved": "ok",
@@ -35,7 +34,7 @@ _SHORTER: tuple[tuple[int, int, _Agents], ...] = (
     (1, 0, "left out"),
     (0, 0, "left out"),
 )
-"""In how many words the top bar tells of files held back, in how many of problems, how of agents."""
+"""In how many words the top bar tells of files not accepted, in how many of problems, how of agents."""
 _ENDING = frozenset({"deny_enter", "deny_equal", "stop_enter", "end_enter"})
 READ_ON_LATER = 45
 """Where reading on stands in the footer once everything was read: before moving."""
@@ -61,10 +60,12 @@ def top_bar(
     """
     clock = line(Piece(clock_minutes(now), "muted"), " ")
     sides: list[Line] = []
-    for of_held, of_problems, agents in _SHORTER:
-        told = _exceptions(view, held, problems, registry, lengths=(of_held, of_problems))
+    for of_files, of_problems, agents in _SHORTER:
+        told = _exceptions(
+            view, held, problems, registry, of_files=of_files, of_problems=of_problems
+        )
         sides.append((*told, *_agents(sessions, agents), *clock))
-    every = len(words.VIEWS)
+    every = len(words.views.VIEWS)
     for right in sides:
         for named in (every, every - 1):
             left = _views(view, waiting, registry, named)
@@ -79,26 +80,31 @@ def top_bar(
 
 
 def _exceptions(
-    view: View, held: int, problems: int, registry: CommandRegistry, *, lengths: tuple[int, int]
+    view: View,
+    held: int,
+    problems: int,
+    registry: CommandRegistry,
+    *,
+    of_files: int,
+    of_problems: int,
 ) -> Line:
-    """Return how many files are held back, and how many problems files have with the keys to them."""
-    of_held, of_problems = lengths
+    """Return how many files are not accepted, and how many problems files have with the keys to them."""
     parts: list[Piece] = []
     if held:
-        parts += [Piece(words.held_files(held, of_held), "attn"), Piece("  ")]
+        parts += [Piece(words.bars.not_accepted(held, of_files), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
         way = registry.face("last")
         way = way if view == "waiting" else f"{registry.face('view_waiting')} {way}"
-        told = words.load_problems(problems, way, of_problems)
+        told = words.bars.load_problems(problems, way, of_problems)
         parts += [Piece(told, "attn"), Piece("  ")]
     return tuple(parts)
 
 
 def _views(view: View, waiting: int, registry: CommandRegistry, named: int) -> Line:
     """Return our name and the views, the first *named* of them and the present one by their names."""
-    parts: list[Piece] = [Piece(" "), Piece(words.NAME, "strong"), Piece("  ")]
-    for number, (name, label) in enumerate(words.VIEWS.items(), start=1):
+    parts: list[Piece] = [Piece(" "), Piece(words.views.NAME, "strong"), Piece("  ")]
+    for number, (name, label) in enumerate(words.views.VIEWS.items(), start=1):
         shown = number <= named or name == view
         action = f"view_{name}"
         parts.append(Piece(f" {registry.face(action)} ", "muted", action=action))
@@ -141,9 +147,11 @@ def banner_lines(
     """
     rows: list[Line] = []
     if lost is not None:
-        rows.append(line(" ", Piece(words.BANNER_LOST, "danger"), " ", *foreign_text(lost)))
+        rows.append(line(" ", Piece(words.bars.BANNER_LOST, "danger"), " ", *foreign_text(lost)))
     if storage is not None:
-        rows.append(line(" ", Piece(words.BANNER_STORAGE, "danger"), " ", *foreign_text(storage)))
+        rows.append(
+            line(" ", Piece(words.bars.BANNER_STORAGE, "danger"), " ", *foreign_text(storage))
+        )
     if paused:
         rows.append(line(" ", Piece(f"▲ {paused}", "attn")))
     if replayed:
@@ -152,7 +160,7 @@ def banner_lines(
     shown = standing if len(standing) <= most else standing[: most - 1]
     rows += [line(" ", *each) for each in shown]
     if hidden := len(standing) - len(shown):
-        told = words.more_warnings(hidden, of_more=bool(shown), key=help_key)
+        told = words.bars.more_warnings(hidden, of_more=bool(shown), key=help_key)
         rows.append(line(" ", Piece(told, "attn")))
     return tuple(cut(each, width - 1) for each in rows)
 
@@ -163,13 +171,13 @@ def standing_warnings(
     """Return what is to be known as long as this console runs, each on one line of any length."""
     rows: list[Line] = []
     if accepted_installed:
-        rows.append((Piece(words.accepted_installed(), "attn"),))
+        rows.append((Piece(words.bars.accepted_installed(), "attn"),))
     if lacks_letters:
-        rows.append((Piece(letters.LACKING, "attn"),))
+        rows.append((Piece(words.bars.LACKS_LETTERS, "attn"),))
     for route in routes:
         source, _, target = route.partition(" -> ")
-        goes = (Piece(words.ROUTE_GOES, "attn"), *foreign_text(target, "attn"))
-        by = Piece(words.ROUTE_BY, "attn")
+        goes = (Piece(words.bars.ROUTE_GOES, "attn"), *foreign_text(target, "attn"))
+        by = Piece(words.bars.ROUTE_BY, "attn")
         rows.append(line(Piece("▲ ", "attn"), *foreign_text(source, "attn"), *goes, by))
     return tuple(rows)
 
@@ -218,11 +226,11 @@ def _ordered(context: KeyContext, now: Situation) -> list[tuple[Command, Availab
 def _key(each: Command, state: Availability, now: Situation) -> Line:
     label, face = each.label, now.registry.faces(each)
     if each.id == now.confirmed and now.unseen:
-        label = f"{label}, {words.unread(now.unseen)}"
+        label = f"{label}, {words.status.unread(now.unseen)}"
     if each.id == "unfold" and now.unfolded:
-        label = keys.FOLD
+        label = words.keys.FOLD
     if each.id == "replay" and now.replayed:
-        label = keys.RECORD
+        label = words.keys.RECORD
     if state.filled:
         role: Role = "keydanger" if each.id in _ENDING else "key"
         return (Piece(f" {face} ", role), Piece(f" {label}", "strong"))
@@ -255,12 +263,12 @@ def empty_lines(
     height: int,
 ) -> tuple[Line, ...]:
     """Return the calm screen of an empty list, centred."""
-    rows: list[Line] = [(Piece(words.NOTHING_WAITS, "strong"),), ()]
+    rows: list[Line] = [(Piece(words.bars.NOTHING_WAITS, "strong"),), ()]
     if last is not None:
         at = last.decided_at or last.ended_at or last.requested_at
-        glyph = words.GLYPHS[last.state]
+        glyph = words.item.GLYPHS[last.state]
         role = _LAST_ROLES.get(last.state, "muted")
-        tail = f", {words.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
+        tail = f", {words.item.OUTCOMES.get(last.state, last.state)} {age(now - at)} ago"
         title = cut(brief(last.title), max(8, width - 40))
         rows.append(line(Piece("Last: ", "muted"), Piece(f"{glyph} ", role), *title, tail))
         if last.state in ("failed", "unknown") and last.outcome:
@@ -270,8 +278,8 @@ def empty_lines(
             rows.append((Piece(" · ".join(last.words), "muted"),))
         rows.append(())
     if connected:
-        rows.append((Piece(words.agents_at_work(connected), "muted"),))
-    ready = wrap((Piece(words.ready_actions(actions_ready), "muted"),), max(8, width - 4))
+        rows.append((Piece(words.bars.agents_at_work(connected), "muted"),))
+    ready = wrap((Piece(words.bars.ready_actions(actions_ready), "muted"),), max(8, width - 4))
     rows += [each.pieces for each in ready]
     return centred(rows, width, height)
 

@@ -1,6 +1,6 @@
 """A document before and after it is laid out: blocks, and the drawn lines of one width.
 
-The columns are CONSOLE 4's: label from 1, the gutter where no outside text can reach it, the value
+The columns: label from 1, the gutter where no foreign text can reach it, the value
 to the last column but two. The read track in the last column is the widget's.
 """
 

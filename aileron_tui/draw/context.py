@@ -11,10 +11,10 @@ from statistics import median
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.console_port import ApprovalView, FieldView, ProcessView, RecordView
+from aileron_tui import words
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread, wrap
 from aileron_tui.draw.times import age, clock_minutes, clock_seconds
-from aileron_tui.words import context as context_words
 
 LABEL = 10
 """Cells of a label's column in the rail, the blank before the value counted; a lone sign has 2."""
@@ -58,16 +58,16 @@ class Section:
 def who_asks(view: ApprovalView) -> Section:
     """Return who asks: what the kernel saw first, what the agent says of itself last, as claims."""
     process = view.process
-    remark = context_words.OWN_WORD if view.self_opened else context_words.BY_LAUNCHER
+    remark = words.context.OWN_WORD if view.self_opened else words.context.BY_LAUNCHER
     return Section(
-        name=context_words.WHO_ASKS,
-        remark=remark if process is None else context_words.BY_KERNEL,
+        name=words.context.WHO_ASKS,
+        remark=remark if process is None else words.context.BY_KERNEL,
         details=tuple(_who(view, process)),
     )
 
 
 def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
-    own = (Piece(f"  {context_words.OWN_WORD}", "muted"),) if view.self_opened else ()
+    own = (Piece(f"  {words.context.OWN_WORD}", "muted"),) if view.self_opened else ()
     yield _own("agent", (*foreign_text(view.agent), *own))
     if process is not None:
         yield _own("process", process_chain(process))
@@ -80,7 +80,7 @@ def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
         yield _own("folder", foreign_text(folder))
     if process is not None and process.started_at is not None:
         yield _own("started", (Piece(clock_minutes(process.started_at)),))
-    yield _own("contained", (Piece(context_words.CONTAINMENT[view.containment]),))
+    yield _own("contained", (Piece(words.context.CONTAINMENT[view.containment]),))
     yield from _asking(view)
     for claim in view.claims:
         yield _claim(claim)
@@ -88,11 +88,11 @@ def _who(view: ApprovalView, process: ProcessView | None) -> Iterator[Detail]:
 
 def _asking(view: ApprovalView) -> Iterator[Detail]:
     if view.times_asked > 1:
-        yield _own("asked", (Piece(context_words.times_asked(view.times_asked)),))
+        yield _own("asked", (Piece(words.context.times_asked(view.times_asked)),))
     if view.requester_gone:
-        yield _own("waits", (Piece(context_words.GONE, "attn"),))
+        yield _own("waits", (Piece(words.context.GONE, "attn"),))
     elif view.stopped_waiting_at is not None:
-        since = context_words.stopped_waiting(clock_minutes(view.stopped_waiting_at))
+        since = words.context.stopped_waiting(clock_minutes(view.stopped_waiting_at))
         yield _own("waits", (Piece(since, "attn"),))
 
 
@@ -119,8 +119,8 @@ def before_this(records: Iterable[RecordView], view: ApprovalView) -> Section:
             last.pop(run, None)
             last[run] = each
     newest = sorted(last.values(), key=lambda each: each.seq, reverse=True)[:RUNS]
-    remark = context_words.NEWEST_FIRST if newest else context_words.NOTHING_BEFORE
-    return Section(name=context_words.BEFORE_THIS, remark=remark, details=tuple(map(_ran, newest)))
+    remark = words.context.NEWEST_FIRST if newest else words.context.NOTHING_BEFORE
+    return Section(name=words.context.BEFORE_THIS, remark=remark, details=tuple(map(_ran, newest)))
 
 
 def _ran(record: RecordView) -> Detail:
@@ -139,19 +139,19 @@ def equal_calls(decided: Iterable[ApprovalView], view: ApprovalView) -> Section:
     rows: list[tuple[str, Role, Line]] = []
     if yes:
         took = median((e.decided_at or e.requested_at) - e.requested_at for e in yes)
-        rows.append(("✓", "ok", (Piece(context_words.approved(len(yes), age(took))),)))
+        rows.append(("✓", "ok", (Piece(words.context.approved(len(yes), age(took))),)))
     if no:
         reason = next((e.reason for e in no if e.reason), "")
         quoted = line(": ", '"', *foreign_text(reason), '"') if reason else ()
-        rows.append(("✗", "danger", (Piece(context_words.denied(len(no))), *quoted)))
+        rows.append(("✗", "danger", (Piece(words.context.denied(len(no))), *quoted)))
     others = Counter(e.state for e in equal if e.state in _OTHERS)
     for state, count in others.items():
-        rows.append((_OTHERS[state], "muted", (Piece(context_words.ended(count, state)),)))
-    remark = context_words.LAST_DECISIONS if rows else context_words.NO_EQUAL_CALLS
+        rows.append((_OTHERS[state], "muted", (Piece(words.context.ended(count, state)),)))
+    remark = words.context.LAST_DECISIONS if rows else words.context.NO_EQUAL_CALLS
     details = tuple(
         Detail(label=(Piece(glyph, role),), pieces=pieces) for glyph, role, pieces in rows
     )
-    return Section(name=context_words.EQUAL_CALLS, remark=remark, details=details)
+    return Section(name=words.context.EQUAL_CALLS, remark=remark, details=details)
 
 
 def rail_lines(sections: Sequence[Section], width: int, height: int) -> tuple[Line, ...]:
@@ -162,7 +162,7 @@ def rail_lines(sections: Sequence[Section], width: int, height: int) -> tuple[Li
         for detail in section.details:
             rows.extend(_detail(detail, width))
     if len(rows) > height > 0:
-        hidden = Piece(context_words.more_lines(len(rows) - height + 1), "muted")
+        hidden = Piece(words.context.more_lines(len(rows) - height + 1), "muted")
         rows = [*rows[: height - 1], spread((), (hidden, Piece(" ")), width)]
     return tuple(rows)
 

@@ -23,7 +23,6 @@ from aileron_tui.draw.steps import numbered, step_blocks
 from aileron_tui.draw.text import Line, Piece, Role, line, plain
 from aileron_tui.draw.times import age, clock_seconds
 from aileron_tui.draw.values import field_text, value_lines
-from aileron_tui.words import views
 
 IDENTITY = frozenset(
     {"to", "cc", "bcc", "from", "amount", "file", "path", "channel", "host", "command", "recipient"}
@@ -78,24 +77,24 @@ def first_heading(view: ApprovalView, now: float) -> Block:
     preview = view.preview
     if _has_outcome(view):
         role: Role = "danger" if view.state == "failed" else "attn"
-        return heading(words.OUTCOME, _remark(words.OUTCOMES[view.state]), role)
+        return heading(words.item.OUTCOME, _remark(words.item.OUTCOMES[view.state]), role)
     if view.state in FINAL_STATES:
         return _was_shown(view)
     if view.drift is not None:
         gone = bool(view.drift.unavailable)
-        remark = words.GONE_REMARK if gone else words.CHANGED_REMARK
-        return heading(words.CHANGED, _remark(remark), "attn")
+        remark = words.item.GONE_REMARK if gone else words.item.CHANGED_REMARK
+        return heading(words.item.CHANGED, _remark(remark), "attn")
     if preview.status == "fetching":
-        text = words.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
+        text = words.item.asking(escape(preview.host), now - preview.since, preview.limit_seconds)
         if preview.preparing:
-            text = words.preparing(now - preview.since)
+            text = words.item.preparing(now - preview.since)
     elif preview.status == "ready":
-        text = words.fetched(escape(preview.host), age(now - preview.since))
+        text = words.item.fetched(escape(preview.host), age(now - preview.since))
     elif preview.status == "unavailable":
-        text = words.NOT_KNOWN
+        text = words.item.NOT_KNOWN
     else:
-        text = words.NO_PREVIEW_DECLARED
-    return heading(words.WILL_HAPPEN, _remark(text))
+        text = words.item.NO_PREVIEW_DECLARED
+    return heading(words.item.WILL_HAPPEN, _remark(text))
 
 
 def now_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]:
@@ -105,7 +104,7 @@ def now_blocks(view: ApprovalView, *, unfold: bool = False) -> tuple[Block, ...]
     preview = view.preview
     made = [blank(), _was_shown(view)]
     if preview.status == "unavailable":
-        reason = line(Piece(words.unavailable(""), "attn"), *foreign_text(preview.reason))
+        reason = line(Piece(words.item.unavailable(""), "attn"), *foreign_text(preview.reason))
         return (*made, value("Preview", reason))
     return (*made, *_fields(preview.fields, "fact", unfold=unfold))
 
@@ -119,11 +118,11 @@ def _was_shown(view: ApprovalView) -> Block:
     """Return the heading over what a call that is over had shown: nothing of it will happen now."""
     preview = view.preview
     if _looked_again(view):
-        at = views.read_after(clock_seconds(preview.since))
-        return heading(views.IS_NOW, _remark(at))
+        at = words.views.read_after(clock_seconds(preview.since))
+        return heading(words.views.IS_NOW, _remark(at))
     read = preview.status in ("ready", "unavailable") and preview.since
-    at = words.shown_at(clock_seconds(preview.since)) if read else ""
-    return heading(words.WAS_SHOWN, _remark(at) if at else ())
+    at = words.item.shown_at(clock_seconds(preview.since)) if read else ""
+    return heading(words.item.WAS_SHOWN, _remark(at) if at else ())
 
 
 def _has_outcome(view: ApprovalView) -> bool:
@@ -131,11 +130,13 @@ def _has_outcome(view: ApprovalView) -> bool:
 
 
 def held_blocks(held: NotAcceptedView) -> tuple[Block, ...]:
-    """Return the document of a file that is held back."""
+    """Return the document of a file that is not accepted."""
     if held.kind == "preview":
         return tuple(_read_offer(held))
     blocks = [
-        heading(words.FILE_SECTION, _remark(words.held_why(held.kind, held.why))),
+        heading(
+            words.files.FILE_SECTION, _remark(words.files.why_not_accepted(held.kind, held.why))
+        ),
         value("Name", foreign_text(held.name, "strong")),
         value("Kind", line(held.kind)),
         value("File", foreign_text(held.file)),
@@ -155,7 +156,7 @@ def held_blocks(held: NotAcceptedView) -> tuple[Block, ...]:
 def _read_offer(held: NotAcceptedView) -> Iterator[Block]:
     """Yield what a preview tried to read by POST: what accepting it means comes first."""
     connector, _, read = held.name.partition(" ")
-    yield heading(words.READ_SECTION, _remark(words.READ_WHY))
+    yield heading(words.files.READ_SECTION, _remark(words.files.READ_WHY))
     yield value("Reads", foreign_text(read, "strong"))
     yield value("Then", then_line(held.kind, held.name, held.gated))
     yield value("Connector", foreign_text(connector, "strong"))
@@ -165,21 +166,21 @@ def _read_offer(held: NotAcceptedView) -> Iterator[Block]:
 
 
 def then_line(kind: str, name: str, gated: bool | None) -> Line:
-    """Return what is so once a file, or what previews would read by POST, was taken in."""
+    """Return what is so once a file, or what previews would read by POST, is accepted."""
     if kind == "preview":
         # What is read stands after the connector, which holds no blank.
         of_aws = name.partition(" ")[2].startswith(AWS)
-        return (Piece(words.THEN_AWS if of_aws else words.THEN_GRAPHQL, "attn"),)
+        return (Piece(words.files.THEN_AWS if of_aws else words.files.THEN_GRAPHQL, "attn"),)
     if kind == "connector":
-        return (Piece(words.THEN_CONNECTOR),)
-    return (Piece(words.THEN_GATED) if gated else Piece(words.THEN_FREE, "attn"),)
+        return (Piece(words.files.THEN_CONNECTOR),)
+    return (Piece(words.files.THEN_GATED) if gated else Piece(words.files.THEN_FREE, "attn"),)
 
 
 def problem_blocks(problem: Problem) -> tuple[Block, ...]:
     """Return the document of a problem that a file in the home has."""
     place = f"{problem.file}:{problem.line}" if problem.line else problem.file
     blocks = [
-        heading(words.FILE_SECTION, _remark(words.problem_why(problem.severity))),
+        heading(words.files.FILE_SECTION, _remark(words.files.problem_why(problem.severity))),
         value("File", foreign_text(place, "strong")),
     ]
     if problem.key:
@@ -204,8 +205,8 @@ def around_blocks(sections: Iterable[Section]) -> Iterator[Block]:
 def undrawable_blocks() -> tuple[Block, ...]:
     """Return the document of an item that cannot be drawn; nothing of the item is in it."""
     return (
-        heading(words.WILL_HAPPEN, _remark(words.NOT_KNOWN)),
-        value("Fault", (Piece(words.UNDRAWABLE_WHY, "danger"),)),
+        heading(words.item.WILL_HAPPEN, _remark(words.item.NOT_KNOWN)),
+        value("Fault", (Piece(words.item.UNDRAWABLE_WHY, "danger"),)),
     )
 
 
@@ -220,10 +221,10 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
         yield blank()
         yield _was_shown(view)
     if preview.status == "unavailable":
-        reason = words.unavailable("")
+        reason = words.item.unavailable("")
         yield value("Preview", (Piece(reason, "attn"), *foreign_text(preview.reason)))
         if view.state not in FINAL_STATES:
-            again = words.ask_again_at(clock_seconds(preview.since), refresh_key)
+            again = words.item.ask_again_at(clock_seconds(preview.since), refresh_key)
             yield value("", _remark(again))
     if view.drift is not None and view.state not in FINAL_STATES:
         if preview.status == "unavailable":
@@ -232,20 +233,20 @@ def _fact_section(view: ApprovalView, refresh_key: str, *, unfold: bool) -> Iter
         yield from drift_blocks(view.drift, reason_told=told, unfold=unfold)
         if preview.status == "ready":
             yield blank()
-            yield heading(words.WILL_HAPPEN, _remark(words.WHOLE_REMARK))
+            yield heading(words.item.WILL_HAPPEN, _remark(words.item.WHOLE_REMARK))
     if preview.status == "fetching":
         for field in preview.fields:
-            yield value(foreign_text(field.label, "muted"), _remark(words.FETCHING_VALUE))
+            yield value(foreign_text(field.label, "muted"), _remark(words.item.FETCHING_VALUE))
     elif preview.status == "ready":
         yield from _fields(preview.fields, "fact", unfold=unfold)
 
 
 def _sent_section(view: ApprovalView, *, unfold: bool) -> Iterator[Block]:
-    name = words.sent_heading(agent_name(view))
+    name = words.item.sent_heading(agent_name(view))
     if not view.sent:
-        yield heading(name, _remark(words.SENT_NOTHING), "claimhead")
+        yield heading(name, _remark(words.item.SENT_NOTHING), "claimhead")
         return
-    yield heading(name, _remark(words.SENT_REMARK), "claimhead")
+    yield heading(name, _remark(words.item.SENT_REMARK), "claimhead")
     yield from _fields(view.sent, "claim", unfold=unfold)
 
 
@@ -256,7 +257,7 @@ def _fields(fields: Sequence[FieldView], gutter: Gutter, *, unfold: bool) -> Ite
         label = foreign_text(field.label, "muted")
         foreign = gutter == "claim"
         if field.missing:
-            yield value(label, _remark(words.MISSING), gutter, label_outside=foreign)
+            yield value(label, _remark(words.item.MISSING), gutter, label_outside=foreign)
             continue
         text = field_text(field, unfold=unfold)
         found.add(text)
@@ -276,10 +277,10 @@ def _value_role(field: FieldView, gutter: Gutter) -> Role:
 
 
 def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Block]:
-    yield heading(words.RECORD, role="muted")
+    yield heading(words.item.RECORD, role="muted")
     if view.words is not None:
         shown = Piece(" · ".join(view.words), "strong")
-        yield value("Words", line(shown, "  ", Piece(words.WORDS_REMARK, "muted")), "record")
+        yield value("Words", line(shown, "  ", Piece(words.item.WORDS_REMARK, "muted")), "record")
     if view.note:
         yield value("Note", foreign_text(view.note, "attn"), "record")
     # The outcome that stands above all is not said again here, nor as a warning.
@@ -295,7 +296,7 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
     yield from _rows("Went to", (foreign_text(host) for host in view.hosts_asked), "record")
     yield from _rows("Previews", map(_read_by_post, view.preview.reads), "record")
     yield from _rows("Routed", (foreign_text(route, "attn") for route in view.routed), "record")
-    again = f"  {words.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
+    again = f"  {words.item.asked_times(view.times_asked)}" if view.times_asked > 1 else ""
     asked = Piece(clock_seconds(view.requested_at))
     yield value("Asked", line(asked, Piece(again, "muted")), "record")
     if view.expires_at is not None:
@@ -309,7 +310,9 @@ def _record_section(view: ApprovalView, warnings: Sequence[Line]) -> Iterator[Bl
 def _read_by_post(read: tuple[str, str]) -> Line:
     """Return one thing that its preview may read by POST, and who accepted that."""
     what, by = read
-    who = foreign_text(words.ACTORS.get(by, by), "attn" if by not in words.ACTORS else "text")
+    who = foreign_text(
+        words.views.ACTORS.get(by, by), "attn" if by not in words.views.ACTORS else "text"
+    )
     return line(
         Piece("may read by POST: ", "muted"), *foreign_text(what), Piece(", accepted by "), *who
     )
@@ -318,7 +321,11 @@ def _read_by_post(read: tuple[str, str]) -> Line:
 def _decision_rows(view: ApprovalView) -> Iterator[Block]:
     if view.decided_at is None:
         return
-    by = foreign_text(words.ACTORS.get(view.decided_by, view.decided_by)) if view.decided_by else ()
+    by = (
+        foreign_text(words.views.ACTORS.get(view.decided_by, view.decided_by))
+        if view.decided_by
+        else ()
+    )
     at = Piece(clock_seconds(view.decided_at))
     yield value("Decided", line(at, "  ", *by), "record")
     if view.reason:

@@ -60,12 +60,12 @@ def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -
     """
     gone = bool(drift.unavailable)
     if gone and not reason_told:
-        reason = Piece(words.unavailable(""), "attn")
+        reason = Piece(words.item.unavailable(""), "attn")
         yield value("Preview", (reason, *foreign_text(drift.unavailable)))
         yield blank()
-    now = words.NO_PREVIEW_NOW if gone else words.WHAT_WOULD_BE
-    yield value("", _moment(words.BEFORE, drift.before_at, words.WHAT_YOU_SAW, "muted"))
-    yield value("", _moment(words.AFTER, drift.after_at, now, "strong"))
+    now = words.item.NO_PREVIEW_NOW if gone else words.item.WHAT_WOULD_BE
+    yield value("", _moment(words.item.BEFORE, drift.before_at, words.item.WHAT_YOU_SAW, "muted"))
+    yield value("", _moment(words.item.AFTER, drift.after_at, now, "strong"))
     found = HiddenCharacters()
     for change in drift.changed:
         yield blank()
@@ -73,13 +73,13 @@ def drift_blocks(drift: DriftView, *, reason_told: bool, unfold: bool = False) -
         yield from changed(change, found, unfold=unfold)
     if drift.other_count:
         yield blank()
-        told = words.other_paths(drift.other_count, len(drift.other_paths))
+        told = words.item.other_paths(drift.other_count, len(drift.other_paths))
         yield value("Elsewhere", (Piece(told, "attn"),))
         for path in drift.other_paths:
             yield value("", foreign_text(path))
     if not gone:
         yield blank()
-        yield value("Same", line(words.same(drift.same_count)))
+        yield value("Same", line(words.item.same(drift.same_count)))
     rows = tuple(found.blocks())
     if rows:
         yield blank()
@@ -93,7 +93,7 @@ def whole_row(blocks: Sequence[Block], layout: Layout) -> int | None:
     """
     for index, each in enumerate(blocks):
         # A heading's label is ours alone: no text can begin a section.
-        if each.kind == "heading" and plain(each.label) == words.WILL_HAPPEN:
+        if each.kind == "heading" and plain(each.label) == words.item.WILL_HAPPEN:
             return layout.blocks.index(index)
     return None
 
@@ -132,7 +132,7 @@ def _gone(change: FieldChangeView, found: HiddenCharacters, *, unfold: bool) -> 
 
 def _lines(text: str | None, found: HiddenCharacters, *, unfold: bool) -> tuple[Line, ...]:
     if text is None:
-        return ((Piece(words.MISSING),),)
+        return ((Piece(words.item.MISSING),),)
     result = rendered(text, unfold=unfold, end=True)
     found.add(result)
     return block(result)

@@ -18,7 +18,7 @@ _ONE_CELL = {
     "×": "x", "‹": "<", "›": ">", "—": "-",
 }  # fmt: skip
 ASCII = str.maketrans(_ONE_CELL)
-"""CONSOLE 8's table; `…` has two signs and is handled by where it stands."""
+"""Sign by sign; `…` has two signs and is handled by where it stands."""
 CUT = "…"
 LOST = "?"
 """Stands, as a mark, for each cell of a letter that the terminal cannot draw."""

@@ -14,7 +14,6 @@ from aileron_tui.draw.suite_page import suite_head
 from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread, wrap
 from aileron_tui.draw.times import age, deadline
 from aileron_tui.items import Item
-from aileron_tui.words import fields, steps
 
 WARNING_LINES_COMPACT = 2
 _GOES_ON: Line = (Piece(" "), Piece("┊ ", "attn"))
@@ -34,7 +33,7 @@ def approval_head(
     lines = [spread(first, line(*right, " "), width)]
     who = line(" ", Piece(agent_name(view), "strong"), Piece(" asks, ", "muted"))
     where = _hosts(view)
-    held = words.CONTAINMENT[view.containment]
+    held = words.item.CONTAINMENT[view.containment]
     if compact:
         how = () if view.containment == "seen" else (Piece(f"{held}, ", "muted"),)
         lines.append(cut(line(*who, *how, Piece("on ", "muted"), *where), width - 1))
@@ -70,18 +69,18 @@ def item_head(
 
 
 def held_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
-    """Return the head of a held-back file."""
+    """Return the head of a file that is not accepted."""
     first = line(
         " ",
-        Piece(f" {words.FILE_EFFECT} ", "chip"),
+        Piece(f" {words.files.FILE_EFFECT} ", "chip"),
         "  ",
         Piece(_question(held), "strong"),
     )
     second = line(" ", Piece("file ", "muted"), *brief(held.file))
-    third = line(" ", Piece(words.held_why(held.kind, held.why), "muted"))
+    third = line(" ", Piece(words.files.why_not_accepted(held.kind, held.why), "muted"))
     warned: list[Line] = []
     if held.kind == "action" and not held.gated:
-        warned.append((Piece(words.WARN_FREE, "attn"),))
+        warned.append((Piece(words.files.WARN_FREE, "attn"),))
     lines = [spread(first, (), width), cut(second, width - 1)]
     if not compact:
         lines.append(cut(third, width - 1))
@@ -90,13 +89,13 @@ def held_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line
 
 
 def _question(held: NotAcceptedView) -> str:
-    return words.TAKE_IN_READ if held.kind == "preview" else f"Take in this {held.kind}?"
+    return words.files.ACCEPT_READ if held.kind == "preview" else f"Accept this {held.kind}?"
 
 
 def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
     """Return the head of a problem that a file has."""
-    chip = Piece(f" {words.FILE_EFFECT} ", "chip")
-    title = Piece(words.PROBLEM_TITLE, "strong")
+    chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
+    title = Piece(words.files.PROBLEM_TITLE, "strong")
     second = line(" ", Piece("file ", "muted"), *brief(problem.file))
     return (spread(line(" ", chip, "  ", title), (), width), cut(second, width - 1))
 
@@ -104,39 +103,42 @@ def problem_head(problem: Problem, width: int) -> tuple[Line, ...]:
 def warnings(view: ApprovalView, findings: HiddenCharacters, *, file_moved: bool) -> list[Line]:
     """Return what Aileron worked out and a person should know first, most dangerous first.
 
-    *file_moved*: the action file that was asked for lies there in another form, held back.
+    *file_moved*: the action file that was asked for lies there in another form, not accepted.
     """
     found: list[Line] = []
     if view.state in ("unknown", "failed") and view.outcome:
         found.append(foreign_text(view.outcome, "danger" if view.state == "failed" else "attn"))
     if file_moved and view.state in WAITING_STATES:
-        found.append((Piece(words.WARN_FILE_MOVED, "attn"),))
+        found.append((Piece(words.item.WARN_FILE_MOVED, "attn"),))
     if view.drift is not None:
-        found.append((Piece(words.WARN_CHANGED, "attn"),))
+        found.append((Piece(words.item.WARN_CHANGED, "attn"),))
     found.extend(_routed(route) for route in view.routed)
     found.extend(
-        line(*foreign_text(field.label, "attn"), Piece(fields.several(field.count), "attn"))
+        line(
+            *foreign_text(field.label, "attn"),
+            Piece(words.item.several_values(field.count), "attn"),
+        )
         for field in view.preview.fields
         if field.count > 1
     )
     found.extend((Piece(text, "attn"),) for text in findings.warnings())
     if any(by == "--accept-installed" for _, by in view.preview.reads):
-        found.append((Piece(words.WARN_READS_UNSEEN, "attn"),))
+        found.append((Piece(words.files.WARN_READS_UNSEEN, "attn"),))
     if view.preview.status == "unavailable":
-        found.append((Piece(words.WARN_NO_PREVIEW, "attn"),))
+        found.append((Piece(words.item.WARN_NO_PREVIEW, "attn"),))
     if view.state == "awaiting_vault":
-        found.append((Piece(words.WARN_VAULT, "attn"),))
+        found.append((Piece(words.item.WARN_VAULT, "attn"),))
     if view.self_opened:
-        found.append((Piece(words.WARN_SELF_OPENED, "attn"),))
+        found.append((Piece(words.item.WARN_SELF_OPENED, "attn"),))
     if view.requester_gone:
-        found.append((Piece(words.WARN_GONE, "attn"),))
+        found.append((Piece(words.item.WARN_GONE, "attn"),))
     return found
 
 
 def _routed(route: str) -> Line:
     source, _, target = route.partition(" -> ")
     goes = (*foreign_text(source, "attn"), Piece(" → ", "attn"), *foreign_text(target, "attn"))
-    return line(Piece("goes elsewhere: ", "attn"), *goes, Piece(words.ROUTE_BY, "attn"))
+    return line(Piece("goes elsewhere: ", "attn"), *goes, Piece(words.bars.ROUTE_BY, "attn"))
 
 
 def _hosts(view: ApprovalView) -> Line:
@@ -146,7 +148,7 @@ def _hosts(view: ApprovalView) -> Line:
     hosts = view.op_hosts or view.hosts
     if not hosts:
         return (Piece("no host", "muted"),)
-    told = host_names(hosts) if len(hosts) == 1 else (Piece(words.one_of(len(hosts)), "attn"),)
+    told = host_names(hosts) if len(hosts) == 1 else (Piece(words.item.one_of(len(hosts)), "attn"),)
     more = len(view.hosts) - len(hosts)
     rest = f", later {more} more" if more else ""
     return line(*told, Piece(f"{rest}, see the record" if rest or len(hosts) > 1 else "", "attn"))
@@ -155,12 +157,12 @@ def _hosts(view: ApprovalView) -> Line:
 def _via(view: ApprovalView) -> Line:
     """Return the first operation that a yes runs, and how many more steps it has."""
     more = len(steps_to_run(view)) - 1
-    rest = Piece(steps.more_steps(more) if more > 0 else "", "attn")
+    rest = Piece(words.item.more_steps(more) if more > 0 else "", "attn")
     return line(*foreign_text(f"{view.connector}.{view.op}"), rest)
 
 
 def _ended(view: ApprovalView) -> Line:
-    return (Piece(words.ROW_STATES.get(view.state, view.state), "strong"),)
+    return (Piece(words.item.ROW_STATES.get(view.state, view.state), "strong"),)
 
 
 def _wrapped(pieces: Line, width: int) -> Sequence[Line]:

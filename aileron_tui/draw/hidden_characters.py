@@ -32,32 +32,32 @@ class HiddenCharacters:
         """Return the warnings for the head, most dangerous first."""
         found: list[str] = []
         if self._hidden:
-            found.append(words.hidden(self._hidden.total()))
+            found.append(words.item.hidden(self._hidden.total()))
         if self._lookalikes:
-            found.append(words.lookalikes(len(self._lookalikes)))
+            found.append(words.item.lookalikes(len(self._lookalikes)))
         if self._blank_lines:
-            found.append(words.blank_lines(self._blank_lines))
+            found.append(words.item.blank_lines(self._blank_lines))
         return found
 
     def blocks(self) -> Iterator[Block]:
         """Yield the rows that stand below the texts: Aileron's own findings."""
         if self._hidden:
             parts = ", ".join(f"{count} {name}" for name, count in self._hidden.items())
-            text = words.drawn_as_marks(self._hidden.total(), parts)
+            text = words.item.drawn_as_marks(self._hidden.total(), parts)
             yield value("Hidden", line(text))
         for row, each in enumerate(self._lookalikes):
             yield value("Look-alike" if row == 0 else "", _spellings(each))
         if self._blank_lines:
-            yield value("Blank", line(words.blank_lines_folded(self._blank_lines)))
+            yield value("Blank", line(words.item.blank_lines_folded(self._blank_lines)))
 
 
 def _spellings(each: Lookalike) -> Line:
     """Return both spellings of an imitating name, and what it is not. The renderer made them safe."""
     parts: list[Piece] = [Piece(each.written, "strong")]
     if each.punycode:
-        parts += [Piece(words.IS, "muted"), Piece(each.decoded or each.punycode, "attn")]
+        parts += [Piece(words.item.IS, "muted"), Piece(each.decoded or each.punycode, "attn")]
     if each.resembles:
-        parts += [Piece(words.IS_NOT, "muted"), Piece(each.resembles)]
+        parts += [Piece(words.item.IS_NOT, "muted"), Piece(each.resembles)]
     return tuple(parts)
 
 

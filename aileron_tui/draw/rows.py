@@ -11,7 +11,6 @@ from aileron_tui.draw.suite_page import suite_name, suite_remark
 from aileron_tui.draw.text import Line, Piece, Role, cells, cut, line, spread
 from aileron_tui.draw.times import age, clock_minutes, left, left_role
 from aileron_tui.items import Item
-from aileron_tui.words import ordering
 
 EFFECT_WIDTH = 7
 STATE_ROLES: dict[str, Role] = {
@@ -61,7 +60,7 @@ def row_lines(
         why: Line = (Piece(f"{held.kind}, {held.why}", "muted"),)
         if held.kind == "preview":
             read = held.name.partition(" ")[2]
-            why = line(Piece(words.READ_ROW, "muted"), *brief(read, "muted"))
+            why = line(Piece(words.files.READ_ROW, "muted"), *brief(read, "muted"))
         if compact:
             return (spread(first, line(*why, " "), width),)
         second = line(_edge(selected), " " * 9, *why)
@@ -83,7 +82,7 @@ def row_lines(
         return ((),)
     if compact:
         agent = cut(_agent(view), 9)
-        told = view.state in words.ROW_STATES
+        told = view.state in words.item.ROW_STATES
         right = _tag(item, hidden=False) if told else _left(view, now, item)
         gap = Piece(" " * max(1, 16 - cells(agent) - cells(right)))
         return (spread(first, line(*agent, gap, *right, " "), width),)
@@ -95,7 +94,7 @@ def row_lines(
 
 def undrawable_row(width: int, *, selected: bool) -> tuple[Line, ...]:
     """Return what stands in place of a row that cannot be drawn."""
-    told = line(_edge(selected), Piece(words.UNDRAWABLE, "danger"))
+    told = line(_edge(selected), Piece(words.status.UNDRAWABLE, "danger"))
     return (cut(told, width - 1), line(_edge(selected)))
 
 
@@ -114,13 +113,13 @@ def _first(item: Item, *, selected: bool) -> Line:
     view = item.approval
     if item.problem is not None:
         place = brief(_place(item.problem), "gist" if selected else "text")
-        effect = Piece(f"{words.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
+        effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
     if view is None:
         role: Role = "gist" if selected else "text"
         name = brief(item.held.name, role) if item.held else ()
         name = suite_name(item.suite, role) if item.suite else name
-        effect = Piece(f"{words.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
+        effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)
     role = "gist" if selected else "text"
     effect = Piece(f"{effect_word(view.effect):<{EFFECT_WIDTH}}", "strong")
@@ -149,7 +148,7 @@ def _gist(view: ApprovalView, role: Role) -> Line:
 
 def _glyph(view: ApprovalView) -> Piece:
     if view.state not in ("pending", "checking"):
-        return Piece(words.GLYPHS[view.state], STATE_ROLES.get(view.state, "attn"))
+        return Piece(words.item.GLYPHS[view.state], STATE_ROLES.get(view.state, "attn"))
     if view.drift is not None:
         return Piece("▲", "attn")
     if view.preview.status == "fetching":
@@ -171,18 +170,18 @@ def _tag(item: Item, *, hidden: bool) -> Line:
     view = item.approval
     if view is None:
         return ()
-    if view.state in words.ROW_STATES:
-        return (Piece(words.ROW_STATES[view.state], STATE_ROLES.get(view.state, "muted")),)
+    if view.state in words.item.ROW_STATES:
+        return (Piece(words.item.ROW_STATES[view.state], STATE_ROLES.get(view.state, "muted")),)
     if view.drift is not None:
-        return (Piece(words.TAGS["changed"], "attn"),)
+        return (Piece(words.item.TAGS["changed"], "attn"),)
     if hidden:
-        return (Piece(words.TAGS["hidden"], "attn"),)
+        return (Piece(words.item.TAGS["hidden"], "attn"),)
     if view.preview.status == "unavailable":
-        return (Piece(words.TAGS["no preview"], "attn"),)
+        return (Piece(words.item.TAGS["no preview"], "attn"),)
     if view.state == "awaiting_vault":
-        return (Piece(words.TAGS["vault"], "attn"),)
+        return (Piece(words.item.TAGS["vault"], "attn"),)
     if view.requester_gone:
-        return (Piece(words.TAGS["gone"], "muted"),)
+        return (Piece(words.item.TAGS["gone"], "muted"),)
     return ()
 
 
@@ -192,18 +191,18 @@ def queue_header(
     """Return the line above a waiting list of *count* rows: its order and its *nearest* deadline."""
     if not count:
         return ()
-    told = ordering.BY_DEADLINE if by_deadline else words.OLDEST_FIRST
-    first = line(" ", Piece(words.WAITING, "muted"), "  ", Piece(told, "muted"))
+    told = words.item.BY_DEADLINE if by_deadline else words.item.OLDEST_FIRST
+    first = line(" ", Piece(words.item.WAITING, "muted"), "  ", Piece(told, "muted"))
     if nearest is None:
         return spread(first, (), width)
     rest = Piece(left(nearest - now), "strong")
-    return spread(first, line(Piece(f"{words.FIRST_ENDS} ", "muted"), rest, " "), width)
+    return spread(first, line(Piece(f"{words.item.FIRST_ENDS} ", "muted"), rest, " "), width)
 
 
 def order_told(newer: int, *, by_deadline: bool) -> Line:
     """Return that a list stands *by_deadline*, and how many came after it was put in order."""
-    parts = [ordering.BY_DEADLINE] if by_deadline else []
-    parts += [ordering.newer(newer)] if newer else []
+    parts = [words.item.BY_DEADLINE] if by_deadline else []
+    parts += [words.item.newer(newer)] if newer else []
     return line(Piece(", ".join(parts), "muted"))
 
 
@@ -216,15 +215,15 @@ def out_of_sight(above: int, below: int) -> Line:
 
 def decided_lines(decided: Sequence[ApprovalView], width: int) -> tuple[Line, ...]:
     """Return the list of the last five decisions, with its heading."""
-    order = words.NEWEST_FIRST if decided else words.NOTHING_YET
-    head = line(" ", Piece(words.DECIDED, "muted"), "  ", Piece(order, "muted"))
+    order = words.item.NEWEST_FIRST if decided else words.item.NOTHING_YET
+    head = line(" ", Piece(words.item.DECIDED, "muted"), "  ", Piece(order, "muted"))
     return (head, *(_decided_line(view, width) for view in decided[:5]))
 
 
 def _decided_line(view: ApprovalView, width: int) -> Line:
     at = view.decided_at or view.ended_at or view.requested_at
     role = STATE_ROLES.get(view.state, "muted")
-    glyph = Piece(words.GLYPHS[view.state], role)
+    glyph = Piece(words.item.GLYPHS[view.state], role)
     title = brief(view.title, "muted")
     start = line(" ", glyph, Piece(f" {clock_minutes(at)}  ", "muted"), *title)
     return spread(start, line(*_how(view), " "), width)
@@ -233,8 +232,8 @@ def _decided_line(view: ApprovalView, width: int) -> Line:
 def _how(view: ApprovalView) -> Line:
     loud: dict[str, Role] = {"unknown": "attn", "failed": "danger"}
     if view.state in loud:
-        return (Piece(words.OUTCOMES[view.state], loud[view.state]),)
+        return (Piece(words.item.OUTCOMES[view.state], loud[view.state]),)
     if view.decided_at is not None and view.state != "expired":
         waited = age(view.decided_at - view.requested_at)
         return (Piece(f"you, {waited}", "muted"),)
-    return (Piece(words.OUTCOMES.get(view.state, view.state), "muted"),)
+    return (Piece(words.item.OUTCOMES.get(view.state, view.state), "muted"),)

@@ -12,7 +12,6 @@ from aileron_tui.draw.steps import steps_to_run
 from aileron_tui.draw.text import Line, Piece, cells, line
 from aileron_tui.input.situation import Situation, availability
 from aileron_tui.items import SuiteFiles
-from aileron_tui.words import panels, steps, suites, views
 
 ENDS_SOON_SECONDS = 60
 BESIDE = 24
@@ -31,14 +30,14 @@ class StatusMessage:
 def status_line(
     now: Situation, said: StatusMessage | None, epoch: float, of_list: Line = (), *, width: int
 ) -> Line:
-    """Return what to say in the situation *now*, at *epoch* seconds, by CONSOLE 9's precedence.
+    """Return what to say in the situation *now*, at *epoch* seconds, by what matters most.
 
     *of_list*: what is to be said of the rows, or of the filter over them. *width*: cells there are.
     """
     if now.block == "lost":
-        return (Piece(words.lost(now.registry.face("quit")), "danger"),)
+        return (Piece(words.status.lost(now.registry.face("quit")), "danger"),)
     if now.block == "storage":
-        return (Piece(words.STORAGE_STOPS, "danger"),)
+        return (Piece(words.status.STORAGE_STOPS, "danger"),)
     if now.confirmed and availability(now.confirmed, now).shown:
         return _confirmed(now)
     if now.view != "waiting" and not now.opened:
@@ -63,15 +62,15 @@ def _ends_soon(now: Situation, epoch: float) -> Line:
     rest = view.expires_at - epoch
     if rest > ENDS_SOON_SECONDS:
         return ()
-    return (Piece(words.ends_soon(int(rest)), "danger"), Piece(" "))
+    return (Piece(words.status.ends_soon(int(rest)), "danger"), Piece(" "))
 
 
 def _confirmed(now: Situation) -> Line:
-    key, verb = now.registry.face(now.confirmed), words.VERBS[now.confirmed]
+    key, verb = now.registry.face(now.confirmed), words.status.VERBS[now.confirmed]
     if now.unseen:
-        text = words.unseen_pressed(now.unseen, now.total, key, verb)
+        text = words.status.unseen_pressed(now.unseen, now.total, key, verb)
     else:
-        text = words.blind_pressed(key)
+        text = words.status.blind_pressed(key)
     return (Piece(text, "attn"),)
 
 
@@ -81,17 +80,17 @@ def _present(now: Situation) -> Line:
         case "empty" | "small" | "drawing":
             return (Piece(""),)
         case "sending":
-            return (Piece(words.SENDING, "muted"),)
+            return (Piece(words.status.SENDING, "muted"),)
         case "undrawable":
-            return (Piece(words.UNDRAWABLE, "danger"),)
+            return (Piece(words.status.UNDRAWABLE, "danger"),)
         case "checking":
-            return (Piece(words.RECHECKING, "muted"),)
+            return (Piece(words.status.RECHECKING, "muted"),)
         case "vault":
-            return (Piece(words.VAULT, "attn"),)
+            return (Piece(words.status.VAULT, "attn"),)
         case "fetching":
-            return (Piece(words.LOOKING),)
+            return (Piece(words.status.LOOKING),)
         case "deadline":
-            return (Piece(words.DEADLINE_OVER, "attn"),)
+            return (Piece(words.status.DEADLINE_OVER, "attn"),)
         case "over":
             return _over(now, view)
         case _:
@@ -103,66 +102,70 @@ def _over(now: Situation, view: ApprovalView | None) -> Line:
         return (Piece(""),)
     if view.state == "unknown":
         key = now.registry.face("look_again") if now.unknown else ""
-        return (Piece(words.unknown_outcome(key), "attn"),)
+        return (Piece(words.status.unknown_outcome(key), "attn"),)
     if view.state == "failed":
-        return (Piece(words.failed(escape(view.title), escape(view.outcome)), "danger"),)
-    return (Piece(words.ROW_STATES.get(view.state, "") + ".", "muted"),)
+        return (Piece(words.status.failed(escape(view.title), escape(view.outcome)), "danger"),)
+    return (Piece(words.item.ROW_STATES.get(view.state, "") + ".", "muted"),)
 
 
 def _decidable(now: Situation) -> Line:
     if now.replayed:
-        return (Piece(views.AS_SEEN, "muted"),)
+        return (Piece(words.views.AS_SEEN, "muted"),)
     if now.problem or (now.item is not None and now.item.state == "error"):
-        return (Piece(words.PROBLEM_READ, "muted"),)
+        return (Piece(words.status.PROBLEM_READ, "muted"),)
     if now.unseen:
-        count = Piece(words.unseen(now.unseen, now.total), "attn")
+        count = Piece(words.status.unseen(now.unseen, now.total), "attn")
         key = now.registry.face("read_on")
-        return line(count, " ", words.reads_on(key) if now.longer else "")
+        return line(count, " ", words.status.reads_on(key) if now.longer else "")
     if now.suite is not None:
         return _about_a_suite(now, now.suite)
-    if (file := now.takes_in or now.holds_back) is not None:
+    if (file := now.acceptable or now.withdrawable) is not None:
         return _about_a_file(now, *file)
     if now.session is not None:
         key, agent = now.registry.face("end_session"), session_name(now.session)
-        return (Piece(views.ends_session(key, agent), "muted"),)
+        return (Piece(words.status.ends_session(key, agent), "muted"),)
     return _about_a_call(now, now.approval) if now.approval is not None else (Piece(""),)
 
 
 def _about_a_suite(now: Situation, suite: SuiteFiles) -> Line:
     left_out = len(suite.first) if suite.rest else 0
-    every, rest = now.registry.face("take_in"), now.registry.face("take_in_rest")
-    text = suites.take_in(every, rest, len(suite.files), left_out)
-    return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
+    every, rest = now.registry.face("accept"), now.registry.face("accept_rest")
+    text = words.files.accept_suite(every, rest, len(suite.files), left_out)
+    return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
 def _about_a_file(now: Situation, kind: str, name: str) -> Line:
-    if now.takes_in is not None:
-        text = words.take_in(now.registry.face("take_in"), kind, escape(name))
+    if now.acceptable is not None:
+        text = words.files.accept(now.registry.face("accept"), kind, escape(name))
     else:
-        text = views.holds_back(now.registry.face("hold_back"), kind, escape(name))
-    return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
+        text = words.files.withdraws_acceptance(
+            now.registry.face("withdraw_acceptance"), kind, escape(name)
+        )
+    return line(Piece(words.status.ALL_SEEN, "ok"), " ", Piece(text, "strong"))
 
 
 def _about_a_call(now: Situation, view: ApprovalView) -> Line:
     key = now.registry.face("approve")
     if now.paused_at is not None:
-        return (Piece(panels.paused_first(now.registry.face("go_on"), key), "attn"),)
+        return (Piece(words.panels.paused_first(now.registry.face("go_on"), key), "attn"),)
     if now.file_moved:
-        return (Piece(words.runs_nothing(key), "attn"),)
+        return (Piece(words.status.runs_nothing(key), "attn"),)
     verb = _what_runs(view)
     if view.preview.status == "unavailable":
-        return (Piece(words.blind(key, verb), "attn"),)
+        return (Piece(words.status.blind(key, verb), "attn"),)
     if view.drift is not None:
-        return (Piece(words.changed(key, verb), "attn"),)
-    return line(Piece(words.ALL_SEEN, "ok"), " ", Piece(words.ready(key, verb), "strong"))
+        return (Piece(words.status.changed(key, verb), "attn"),)
+    return line(
+        Piece(words.status.ALL_SEEN, "ok"), " ", Piece(words.status.ready(key, verb), "strong")
+    )
 
 
 def _what_runs(view: ApprovalView) -> str:
     """Return the verb phrase of a yes: every step that it runs."""
     to_run = steps_to_run(view)
     if len(to_run) > 1:
-        return steps.runs([escape(step.op) for step in to_run])
+        return words.status.runs_steps([escape(step.op) for step in to_run])
     connector, op = view.connector, view.op
     if to_run:
         connector, op = to_run[0].connector, to_run[0].op
-    return words.runs(escape(f"{connector}.{op}"))
+    return words.status.runs(escape(f"{connector}.{op}"))

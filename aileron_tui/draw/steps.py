@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from aileron_core.console_port import ApprovalView, StepView
+from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Gutter, blank, heading, value
 from aileron_tui.draw.foreign_text import foreign_text, host_names
 from aileron_tui.draw.text import Line, Piece, Role, line
 from aileron_tui.draw.values import field_text, value_lines
-from aileron_tui.words import one_of
-from aileron_tui.words import steps as steps_words
 
 
 def steps_to_run(view: ApprovalView) -> tuple[StepView, ...]:
@@ -39,9 +38,9 @@ def step_blocks(view: ApprovalView, *, unfold: bool = False) -> Iterator[Block]:
         return
     yield blank()
     later = sum(step.status == "running" for step in view.steps)
-    yield heading(steps_words.STEPS, (Piece(steps_words.steps_remark(later), "muted"),))
+    yield heading(words.item.STEPS, (Piece(words.item.steps_remark(later), "muted"),))
     for number, step in enumerate(view.steps, start=1):
-        yield value(steps_words.step(number), _named(step))
+        yield value(words.item.step(number), _named(step))
         yield value("", _status(step))
         if step.status != "done":
             yield from _inputs(step, unfold=unfold)
@@ -51,21 +50,25 @@ def _named(step: StepView) -> Line:
     op = foreign_text(f"{step.connector}.{step.op}", "strong")
     if not step.hosts:
         return op
-    told = host_names(step.hosts, "text") if len(step.hosts) == 1 else (one_of(len(step.hosts)),)
+    told = (
+        host_names(step.hosts, "text")
+        if len(step.hosts) == 1
+        else (words.item.one_of(len(step.hosts)),)
+    )
     return line(*op, Piece("  on ", "muted"), *told)
 
 
 def _status(step: StepView) -> Line:
     match step.status:
         case "done":
-            return (Piece(steps_words.DONE, "ok"),)
+            return (Piece(words.item.STEP_DONE, "ok"),)
         case "asked":
-            return (Piece(steps_words.ASKED, "strong"),)
+            return (Piece(words.item.STEP_ASKED, "strong"),)
         case "fixed":
-            return (Piece(steps_words.FIXED, "muted"),)
+            return (Piece(words.item.STEP_FIXED, "muted"),)
         case "running":
-            then = steps_words.ASKS_AGAIN if step.asks_again else steps_words.RUNS_ON
-            return line(Piece(steps_words.RUNNING, "attn"), Piece(then, "muted"))
+            then = words.item.STEP_ASKS_AGAIN if step.asks_again else words.item.STEP_RUNS_ON
+            return line(Piece(words.item.STEP_RUNNING, "attn"), Piece(then, "muted"))
 
 
 def _inputs(step: StepView, *, unfold: bool) -> Iterator[Block]:

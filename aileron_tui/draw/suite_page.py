@@ -10,7 +10,6 @@ from aileron_tui.draw.foreign_text import brief, foreign_text
 from aileron_tui.draw.text import Line, Piece, Role, cut, cut_start, line
 from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.items import SuiteFiles
-from aileron_tui.words import suites as suites_words
 
 SOURCE = 16
 """Cells of a path in a row: its end tells more than its start."""
@@ -20,25 +19,25 @@ def suite_name(suite: SuiteFiles, role: Role) -> Line:
     """Return what a row calls the suite."""
     source = cut_start(brief(suite.suite.source, "muted"), SOURCE)
     return line(
-        Piece(suites_words.actions(len(suite.files)), role), Piece(" from ", "muted"), *source
+        Piece(words.files.actions(len(suite.files)), role), Piece(" from ", "muted"), *source
     )
 
 
 def suite_remark(suite: SuiteFiles) -> Line:
     """Return what a row says of the suite."""
     if suite.first:
-        return (Piece(suites_words.first_in_row(len(suite.first)), "attn"),)
-    return (Piece(suites_words.ADDED_TOGETHER, "muted"),)
+        return (Piece(words.files.first_in_row(len(suite.first)), "attn"),)
+    return (Piece(words.files.ADDED_TOGETHER, "muted"),)
 
 
 def suite_head(suite: SuiteFiles, width: int) -> tuple[Line, ...]:
     """Return the head: the question, where the files came from, and what to beware of."""
-    chip = Piece(f" {words.FILE_EFFECT} ", "chip")
-    title = Piece(suites_words.title(len(suite.files)), "strong")
+    chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
+    title = Piece(words.files.suite_question(len(suite.files)), "strong")
     source = cut_start(brief(suite.suite.source), width - 8)
     rows = [line(" ", chip, "  ", title), line(" ", Piece("from ", "muted"), *source)]
     if suite.first:
-        rows.append(line(" ", Piece(f"▲ {suites_words.warned(len(suite.first))}", "attn")))
+        rows.append(line(" ", Piece(f"▲ {words.files.suite_warning(len(suite.first))}", "attn")))
     return tuple(cut(each, width - 1) for each in rows)
 
 
@@ -46,9 +45,12 @@ def suite_blocks(suite: SuiteFiles) -> tuple[Block, ...]:
     """Return the document: what to look at first, what holds for all, then every other file."""
     made: list[Block] = []
     if suite.first:
-        made += [*_section(suite, suites_words.FIRST, suite.first, "attn"), blank()]
+        made += [*_section(suite, words.files.LOOK_FIRST, suite.first, "attn"), blank()]
     made += _of_all(suite)
-    for name, files in ((suites_words.GATED, suite.gated), (suites_words.READS, suite.reads)):
+    for name, files in (
+        (words.files.SUITE_GATED, suite.gated),
+        (words.files.SUITE_READS, suite.reads),
+    ):
         if files:
             made += [blank(), *_section(suite, name, files)]
     return tuple(made)
@@ -56,19 +58,19 @@ def suite_blocks(suite: SuiteFiles) -> tuple[Block, ...]:
 
 def _of_all(suite: SuiteFiles) -> Iterator[Block]:
     at = suite.suite.added_at
-    added = line(f"{day(at)} {clock_seconds(at)}", Piece(suites_words.BY_ONE_ADD, "muted"))
-    yield heading(suites_words.SUITE)
+    added = line(f"{day(at)} {clock_seconds(at)}", Piece(words.files.BY_ONE_ADD, "muted"))
+    yield heading(words.files.SUITE_FILES)
     yield value("From", foreign_text(suite.suite.source))
     yield value("Added", added)
     yield from _listed("Connector", [foreign_text(each) for each in suite.connectors])
     yield from host_rows(suite.hosts, "strong", "fact")
     if not suite.hosts:
-        yield value("Hosts", (Piece(suites_words.NO_HOSTS, "attn"),))
+        yield value("Hosts", (Piece(words.files.NO_HOSTS, "attn"),))
     if stuck := suite.cannot_run:
-        count = Piece(f"{suites_words.of_all(len(stuck), len(suite.files))}. ", "attn")
+        count = Piece(f"{words.files.of_all(len(stuck), len(suite.files))}. ", "attn")
         told = line(count, *foreign_text(f"{stuck[0].name}: {stuck[0].cannot_run}", "attn"))
         yield value("Refused", told)
-    yield value("Hash", line(suite.digest, "  ", Piece(suites_words.HASH_REMARK, "muted")))
+    yield value("Hash", line(suite.digest, "  ", Piece(words.files.HASH_REMARK, "muted")))
 
 
 def _listed(label: str, rows: Sequence[Line]) -> Iterator[Block]:
@@ -80,7 +82,7 @@ def _section(
     suite: SuiteFiles, name: str, files: Sequence[NotAcceptedView], role: Role = "fact"
 ) -> Iterator[Block]:
     """Yield one line for each of *files*; its connector stands there where there are several."""
-    yield heading(name, (Piece(suites_words.of_all(len(files), len(suite.files)), "muted"),), role)
+    yield heading(name, (Piece(words.files.of_all(len(files), len(suite.files)), "muted"),), role)
     several = len(suite.connectors) > 1
     for each in files:
         runs = ", ".join(step if several else step.rpartition(".")[2] for step in each.steps)
@@ -88,7 +90,7 @@ def _section(
             *foreign_text(each.name, "strong"), Piece("  runs ", "muted"), *foreign_text(runs)
         )
         if each.why == "changed":
-            told = line(*told, Piece(f"  {suites_words.CHANGED}", "attn"))
+            told = line(*told, Piece(f"  {words.files.CHANGED_SINCE}", "attn"))
         if each.cannot_run:
-            told = line(*told, Piece(f"  {suites_words.CANNOT_RUN}", "attn"))
+            told = line(*told, Piece(f"  {words.files.CANNOT_RUN}", "attn"))
         yield value("", told)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from aileron_core.console_port import FieldView
 from aileron_core.text import Rendered
+from aileron_tui import words
 from aileron_tui.draw.foreign_text import block, foreign_text, rendered
 from aileron_tui.draw.text import Line, Piece, Role, line
-from aileron_tui.words import fields as fields_words
 
 _OPENINGS = ("{", "[")
 
@@ -34,16 +34,16 @@ def value_lines(field: FieldView, text: Rendered, role: Role = "text") -> Iterat
 
 def _several(field: FieldView) -> Line:
     """Return the line that says under which names the values stand."""
-    pieces: list[Piece] = [Piece(fields_words.opening(field.count), "attn")]
+    pieces: list[Piece] = [Piece(words.item.value_start(field.count), "attn")]
     for index, name in enumerate(field.spellings):
         pieces += [Piece(", " if index else "", "attn"), *foreign_text(name, "attn")]
-    return line(*pieces, Piece(fields_words.CLOSING, "attn"))
+    return line(*pieces, Piece(words.item.VALUE_END, "attn"))
 
 
 def _kind(field: FieldView) -> str:
     """Return what has to be said of the kind of value; empty where it shows by itself."""
     if field.shape == "lines":
-        return fields_words.list_of(field.value.count("\n") + 1)
+        return words.item.list_of(field.value.count("\n") + 1)
     if field.shape == "text" and field.value.lstrip().startswith(_OPENINGS):
-        return fields_words.TEXT
+        return words.item.VALUE_TEXT
     return ""

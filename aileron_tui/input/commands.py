@@ -90,16 +90,16 @@ COMMANDS: tuple[Command, ...] = (
         help="approve what stands on screen, exactly", contexts=("waiting",),
     ),
     Command(
-        id="take_in", keys=("t",), label="take in", decides=True, rank=20,
-        help="take in the file, exactly as it is", contexts=("waiting", "library"),
+        id="accept", keys=("t",), label="accept", decides=True, rank=20,
+        help="accept the file, exactly as it is", contexts=("waiting", "library"),
     ),
     Command(
-        id="take_in_rest", keys=("T",), label="take in the rest", decides=True, rank=20,
-        help="take in what was added together, but those to look at first", contexts=("waiting",),
+        id="accept_rest", keys=("T",), label="accept the rest", decides=True, rank=20,
+        help="accept what was added together, but those to look at first", contexts=("waiting",),
     ),
     Command(
-        id="hold_back", keys=("x",), label="hold back", decides=True, rank=21,
-        help="hold back what was taken in: agents see it no more", contexts=("library",),
+        id="withdraw_acceptance", keys=("x",), label="withdraw", decides=True, rank=21,
+        help="withdraw the acceptance: agents see it no more", contexts=("library",),
     ),
     Command(
         id="end_session", keys=("x",), label="end the session", asks=True, rank=22,
@@ -207,7 +207,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         id="view_library", keys=("4",), label="actions", rank=83,
-        help="actions and connectors: ready, held back, in error", contexts=VIEW_CONTEXTS,
+        help="actions and connectors: accepted or not, in error", contexts=VIEW_CONTEXTS,
     ),
     Command(
         id="view_sessions", keys=("5",), label="sessions", rank=84,

@@ -20,8 +20,8 @@ from itertools import combinations
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
 from aileron_core.errors import FileProblems, Problem
+from aileron_tui import words
 from aileron_tui.input.commands import COMMANDS, Command, CommandRegistry
-from aileron_tui.words import keys as keys_words
 
 FILE = "config.toml"
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
@@ -30,6 +30,12 @@ _EXCLUSIVE = (frozenset({"pause", "go_on"}),)
 """Pairs of which never both are there, so that they may share a key."""
 _FOLLOWS = {"pause": "go_on"}
 """An action whose key another one always has as well."""
+_FORMER = {
+    "take_in": "accept",
+    "take_in_rest": "accept_rest",
+    "hold_back": "withdraw_acceptance",
+}
+"""Names that actions had before: a settings file may still hold them."""
 
 
 def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
@@ -40,7 +46,8 @@ def remapped(given: Iterable[tuple[str, str]]) -> CommandRegistry:
     """
     problems: list[Problem] = []
     chosen: dict[str, str] = {}
-    for name, text in given:
+    for written, text in given:
+        name = _FORMER.get(written, written)
         found = _key_for(name, text)
         if isinstance(found, Problem):
             problems.append(found)
@@ -66,14 +73,14 @@ def _key_for(name: str, text: str) -> str | Problem:
     action = next((each for each in COMMANDS if each.id == name), None)
     if action is None or (action.fixed and name in _FOLLOWS.values()):
         free = [each.id for each in COMMANDS if not each.fixed]
-        return _problem(name, keys_words.no_action(get_close_matches(name, free, n=1)))
+        return _problem(name, words.keys.no_action(get_close_matches(name, free, n=1)))
     if action.fixed:
-        return _problem(name, keys_words.fixed(action.keys[0]))
+        return _problem(name, words.keys.fixed(action.keys[0]))
     key = _named(text)
     if key is None:
-        return _problem(name, keys_words.no_key(text))
+        return _problem(name, words.keys.no_key(text))
     if (action.decides or name in _FOLLOWS) and not _is_plain(text):
-        return _problem(name, keys_words.not_alone(text))
+        return _problem(name, words.keys.not_alone(text))
     return key
 
 
@@ -120,5 +127,5 @@ def _shared(actions: Sequence[Command], chosen: dict[str, str]) -> list[Problem]
         if new.id in _FOLLOWS.values():
             continue  # told of the action that it follows
         both = one.decides and other.decides
-        found.append(_problem(new.id, keys_words.shared(min(common), old.id, both=both)))
+        found.append(_problem(new.id, words.keys.shared(min(common), old.id, both=both)))
     return found

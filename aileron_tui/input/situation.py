@@ -43,7 +43,7 @@ class Situation:
     held: NotAcceptedView | None = None
     suite: SuiteFiles | None = None
     file_moved: bool = False
-    """The action file that the call was asked for lies there in another form, held back."""
+    """The action file that the call was asked for lies there in another form, not accepted."""
     problem: bool = False
     """The selected row is a problem of a file: nothing there is to be decided."""
     ended: ApprovalView | None = None
@@ -118,8 +118,8 @@ class Situation:
         return view.approval_id if view is not None and view.can_look_again else ""
 
     @property
-    def takes_in(self) -> tuple[str, str] | None:
-        """Kind and name of the file that could be taken in here."""
+    def acceptable(self) -> tuple[str, str] | None:
+        """Kind and name of the file that could be accepted here."""
         if self.view == "waiting" and self.held is not None:
             return self.held.kind, self.held.name
         if self.view == "library" and self.item is not None and self.item.state == "held_back":
@@ -127,8 +127,8 @@ class Situation:
         return None
 
     @property
-    def holds_back(self) -> tuple[str, str] | None:
-        """Kind and name of the file that could be held back here."""
+    def withdrawable(self) -> tuple[str, str] | None:
+        """Kind and name of the file whose acceptance could be withdrawn here."""
         if (
             self.view == "library"
             and self.item is not None
@@ -194,14 +194,14 @@ def _deciding(action: str, now: Situation) -> Availability | None:
             # While all calls are held the core takes no yes: it would run something later.
             possible = _has_call(now) and now.paused_at is None
             return _decide(action, now) if possible else _ABSENT
-        case "take_in":
-            possible = now.takes_in is not None or now.suite is not None
+        case "accept":
+            possible = now.acceptable is not None or now.suite is not None
             return _file(action, now) if possible else _ABSENT
-        case "take_in_rest":
+        case "accept_rest":
             possible = now.suite is not None and bool(now.suite.first and now.suite.rest)
             return _file(action, now) if possible else _ABSENT
-        case "hold_back":
-            return _file(action, now) if now.holds_back is not None else _ABSENT
+        case "withdraw_acceptance":
+            return _file(action, now) if now.withdrawable is not None else _ABSENT
         case "go_on":
             possible = now.paused_at is not None and now.changeable
             return Availability(shown=True, filled=now.armed) if possible else _ABSENT

@@ -29,12 +29,10 @@ from aileron_tui.plain.terminal import EndOfInput, LineTerminal, SeveralLines
 from aileron_tui.state.document_cache import DocumentCache
 from aileron_tui.state.model import Model, Token
 from aileron_tui.terminal.notifications import Notifier
-from aileron_tui.words import panels
-from aileron_tui.words import plain as plain_words
 
 EXIT_CORE_LOST = 70
 _HERE = (
-    "go_on", "approve", "take_in", "take_in_rest", "hold_back", "end_session", "deny", "whole", "refresh",
+    "go_on", "approve", "accept", "accept_rest", "withdraw_acceptance", "end_session", "deny", "whole", "refresh",
     "look_again", "replay", "unfold", "open_review", "filter", "back", "page_down", "page_up", "verify",
     "export", *VIEWS, "pause", "stop_everything", "quit", "help",
 )  # fmt: skip
@@ -113,8 +111,8 @@ class PlainConsole:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, self._end)
         with suppress(EndOfInput), self._terminal:
-            self._say(plain_words.STARTS)
-            self._say(plain_words.REST)
+            self._say(words.plain.STARTS)
+            self._say(words.plain.REST)
             self._tell_what_stands()
             while not self._state.ended and self._model.lost is None:
                 if self._is_idle:
@@ -122,7 +120,7 @@ class PlainConsole:
                 else:
                     self._turn()
             self._tell_news()
-            self._say(plain_words.ENDS if self._model.lost is None else self._output.status())
+            self._say(words.plain.ENDS if self._model.lost is None else self._output.status())
         return 0 if self._model.lost is None else EXIT_CORE_LOST
 
     def _end(self, _number: int, _frame: object) -> None:
@@ -160,17 +158,17 @@ class PlainConsole:
             return
         asked = self._asks
         try:
-            typed = self._terminal.hears(plain_words.PROMPT, self._interrupted)
+            typed = self._terminal.hears(words.plain.PROMPT, self._interrupted)
         except SeveralLines:
             self._touched_at = self._clock.monotonic()
             self._leave_question()
-            self._say(plain_words.TOGETHER)
+            self._say(words.plain.TOGETHER)
             return
         if typed is None:
             self._say(())  # leave the line of the question
         if typed is None or self._interrupted():
             if asked and not self._state.ended and not self._is_idle:
-                self._say(plain_words.CHANGED_MEANWHILE)
+                self._say(words.plain.CHANGED_MEANWHILE)
             self._turn_from_the_restless()
             return
         self._taken_away.clear()
@@ -191,7 +189,7 @@ class PlainConsole:
         if often and at - self._taken_away[0] <= RESTLESS_SECONDS:
             self._taken_away.clear()
             self._state.turn_to("activity")
-            self._say(plain_words.restless(self._registry.face("view_waiting"), plain_words.STOP))
+            self._say(words.plain.restless(self._registry.face("view_waiting"), words.plain.STOP))
 
     @property
     def _asks(self) -> bool:
@@ -222,10 +220,10 @@ class PlainConsole:
         self._leave_question()
         model.take_back()
         state.printed = ()
-        self._say(panels.locked(model.queue.waiting))
-        self._say(plain_words.LOCKED)
+        self._say(words.panels.locked(model.queue.waiting))
+        self._say(words.plain.LOCKED)
         with suppress(SeveralLines):
-            if self._terminal.hears(plain_words.PROMPT, self._ends) is None:
+            if self._terminal.hears(words.plain.PROMPT, self._ends) is None:
                 self._say(())
                 return
         self._touched_at = self._clock.monotonic()
@@ -253,7 +251,7 @@ class PlainConsole:
         match action:
             case "back" if taken_back:
                 pass
-            case "approve" | "take_in" | "take_in_rest" | "hold_back" | "go_on":
+            case "approve" | "accept" | "accept_rest" | "withdraw_acceptance" | "go_on":
                 self._deciding.decide(action, typed)
             case "deny":
                 self._deciding.deny(rest, typed)
@@ -311,7 +309,7 @@ class PlainConsole:
         actions = (self._registry.action(each) for each in _HERE)
         named = [each.id for each in actions if view in each.contexts and word in self._typed(each)]
         if not named:
-            return {NEXT: "next", plain_words.STOP: "stop_everything"}.get(word, "")
+            return {NEXT: "next", words.plain.STOP: "stop_everything"}.get(word, "")
         return next((each for each in named if self._context.stands(each).shown), named[0])
 
     def _typed(self, action: Command) -> tuple[str, ...]:
@@ -326,7 +324,7 @@ class PlainConsole:
         waiting = self._model.queue.waiting
         if waiting and not self._quit_asked:
             self._quit_asked = True
-            self._say(words.quit_asks(waiting, self._registry.face("quit")))
+            self._say(words.status.quit_asks(waiting, self._registry.face("quit")))
         else:
             self._state.ended = True
 
@@ -336,7 +334,7 @@ class PlainConsole:
             told = self._registry.action(action)
             if view in told.contexts:
                 self._say(f" {self._registry.face(action)}: {told.help or told.label}")
-        for key, told in plain_words.HELP:
+        for key, told in words.plain.HELP:
             self._say(f" {key}: {told}")
         self._tell_what_stands()
-        self._say(plain_words.REST)
+        self._say(words.plain.REST)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from aileron_core.clock import Clock
 from aileron_core.console_port import ConsolePort
 from aileron_core.text import escape
+from aileron_tui import words
 from aileron_tui.draw.text import Line
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.input.situation import Availability, Situation, availability
@@ -14,12 +15,11 @@ from aileron_tui.plain.state import PlainState
 from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
-from aileron_tui.words import plain as plain_words
 
 FOLLOW_SECONDS = 5.0
 """How long the answer to what was asked is waited for before the next question."""
 
-_ABOUT_A_ROW = frozenset({"take_in", "hold_back", "end_session", "look_again", "replay"})
+_ABOUT_A_ROW = frozenset({"accept", "withdraw_acceptance", "end_session", "look_again", "replay"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class PlainContext:
 
     def say_not_now(self, typed: str) -> None:
         """Say that *typed* does nothing here."""
-        self.say(plain_words.not_now(escape(typed)))
+        self.say(words.plain.not_now(escape(typed)))
 
     @property
     def situation(self) -> Situation:

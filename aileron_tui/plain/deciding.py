@@ -11,14 +11,13 @@ from aileron_core.console_port import (
     Refresh,
     StopEverything,
 )
+from aileron_tui import words
 from aileron_tui.input.situation import Availability, Panel
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.lines import own
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.intents import intent_of
 from aileron_tui.state.pending_intents import file_key
-from aileron_tui.words import panels
-from aileron_tui.words import plain as plain_words
 
 REASON_LIMIT = 2_000
 _ASKS: dict[Panel, tuple[str, str]] = {
@@ -59,7 +58,7 @@ class Decisions:
         if item is None or not self._context.stands("deny").shown:
             self._context.say_not_now(typed)
         elif len(reason) > REASON_LIMIT:
-            self._context.say(plain_words.reason_too_long(REASON_LIMIT))
+            self._context.say(words.plain.reason_too_long(REASON_LIMIT))
         else:
             self._hand_over(Deny(approval_id=item.key, reason=reason))
 
@@ -84,7 +83,7 @@ class Decisions:
         intent = intent_of(model, done) if action == asked and state.filled else None
         model.close_panel()
         if intent is None:
-            self._context.say(plain_words.LEFT_ALONE)
+            self._context.say(words.plain.LEFT_ALONE)
         else:
             self._hand_over(intent)
 
@@ -99,7 +98,7 @@ class Decisions:
         model.sending(intent)
         context.port.submit(intent)
         if not context.follow(over):
-            self._state.news.append(own(plain_words.UNDER_WAY))
+            self._state.news.append(own(words.plain.UNDER_WAY))
 
     def _keep_what_stands(self) -> None:
         """Keep the call that is decided as it was printed, for the audit."""
@@ -152,7 +151,7 @@ class Decisions:
             context.say_not_now(typed)
         elif action == "refresh" and item is not None:
             context.port.submit(Refresh(approval_id=item.key))
-            context.say(plain_words.ASKED_AGAIN)
+            context.say(words.plain.ASKED_AGAIN)
         elif (intent := intent_of(self._model, action)) is not None:
             context.port.submit(intent)
-            context.say(panels.pausing())
+            context.say(words.panels.pausing())

@@ -17,7 +17,6 @@ from aileron_tui.draw.times import age
 from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
 from aileron_tui.state.tables.table import Table
-from aileron_tui.words import plain as plain_words
 
 LISTED = 50
 """Items that a list names; the rest is counted."""
@@ -141,7 +140,7 @@ def listed(items: Sequence[Item], current: str, now: float, columns: int) -> Ite
         whole = line(f" {sign} {number}. ", *_named(item, now))
         yield cut(whole, columns // 2 if _widest(whole) > columns else columns - 1)
     if len(items) > LISTED:
-        yield line(f"   {plain_words.and_more(len(items) - LISTED)}")
+        yield line(f"   {words.plain.and_more(len(items) - LISTED)}")
 
 
 def _named(item: Item, now: float) -> Line:
@@ -150,9 +149,9 @@ def _named(item: Item, now: float) -> Line:
         about = f"{effect_word(view.effect)}, {agent_name(view)}, {age(now - view.requested_at)}: "
         return line(about, *brief(view.title))
     if item.suite is not None:
-        return line(f"{words.FILE_EFFECT}: ", *suite_name(item.suite, "text"))
+        return line(f"{words.files.FILE_EFFECT}: ", *suite_name(item.suite, "text"))
     name = item.held.name if item.held is not None else ""
-    return line(f"{words.FILE_EFFECT}: ", *brief(name))
+    return line(f"{words.files.FILE_EFFECT}: ", *brief(name))
 
 
 def text_of(pieces: Line) -> str:

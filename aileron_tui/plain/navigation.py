@@ -3,14 +3,13 @@
 from aileron_core.console_port import ExportAudit, FetchAgain, VerifyAudit
 from aileron_core.ids import APPROVAL_ID
 from aileron_core.text import escape
+from aileron_tui import words
 from aileron_tui.draw.text import Line
 from aileron_tui.input.situation import View
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.output import LISTED_AT_ONCE, Output
 from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
 from aileron_tui.terminal.browser import browser_command, open_beside
-from aileron_tui.words import plain as plain_words
-from aileron_tui.words import sharing, views
 
 VIEWS: dict[str, View] = {
     "view_waiting": "waiting",
@@ -61,7 +60,7 @@ class Navigation:
         waiting, here = state.waiting, state.item
         others = [each for each in waiting if each is not here]
         if not others:
-            self._context.say(plain_words.NOTHING_ELSE)
+            self._context.say(words.plain.NOTHING_ELSE)
             return
         row = waiting.index(here) + 1 if here in waiting else 0
         state.go_to(waiting[row % len(waiting)])
@@ -105,7 +104,7 @@ class Navigation:
         table = model.tables[view]
         row = self._row_of(table, number, listed)
         if row is None:
-            self._context.say(plain_words.no_row(escape(number)))
+            self._context.say(words.plain.no_row(escape(number)))
             return
         state.printed = ()
         table.stay()
@@ -150,7 +149,7 @@ class Navigation:
         if table is None:
             state.narrow(text)
             told = self._filter_told()
-            self._context.say(told or plain_words.ALL_SHOWN)
+            self._context.say(told or words.plain.ALL_SHOWN)
             return
         table.opened, state.top, state.printed = False, 0, ()
         model.narrow(text, now)
@@ -195,7 +194,7 @@ class Navigation:
             self._context.say_not_now(typed)
             return
         self._context.port.submit(FetchAgain(approval_id=approval_id))
-        self._context.say(views.LOOKING_AGAIN)
+        self._context.say(words.views.LOOKING_AGAIN)
 
     def _open_call(self, run_id: str) -> None:
         """Turn to the row of the run in view 2."""
@@ -216,7 +215,7 @@ class Navigation:
         url = f"{base}/review/{item.key}"
         program = browser_command(context.environment)
         if program is None:
-            context.say(sharing.no_browser(url))
+            context.say(words.terminal.no_browser(url))
             return
         answers: list[bool] = []
 
@@ -226,7 +225,9 @@ class Navigation:
 
         open_beside(program, url, done)
         context.follow(lambda: bool(answers))
-        context.say(sharing.no_browser(url) if answers == [False] else sharing.opened(url))
+        context.say(
+            words.terminal.no_browser(url) if answers == [False] else words.terminal.opened(url)
+        )
 
     def replay(self, typed: str) -> None:
         """Print the call as it stood there when it was decided; again: the record."""
@@ -244,7 +245,7 @@ class Navigation:
             return
         self._model.audit.verifying = True
         self._context.port.submit(VerifyAudit())
-        self._context.say(plain_words.VERIFYING)
+        self._context.say(words.plain.VERIFYING)
 
     def export(self) -> None:
         """Write every record into a new file in the home."""

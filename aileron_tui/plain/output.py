@@ -19,8 +19,6 @@ from aileron_tui.plain.terminal import EndOfInput
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.model import Token
 from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
-from aileron_tui.words import panels, views
-from aileron_tui.words import plain as plain_words
 
 _log = logging.getLogger(__name__)
 
@@ -37,9 +35,9 @@ _OF_RECORDS = ("activity", "audit")
 _ABOUT = (
     "go_on",
     "approve",
-    "take_in",
-    "take_in_rest",
-    "hold_back",
+    "accept",
+    "accept_rest",
+    "withdraw_acceptance",
     "end_session",
     "deny",
     "whole",
@@ -96,7 +94,7 @@ class Output:
         elif not table.opened:
             self._rows(table)
         elif self._state.reading:
-            self._context.say(plain_words.reading(table.key or ""))
+            self._context.say(words.plain.reading(table.key or ""))
         else:
             self._row(table)
 
@@ -121,7 +119,7 @@ class Output:
         """Print the opened row of *table* whole, which counts as seen then."""
         model, context = self._model, self._context
         if model.view == "audit" and table.version[1] is not True:
-            context.say(plain_words.not_read(table.key or ""))
+            context.say(words.plain.not_read(table.key or ""))
             return
         if (seen := model.replayed) is not None:
             self._seen(seen, table.version)
@@ -134,7 +132,7 @@ class Output:
         printer = self._context.printer
 
         def print_it() -> None:
-            told = views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
+            told = words.views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
             self._context.say(f"▲ {told}")
             moved, unfold = seen.file_moved, self._model.unfolded
             printer.item(seen.item, seen.at, file_moved=moved, unfold=unfold)
@@ -165,17 +163,17 @@ class Output:
         model, context = self._model, self._context
         if model.panel == "stop":
             running = sum(each.running for each in model.sessions)
-            asked = panels.stop_question(model.queue.waiting, len(model.sessions), running)
-            remark, action, done = panels.STOP_REMARK, "stop_everything", "stop_enter"
+            asked = words.panels.stop_question(model.queue.waiting, len(model.sessions), running)
+            remark, action, done = words.panels.STOP_REMARK, "stop_everything", "stop_enter"
         else:
             session = model.people.current
-            asked = panels.end_question(session_name(session) if session is not None else "")
-            remark = panels.end_remark(session.waiting if session is not None else 0)
+            asked = words.panels.end_question(session_name(session) if session is not None else "")
+            remark = words.panels.end_remark(session.waiting if session is not None else 0)
             action, done = "end_session", "end_enter"
         context.say(asked)
         context.say(remark)
         label = context.registry.action(done).label
-        context.say(plain_words.asks_again(context.registry.face(action), label))
+        context.say(words.plain.asks_again(context.registry.face(action), label))
 
     # Lists
 
@@ -195,13 +193,13 @@ class Output:
             header = table.header(context.printer.row_width, context.clock.now())
             context.printer.rows(header, self._numbered(table, rows))
             if more := len(table) - rows.stop:
-                context.say(plain_words.more_rows(more, context.registry.face("page_down")))
+                context.say(words.plain.more_rows(more, context.registry.face("page_down")))
         context.say(told)
         problems = model.audit.verified.problems if model.audit.verified is not None else ()
         if model.view == "audit" and problems:
             context.printer.lines(table.about(context.printer.row_width, context.clock.now()))
         if model.view in _OF_RECORDS and model.head_words is not None:
-            context.say(words.audit_head(model.head_words))
+            context.say(words.views.audit_head(model.head_words))
 
     def _numbered(self, table: Table, rows: Iterable[int]) -> Iterator[tuple[int | None, Line]]:
         """Yield the rows, each with its number, which stands for it until it is listed anew."""
@@ -220,7 +218,7 @@ class Output:
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             if self._model.cannot_draw((self._model.view, row)):
                 _log.error("a row could not be drawn: %s", error_location(error))
-            return (Piece(f"  {words.UNDRAWABLE}", "danger"),)
+            return (Piece(f"  {words.status.UNDRAWABLE}", "danger"),)
 
     # Voice and keys
 
@@ -230,12 +228,12 @@ class Output:
             item = state.item
             if item is None:
                 self._tell_of_nothing()
-            told = own(words.LOOKING) if looking(item) else self.status()
+            told = own(words.status.LOOKING) if looking(item) else self.status()
         else:
             told = self.status()
         if plain(told):
             context.say(told)
-        context.say(plain_words.keys(list(self._keys())))
+        context.say(words.plain.keys(list(self._keys())))
 
     def _tell_of_nothing(self) -> None:
         """Say that nothing waits, or nothing of what the filter lets through."""
@@ -244,9 +242,9 @@ class Output:
         if queue.waiting and queue.parsed.query:
             say(doubt or filter_status(queue.parsed, queue.matching, queue.total))
         else:
-            say(words.NOTHING_WAITS)
+            say(words.bars.NOTHING_WAITS)
         if queue.held:
-            say(plain_words.files_wait(queue.held, NEXT))
+            say(words.plain.files_wait(queue.held, NEXT))
 
     def _keys(self) -> Iterable[tuple[str, str]]:
         """Yield the keys that do something now, each with what it does."""

@@ -25,7 +25,6 @@ from aileron_tui.state.filter_fields import item_facts
 from aileron_tui.state.model import Model, Token
 from aileron_tui.state.situation import situation_of
 from aileron_tui.terminal.notifications import Attention, Notifier
-from aileron_tui.words import plain as plain_words
 
 
 class PlainState:
@@ -104,9 +103,9 @@ class PlainState:
     def _told_of(self, event: CoreEvent) -> Iterator[Line]:
         match event:
             case ApprovalUpdated(view=view) if self._done_here(view):
-                yield own(f"{words.ROW_STATES['completed']}: {escape(view.title)}")
+                yield own(f"{words.item.ROW_STATES['completed']}: {escape(view.title)}")
             case PauseChanged(paused_at=at):
-                yield own(plain_words.RELEASED if at is None else plain_words.HELD)
+                yield own(words.plain.RELEASED if at is None else words.plain.HELD)
             case _:
                 pass
 
@@ -118,7 +117,7 @@ class PlainState:
         self.unknown = view
         self._told_unknown.add(key)
         face = model.registry.face("look_again")
-        self.news.append(own(plain_words.looks_again_at(face, escape(view.title))))
+        self.news.append(own(words.plain.looks_again_at(face, escape(view.title))))
 
     def _leave_a_question_of_nothing(self) -> None:
         """Take a question back whose object is gone."""
@@ -216,7 +215,7 @@ class PlainState:
 
     @property
     def waiting(self) -> list[Item]:
-        """What waits and the filter lets through: calls in the list's order, then held-back files."""
+        """What waits and the filter lets through: calls in the list's order, then files that are not accepted."""
         here = self.item
         return [
             each
@@ -280,4 +279,4 @@ class PlainState:
             if (item := queue.get(key)) is not None and item.waits and item is not here
         ]
         if came:
-            yield own(plain_words.more_wait(len(came), escape(came[-1])))
+            yield own(words.plain.more_wait(len(came), escape(came[-1])))

@@ -33,8 +33,6 @@ from aileron_tui.state.situation import situation_of
 from aileron_tui.state.tables.table import filter_doubt
 from aileron_tui.widgets.ask_panel import AskPanel
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines, glyphs_of
-from aileron_tui.words import panels, views
-from aileron_tui.words.mouse import press_it
 
 Submit = Callable[[Intent], None]
 
@@ -157,7 +155,7 @@ class ConsoleScreen(Screen[None]):
         if clicked.moves or clicked.id == "help" or clicked.id.startswith("view_"):
             self.do(clicked.id)
             return
-        self._say(press_it(self.model.registry.faces(clicked), clicked.label))
+        self._say(words.keys.press_it(self.model.registry.faces(clicked), clicked.label))
         self.redraw()
 
     def _say(self, told: str) -> None:
@@ -168,7 +166,7 @@ class ConsoleScreen(Screen[None]):
         approval_id = self.situation.unknown
         if approval_id:
             self.submit(FetchAgain(approval_id=approval_id))
-            self._say(views.LOOKING_AGAIN)
+            self._say(words.views.LOOKING_AGAIN)
 
     # Deciding
 
@@ -328,18 +326,18 @@ class ConsoleScreen(Screen[None]):
         since = self.model.paused_at
         if since is None:
             return ""
-        return panels.paused(self.model.registry.face("go_on"), clock_minutes(since))
+        return words.panels.paused(self.model.registry.face("go_on"), clock_minutes(since))
 
     def _replayed(self) -> str:
         screen = self.model.replayed
         if screen is None:
             return ""
-        return views.as_shown(clock_seconds(screen.at), screen.unseen, screen.total)
+        return words.views.as_shown(clock_seconds(screen.at), screen.unseen, screen.total)
 
     def _draw_too_small(self) -> None:
         """Draw the one sentence of a pane that is too small to decide in."""
         width, height = self.size
-        sentence = words.too_small(self.model.queue.waiting)
+        sentence = words.bars.too_small(self.model.queue.waiting)
         wrapped = wrap((Piece(sentence, "strong"),), width - 2)
         rows = bars.centred([each.pieces for each in wrapped], width, height)
         self.query_one("#sentence", Lines).show(*rows)

@@ -94,7 +94,7 @@ class Decisions:
         if token is not None and token == self._model.token:
             self._decide(self._pressed)
         if dropped := arming.take_dropped(at):
-            self._model.say(words.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
+            self._model.say(words.status.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
             self._screen.redraw()
         if arming.unsettled:
             self._screen.settle_in(SETTLE_AGAIN_SECONDS)

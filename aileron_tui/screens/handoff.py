@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from textual.message import Message
 
+from aileron_tui import words
 from aileron_tui.draw.fields import Field
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.messages import CopyRequested, OpenRequested, PagerRequested
 from aileron_tui.screens.reading import DocumentReader
 from aileron_tui.state.model import Model
-from aileron_tui.words import sharing
 
 
 class TextHandoff:
@@ -40,7 +40,7 @@ class TextHandoff:
         """Copy the first field in view; pressed again, the one below it."""
         fields, subject = self._reader.fields, self._model.subject
         if not fields or subject is None:
-            self._say(sharing.NOTHING_IN_VIEW)
+            self._say(words.terminal.NOTHING_IN_VIEW)
             return
         content, last = self._copied
         below = [each for each in fields if content == subject.version and each.first > last]
@@ -52,16 +52,16 @@ class TextHandoff:
     def _told(self, field: Field, *, following: bool) -> str:
         size = len(field.text.encode("utf-8", "replace"))
         key = self._model.registry.face("copy")
-        then = sharing.copies_next(key) if following else ""
-        if size > sharing.COPY_BYTES:
-            then = sharing.too_long(size)
-        return sharing.copied(field.name, field.lines, len(field.text), field.marks, then)
+        then = words.terminal.copies_next(key) if following else ""
+        if size > words.terminal.COPY_BYTES:
+            then = words.terminal.too_long(size)
+        return words.terminal.copied(field.name, field.lines, len(field.text), field.marks, then)
 
     def _page(self) -> None:
         """Read the longest field in view in the person's own pager."""
         fields = self._reader.fields
         if not fields:
-            self._say(sharing.NOTHING_IN_VIEW)
+            self._say(words.terminal.NOTHING_IN_VIEW)
             return
         longest = max(fields, key=lambda each: len(each.text))
         self._post(PagerRequested(longest.text, longest.name))

@@ -6,13 +6,13 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
+from aileron_tui import words
 from aileron_tui.draw.blocks import Layout
 from aileron_tui.draw.text import Line, Piece, line, spread, wrap
 from aileron_tui.input.commands import CommandRegistry, KeyContext
 from aileron_tui.messages import SizeChanged
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
-from aileron_tui.words import keys
 
 FACE = 12
 """Cells of the column of keys."""
@@ -33,20 +33,20 @@ def help_lines(
 
     *width*: in cells. *rest*: the seconds that item and hand rest before a key decides.
     """
-    rows: list[Line] = [(Piece(keys.HELP_STANDING, "attn"),)] if standing else []
+    rows: list[Line] = [(Piece(words.keys.HELP_STANDING, "attn"),)] if standing else []
     for warning in standing:
         for number, each in enumerate(wrap(warning, width - EDGES - 2)):
             # What goes on further in is no warning of its own: a route's words are from outside.
             rows.append(line(Piece("  " if number else ""), *each.pieces))
     rows += [()] if standing else []
-    rows.append((Piece(keys.HELP, "fact"),))
+    rows.append((Piece(words.keys.HELP, "fact"),))
     for face, told in _keys(registry, context):
         rows += _row(face, told, width)
     rows.append(())
-    for text in keys.help_rest(rest):
+    for text in words.keys.help_rest(rest):
         rows += _row("", (Piece(text, "muted"),), width, indent=0)
-    rows += [(), (Piece(keys.HELP_SIGNS, "fact"),)]
-    for glyph, text in keys.HELP_GLYPHS:
+    rows += [(), (Piece(words.keys.HELP_SIGNS, "fact"),)]
+    for glyph, text in words.keys.HELP_GLYPHS:
         rows += _row(glyph, (Piece(text),), width)
     return tuple((Piece(" "), *row) for row in rows)
 
@@ -56,7 +56,7 @@ def _keys(registry: CommandRegistry, context: KeyContext) -> Iterator[tuple[str,
     for each in registry.here(context):
         if each.id.startswith("view_"):
             if each is views[0]:
-                yield " ".join(registry.face(e.id) for e in views), (Piece(keys.HELP_VIEWS),)
+                yield " ".join(registry.face(e.id) for e in views), (Piece(words.keys.HELP_VIEWS),)
         elif each.help:
             decides: Line = (Piece("  decides", "attn"),) if each.decides else ()
             yield registry.faces(each), line(each.help, *decides)

@@ -112,7 +112,7 @@ class ListScreen(ConsoleScreen):
             return (self.table.row(row, width, self.clock.now(), selected=selected),)
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             self.reader.cannot_draw((self._view, row), error)
-            return ((Piece(f"  {words.UNDRAWABLE}", "danger"),),)
+            return ((Piece(f"  {words.status.UNDRAWABLE}", "danger"),),)
 
     def told_of_rows(self) -> Line:
         """Return what the filter leaves, or the list's own sentence; of records, their head as well."""
@@ -120,7 +120,7 @@ class ListScreen(ConsoleScreen):
         if not self.is_empty:
             told = self.table.filter_voice() or self.table.voice(self.model.registry)
         head_words = self.model.head_words if self._view in _OF_RECORDS else None
-        head = words.audit_head(head_words) if head_words is not None else ""
+        head = words.views.audit_head(head_words) if head_words is not None else ""
         return line(*told, "  " if told and head else "", Piece(head, "muted"))
 
     # Commands

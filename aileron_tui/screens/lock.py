@@ -4,11 +4,11 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 
+from aileron_tui import words
 from aileron_tui.draw.bars import centred
 from aileron_tui.draw.text import Line, Piece
 from aileron_tui.state.model import Model
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
-from aileron_tui.words import panels
 
 
 class LockScreen(Screen[None]):
@@ -31,8 +31,8 @@ class LockScreen(Screen[None]):
     def redraw(self) -> None:
         """Draw the count anew."""
         rows: list[Line] = [
-            (Piece(panels.locked(self._model.queue.waiting), "strong"),),
+            (Piece(words.panels.locked(self._model.queue.waiting), "strong"),),
             (),
-            (Piece(panels.LOCKED_KEY, "muted"),),
+            (Piece(words.panels.LOCKED_KEY, "muted"),),
         ]
         self.query_one("#locked", Lines).show(*centred(rows, *self.size))

@@ -9,6 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from aileron_tui import words
 from aileron_tui.draw import bars
 from aileron_tui.draw.text import Line, Piece, cells, cut, line, spread
 from aileron_tui.input.commands import Command, CommandRegistry, KeyContext
@@ -16,7 +17,6 @@ from aileron_tui.input.situation import Situation, availability
 from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 from aileron_tui.widgets.reason import Reason
 from aileron_tui.widgets.rows import RowList
-from aileron_tui.words import keys as keys_words
 
 LIMIT = 60
 """Characters of a name that is looked for."""
@@ -77,7 +77,7 @@ class PaletteScreen(ModalScreen[str]):
         """Lay out the commands above the line."""
         with Vertical(id="palette"):
             yield RowList(id="commands", draw=self._row)
-            yield Reason(id="command", placeholder=keys_words.PALETTE)
+            yield Reason(id="command", placeholder=words.keys.PALETTE)
             yield Lines(id="commandkeys")
 
     def on_resize(self, event: events.Resize) -> None:
@@ -90,7 +90,7 @@ class PaletteScreen(ModalScreen[str]):
         footer = bars.footer_line(self.CONTEXT, now, self.size.width)
         if not self._found:
             leave = self._keys.action("palette_leave")
-            told = Piece(f" {keys_words.PALETTE_NONE}   ", "attn")
+            told = Piece(f" {words.keys.PALETTE_NONE}   ", "attn")
             face = Piece(self._keys.faces(leave), "strong")
             footer = line(told, face, Piece(f" {leave.label}", "muted"))
         self.query_one("#commandkeys", Lines).show(footer)

@@ -95,7 +95,7 @@ class DocumentReader:
             layout = lay_out(undrawable_blocks(), width, COMPACT_GUTTER)
             self.document.show(layout, frozenset())
             self._model.reading.lay_out(())
-            self.head.show(line(" ", Piece(words.UNDRAWABLE, "danger")))
+            self.head.show(line(" ", Piece(words.status.UNDRAWABLE, "danger")))
 
     def cannot_draw(self, version: Token, error: Exception) -> None:
         """Note that the content *version* cannot be drawn, and why."""

@@ -1,4 +1,4 @@
-"""What stood on screen when a person decided, for as long as this console lives (CONSOLE 5).
+"""What stood on screen when a person decided, for as long as this console lives.
 
 A screen holds what was fetched for the approver alone. It is kept in memory: on disk it would lie
 open to every program of the same account.
@@ -17,7 +17,7 @@ CHARACTERS_KEPT = 16_000_000
 """Text of all kept screens together; the last one is kept however large it is."""
 
 RECORDED_SECONDS = 0.001
-"""Times on record hold no parts of a millisecond (WIRE.md): one is up to so much before its moment."""
+"""Times on record hold no parts of a millisecond: one is up to so much before its moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from aileron_core.console_port import ApprovalView, FieldView
+from aileron_tui import words
 from aileron_tui.draw.blocks import Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
@@ -20,7 +21,6 @@ from aileron_tui.draw.text import Line, Piece
 from aileron_tui.input.commands import DEFAULT, CommandRegistry
 from aileron_tui.items import Item
 from aileron_tui.state.background import BackgroundWorker
-from aileron_tui.words import large as large_words
 
 KEPT = 200
 """Items whose findings are kept: more than any pane shows rows."""
@@ -255,7 +255,7 @@ def weight(view: ApprovalView | None) -> int:
 
 def start_blocks(view: ApprovalView, now: float) -> tuple[Block, ...]:
     """Return how *view*'s document begins, and that there is more; none of it counts as read."""
-    told = large_words.laying_out(weight(view))
+    told = words.item.laying_out(weight(view))
     note = (value("", (Piece(told, "attn"),), "record"), blank())
     if view.drift is not None or view.steps:
         return (first_heading(view, now), *note)

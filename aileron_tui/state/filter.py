@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from aileron_tui.words import filters as filters_words
+from aileron_tui import words
 
 _TERM = re.compile(r'(?:[^ "]|"[^"]*(?:"|$))+', re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z]+):(.*)", re.DOTALL)
@@ -83,7 +83,7 @@ class ParsedFilter:
 def parse(text: str, fields: Iterable[str]) -> ParsedFilter:
     """Return what *text* means in a list whose rows have *fields* (and an age)."""
     known = frozenset(fields)
-    words: list[str] = []
+    searched: list[str] = []
     chosen: list[tuple[str, tuple[str, ...]]] = []
     ages: list[_Age] = []
     problems: list[str] = []
@@ -92,22 +92,22 @@ def parse(text: str, fields: Iterable[str]) -> ParsedFilter:
         if named is None:
             word = _bare(term)
             if word:
-                words.append(word)
+                searched.append(word)
             continue
         name, value = named[1].casefold(), named[2]
         if name == "age":
             age = _age(_bare(value))
             if age is None:
-                problems.append(filters_words.bad_age(_bare(value)))
+                problems.append(words.filters.bad_age(_bare(value)))
             else:
                 ages.append(age)
         elif name not in known:
-            problems.append(filters_words.unknown_field(name, sorted({*known, "age"})))
+            problems.append(words.filters.unknown_field(name, sorted({*known, "age"})))
         elif values := _values(value):
             chosen.append((name, values))
         else:
-            problems.append(filters_words.empty_field(name))
-    query = Filter(words=tuple(words), fields=tuple(chosen), ages=tuple(ages))
+            problems.append(words.filters.empty_field(name))
+    query = Filter(words=tuple(searched), fields=tuple(chosen), ages=tuple(ages))
     return ParsedFilter(text=text, query=query, problems=tuple(problems))
 
 

@@ -25,7 +25,7 @@ def item_facts(item: Item) -> FilterFields:
 
 def call_facts(view: ApprovalView) -> FilterFields:
     """Return what a call offers; its age counts from when it was asked for."""
-    state = f"{view.state} {words.OUTCOMES.get(view.state, '')}"
+    state = f"{view.state} {words.item.OUTCOMES.get(view.state, '')}"
     if view.state in WAITING_STATES:
         state += " waiting"
     if view.drift is not None:
@@ -49,8 +49,8 @@ def call_facts(view: ApprovalView) -> FilterFields:
 
 
 def held_facts(held: NotAcceptedView) -> FilterFields:
-    """Return what a held-back file offers; it has no age, so an age leaves it out."""
-    state = f"held back {held.why}"
+    """Return what a file that is not accepted offers; it has no age, so an age leaves it out."""
+    state = f"not accepted {held.why}"
     named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
     runs = " ".join(held.steps)
     text = f"{held.kind} {held.name} {held.file} {held.connector} {runs} {named['host']} {state}"
@@ -67,7 +67,7 @@ def suite_facts(suite: SuiteFiles) -> FilterFields:
     """Return what a suite offers to a filter: whatever one of its files does."""
     names = " ".join(each.name for each in suite.files)
     hosts = " ".join(suite.hosts)
-    text = f"action {suite.suite.source} {names} {' '.join(suite.connectors)} {hosts} held back"
+    text = f"action {suite.suite.source} {names} {' '.join(suite.connectors)} {hosts} not accepted"
     return FilterFields(
-        text=text, fields={"action": names, "state": "held back", "host": hosts}, at=None
+        text=text, fields={"action": names, "state": "not accepted", "host": hosts}, at=None
     )

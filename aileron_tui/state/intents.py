@@ -36,11 +36,11 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
             return StopEverything()
         case "end_enter":
             return _end_session(model)
-        case "take_in" | "take_in_rest" if (suite := _suite(model)) is not None:
-            files = suite.files if action == "take_in" else suite.rest
+        case "accept" | "accept_rest" if (suite := _suite(model)) is not None:
+            files = suite.files if action == "accept" else suite.rest
             shown = tuple((each.file, each.digest) for each in files)
             return AcceptSuite(suite_id=suite.suite.suite_id, files=shown)
-        case "take_in" | "hold_back":
+        case "accept" | "withdraw_acceptance":
             return _about_a_file(model, action)
         case _:
             return _about_a_call(model, action, reason)
@@ -59,12 +59,12 @@ def _suite(model: Model) -> SuiteFiles | None:
 def _about_a_file(model: Model, action: str) -> Intent | None:
     if model.view == "waiting":
         item = model.queue.current
-        file = item.held if item is not None and action == "take_in" else None
+        file = item.held if item is not None and action == "accept" else None
     else:
         file = model.library.current
     if file is None:
         return None
-    intent = Accept if action == "take_in" else WithdrawAcceptance
+    intent = Accept if action == "accept" else WithdrawAcceptance
     return intent(kind=file.kind, name=file.name, digest=file.digest)
 
 

@@ -13,12 +13,11 @@ from aileron_tui import words
 from aileron_tui.draw.document import agent_name
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, line
-from aileron_tui.words import panels, suites, views
 
 
 def audit_exported(fact: AuditExported) -> Line:
     """Return the report of a copy of the audit: how much stands in it, and where it lies."""
-    return line(Piece(f"✓ {views.exported(fact.records)} ", "ok"), *foreign_text(fact.path))
+    return line(Piece(f"✓ {words.views.exported(fact.records)} ", "ok"), *foreign_text(fact.path))
 
 
 def ended_here(view: ApprovalView, calls: int = 1) -> Line:
@@ -27,18 +26,18 @@ def ended_here(view: ApprovalView, calls: int = 1) -> Line:
     if view.state in ("expired", "withdrawn"):
         return ended_elsewhere(view)  # that came before the person's answer
     if view.state == "denied":
-        told = words.denied(title, agent_name(view), escape(view.reason), calls)
+        told = words.status.denied(title, agent_name(view), escape(view.reason), calls)
         return (Piece(told, "danger"),)
     if view.state == "failed":
         return _failure(view)
     digest_words = f" · {' · '.join(view.words)}" if view.words else ""
-    return (Piece(words.approved(title), "ok"), Piece(digest_words, "muted"))
+    return (Piece(words.status.approved(title), "ok"), Piece(digest_words, "muted"))
 
 
 def ended_elsewhere(view: ApprovalView) -> Line:
     """Return the report of an end that no key of this console brought about."""
-    outcome = words.OUTCOMES.get(view.state, view.state)
-    return (Piece(words.ended_elsewhere(escape(view.title), outcome)),)
+    outcome = words.item.OUTCOMES.get(view.state, view.state)
+    return (Piece(words.status.ended_elsewhere(escape(view.title), outcome)),)
 
 
 def outcome_of_mine(view: ApprovalView) -> Line | None:
@@ -47,31 +46,33 @@ def outcome_of_mine(view: ApprovalView) -> Line | None:
         return _failure(view)
     if view.state == "unknown":
         told = foreign_text(view.outcome or view.title)
-        return line(Piece(f"{words.ROW_STATES[view.state]}: ", "attn"), *told)
+        return line(Piece(f"{words.item.ROW_STATES[view.state]}: ", "attn"), *told)
     return None
 
 
 def file_changed(intent: Accept | AcceptSuite | WithdrawAcceptance) -> Line:
     """Return the report of a file that counts now, or does not any more; or of several."""
     if isinstance(intent, AcceptSuite):
-        return (Piece(suites.taken_in(len(intent.files)), "ok"),)
+        return (Piece(words.files.suite_accepted(len(intent.files)), "ok"),)
     name = escape(intent.name)
     told = (
-        words.taken_in(name) if isinstance(intent, Accept) else views.held_back(intent.kind, name)
+        words.files.accepted(name)
+        if isinstance(intent, Accept)
+        else words.files.acceptance_withdrawn(intent.kind, name)
     )
     return (Piece(told, "ok"),)
 
 
 def session_ended(agent: str) -> Line:
     """Return the report of a session that the person ended."""
-    return (Piece(views.session_ended(escape(agent)), "ok"),)
+    return (Piece(words.status.session_ended(escape(agent)), "ok"),)
 
 
 def everything_stopped(fact: EverythingStopped) -> Line:
     """Return the report of what stopping everything did."""
-    told = panels.everything_stopped(fact.denied, fact.sessions_ended, fact.runs_stopped)
+    told = words.panels.everything_stopped(fact.denied, fact.sessions_ended, fact.runs_stopped)
     return (Piece(told, "danger"),)
 
 
 def _failure(view: ApprovalView) -> Line:
-    return (Piece(words.failed(escape(view.title), escape(view.outcome)), "danger"),)
+    return (Piece(words.status.failed(escape(view.title), escape(view.outcome)), "danger"),)

@@ -16,11 +16,11 @@ from aileron_core.console_port import (
 )
 
 _COUNTS = ("ready", "cannot_run")
-"""States of a file that was taken in."""
+"""States of an accepted file."""
 
 
 def file_key(kind: str, name: str) -> str:
-    """Return the key of a file that is or may be held back, the same in every list."""
+    """Return the key of a file that is or may be accepted, the same in every list."""
     return f"held:{kind}:{name}"
 
 

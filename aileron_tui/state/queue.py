@@ -74,12 +74,12 @@ class Queue:
         self._kept: str | None = None
         """The selected call, where the filter would not let it through."""
         self._all_files: dict[str, Item] = {}
-        """Held-back files, then problems."""
+        """Files that are not accepted, then problems."""
         self._files: tuple[Item, ...] = ()
         """Those that the filter lets through, and the selected one."""
         self._file_row: dict[str, int] = {}
         self._held: frozenset[str] = frozenset()
-        """Keys of every held-back file, whether it stands alone or not."""
+        """Keys of every file that is not accepted, whether it stands alone or not."""
         self._problems = 0
         self._decided: list[ApprovalView] = []
         self._mine: set[str] = set()
@@ -121,7 +121,7 @@ class Queue:
 
     @property
     def items(self) -> Rows:
-        """All rows: approvals in the list's order, then held-back files, then problems."""
+        """All rows: approvals in the list's order, then files that are not accepted, then problems."""
         return Rows(self)
 
     @property
@@ -159,7 +159,7 @@ class Queue:
 
     @property
     def held(self) -> int:
-        """How many files are held back."""
+        """How many files are not accepted."""
         return len(self._held)
 
     @property
@@ -179,7 +179,7 @@ class Queue:
         return None
 
     def file_moved(self, item: Item | None) -> bool:
-        """Return whether the action file that *item* was asked for is held back in another form."""
+        """Return whether the action file that *item* was asked for lies there in another form, not accepted."""
         view = item.approval if item is not None else None
         return view is not None and file_key("action", view.action) in self._held
 
@@ -307,7 +307,7 @@ class Queue:
         return before is None
 
     def set_files(self, held: Iterable[NotAcceptedView], problems: Iterable[Problem]) -> None:
-        """Take the held-back files and the problems, whole.
+        """Take the files that are not accepted and the problems, whole.
 
         Connectors stand before the actions that use them, those that came together first. A row
         under the cursor that is gone passes the cursor on.

@@ -1,4 +1,4 @@
-"""The colours as one table for each look: what a role is drawn with.
+"""The tokens of colour and style as one table per theme: what a role is drawn with.
 
 The plain look has no colour at all: attributes, words and signs carry everything. It stands in
 where `NO_COLOR` is set, and for whoever prefers it.
@@ -63,7 +63,7 @@ _PLAIN_ATTRIBUTES = _ATTRIBUTES | {
     "cursor": "reverse",
     "lost": "dim",
 }
-"""The look without colour."""
+"""Without colour: weight, underline and reverse stand for it."""
 
 _DARK = {
     "ground": "#0e1216",

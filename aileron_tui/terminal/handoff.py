@@ -12,11 +12,11 @@ from rich.console import RenderableType
 from textual.app import App, SuspendNotSupported
 
 from aileron_core.ids import APPROVAL_ID
+from aileron_tui import words
 from aileron_tui.messages import CopyRequested, OpenRequested, PagerRequested
 from aileron_tui.terminal.browser import browser_command, open_beside
 from aileron_tui.terminal.multiplexer import through
 from aileron_tui.terminal.pager import pager_command, pager_environment, start_pager
-from aileron_tui.words import sharing
 
 
 class TerminalHandoffApp(App[int], inherit_bindings=False):
@@ -53,11 +53,11 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
         url = f"{base}/review/{message.approval_id}"
         program = browser_command(self.environment)
         if program is None:
-            self.say(sharing.no_browser(url))
+            self.say(words.terminal.no_browser(url))
             return
 
         def done(worked: bool) -> None:
-            told = sharing.opened(url) if worked else sharing.no_browser(url)
+            told = words.terminal.opened(url) if worked else words.terminal.no_browser(url)
             with suppress(RuntimeError):  # nobody is there any more to be told
                 self.call_from_thread(self.say, told)
 
@@ -91,12 +91,12 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
                 self._pager = await start_pager(command, pager_environment(self.environment))
                 await self._pager.communicate(text.encode("utf-8", "replace"))
         except SuspendNotSupported:
-            return sharing.cannot_suspend()
+            return words.terminal.cannot_suspend()
         except OSError:
-            return sharing.no_pager(command[0])
+            return words.terminal.no_pager(command[0])
         finally:
             self._pager = None
-        return sharing.paged(name, command[0])
+        return words.terminal.paged(name, command[0])
 
     def exit(
         self,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from aileron_core.clock import Clock
 from aileron_core.settings import NotifySettings
+from aileron_tui import words
 from aileron_tui.terminal.multiplexer import through
-from aileron_tui.words import notices
 
 QUIET_SECONDS = 3.0
 """At most one notification in this time; what arrives meanwhile is told at its end, together."""
@@ -54,7 +54,7 @@ class Notification:
     @property
     def text(self) -> str:
         """The notification."""
-        return notices.waiting(self.waiting, self.action)
+        return words.terminal.calls_wait(self.waiting, self.action)
 
 
 class NotificationPolicy:
@@ -129,19 +129,19 @@ class Notifier:
             self._write(osc9(notice.text, self._environment))
         # One at a time: a command that hangs must not become many.
         if self._command and self._running.acquire(blocking=False):
-            words = filled_in(self._command, notice)
+            command = filled_in(self._command, notice)
             threading.Thread(
-                target=self._run, args=(words,), name="aileron-notify", daemon=True
+                target=self._run, args=(command,), name="aileron-notify", daemon=True
             ).start()
 
-    def _run(self, words: Sequence[str]) -> None:
+    def _run(self, command: Sequence[str]) -> None:
         try:
-            why = _outcome(words, self._seconds)
+            why = _outcome(command, self._seconds)
         finally:
             self._running.release()
         if why and not self._told_of_failure:
             self._told_of_failure = True
-            self._failed(notices.command_failed(words[0], why))
+            self._failed(words.terminal.command_failed(command[0], why))
 
 
 def filled_in(command: Sequence[str], notice: Notification) -> list[str]:
@@ -152,11 +152,11 @@ def filled_in(command: Sequence[str], notice: Notification) -> list[str]:
     ]
 
 
-def _outcome(words: Sequence[str], seconds: float) -> str:
-    """Run *words* to their end without a shell; return why it failed, empty where it did not."""
+def _outcome(command: Sequence[str], seconds: float) -> str:
+    """Run *command* to their end without a shell; return why it failed, empty where it did not."""
     try:
         ended = subprocess.run(
-            words,
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -165,10 +165,10 @@ def _outcome(words: Sequence[str], seconds: float) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return notices.took_too_long(seconds)
+        return words.terminal.took_too_long(seconds)
     except (OSError, ValueError) as error:
         return getattr(error, "strerror", None) or type(error).__name__
-    return notices.ended_with(ended.returncode) if ended.returncode else ""
+    return words.terminal.ended_with(ended.returncode) if ended.returncode else ""
 
 
 class Attention:

@@ -19,7 +19,6 @@ from aileron_tui.input.situation import Panel, Situation
 from aileron_tui.state.model import Model
 from aileron_tui.widgets.line_view import Lines
 from aileron_tui.widgets.reason import REASON_LIMIT, Reason
-from aileron_tui.words import filters, panels
 
 FILTER_LIMIT = 200
 """Characters of a filter."""
@@ -47,7 +46,7 @@ class AskPanel(Vertical):
         self._model = model
         self._clock = clock
         self._question = Lines(id="question", grows=True)
-        self._field = Reason(id="reason", placeholder=words.REASON_PLACEHOLDER)
+        self._field = Reason(id="reason", placeholder=words.panels.REASON_PLACEHOLDER)
         self._keys = Lines(id="panelkeys")
 
     def compose(self) -> ComposeResult:
@@ -99,25 +98,33 @@ class AskPanel(Vertical):
         match model.panel:
             case "stop":
                 running = sum(each.running for each in model.sessions)
-                question = panels.stop_question(model.queue.waiting, len(model.sessions), running)
-                return bars.panel_question(question, panels.STOP_REMARK, width)
+                question = words.panels.stop_question(
+                    model.queue.waiting, len(model.sessions), running
+                )
+                return bars.panel_question(question, words.panels.STOP_REMARK, width)
             case "end":
                 agent = session_name(now.session) if now.session is not None else ""
-                remark = panels.end_remark(now.session.waiting if now.session is not None else 0)
-                return bars.panel_question(panels.end_question(agent), remark, width)
+                remark = words.panels.end_remark(
+                    now.session.waiting if now.session is not None else 0
+                )
+                return bars.panel_question(words.panels.end_question(agent), remark, width)
             case "filter":
                 return self._filter_question(width)
             case _:
                 view = now.approval
-                asked = words.deny_question(escape(view.title), agent_name(view)) if view else ""
-                return bars.panel_question(asked, panels.equal_calls(now.equal), width)
+                asked = (
+                    words.panels.deny_question(escape(view.title), agent_name(view)) if view else ""
+                )
+                return bars.panel_question(asked, words.panels.equal_calls(now.equal), width)
 
     def _filter_question(self, width: int) -> tuple[Line, ...]:
         model = self._model
         if model.parsed.problems:
-            return bars.panel_question(filters.QUESTION, model.parsed.problems[0], width, "attn")
-        told = filters.counted(*model.counts) if model.filtered else ""
-        return bars.panel_question(filters.QUESTION, told, width)
+            return bars.panel_question(
+                words.filters.QUESTION, model.parsed.problems[0], width, "attn"
+            )
+        told = words.filters.counted(*model.counts) if model.filtered else ""
+        return bars.panel_question(words.filters.QUESTION, told, width)
 
     # Opening and closing
 
@@ -137,11 +144,11 @@ class AskPanel(Vertical):
         item = self._model.queue.current
         if item is not None and item.approval is not None:
             self._model.denying.start(item.approval)
-            self._ask("deny", item.key, placeholder=words.REASON_PLACEHOLDER)
+            self._ask("deny", item.key, placeholder=words.panels.REASON_PLACEHOLDER)
 
     def _ask_filter(self) -> None:
         """Ask which rows to show; the list follows every key."""
-        self._ask("filter", text=self._model.parsed.text, placeholder=filters.PLACEHOLDER)
+        self._ask("filter", text=self._model.parsed.text, placeholder=words.filters.PLACEHOLDER)
 
     def _ask_end(self) -> None:
         """Ask whether the selected session shall end."""

@@ -8,7 +8,7 @@ from textual.widgets import Input
 from aileron_core.text import escape
 
 REASON_LIMIT = 2_000
-"""Characters of a reason that the core takes."""
+"""Characters of a reason at most, as the core takes them."""
 
 
 class Reason(Input):

@@ -69,3 +69,8 @@ def shared(key: str, other: str, *, both: bool) -> str:
     if both:
         return f"{told}; two actions that decide cannot share a key"
     return f"{told}; give that another one as well"
+
+
+def press_it(face: str, label: str) -> str:
+    """Return what does what was clicked."""
+    return f"Press {face} to {label}. The mouse decides nothing."

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+REASON_PLACEHOLDER: Final = "a reason; empty is fine"
+
 PAUSED: Final = "All calls are held."
 LOCKED: Final = "Locked."
 LOCKED_KEY: Final = "Any key shows it again; that key does nothing else."
@@ -78,3 +80,8 @@ def locked(waiting: int) -> str:
     """Return the one sentence of a locked console."""
     verb = "call waits" if waiting == 1 else "calls wait"
     return f"{LOCKED} {waiting} {verb}."
+
+
+def deny_question(title: str, agent: str) -> str:
+    """Return the question of the deny panel."""
+    return f'Deny "{title}". What shall {agent} be told?'

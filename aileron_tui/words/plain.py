@@ -55,9 +55,9 @@ def more_wait(count: int, newest: str) -> str:
 
 
 def files_wait(count: int, key: str) -> str:
-    """Return that files are held back."""
+    """Return that files are not accepted."""
     verb = "file is" if count == 1 else "files are"
-    return f"{count} {verb} held back; {key} shows them."
+    return f"{count} {verb} not accepted; {key} shows them."
 
 
 def and_more(count: int) -> str:

@@ -6,6 +6,18 @@ from typing import Final
 
 from aileron_core.console_port import Containment
 
+NAME: Final = "aileron"
+VIEWS: Final = {
+    "waiting": "Waiting",
+    "activity": "Activity",
+    "audit": "Audit",
+    "library": "Actions",
+    "sessions": "Sessions",
+}
+ACTORS: Final = {"person": "you", "agent": "agent", "aileron": "aileron"}
+NO_RECORDS: Final = "Nothing is on record yet."
+ACTIVITY_REMARK: Final = "Newest first."
+
 # Activity
 GLYPHS: Final = {"changed": "▲", "refused": "✗"}
 STATES: Final = {"pending": "waiting", "changed": "changed", "refused": "refused"}
@@ -40,7 +52,7 @@ AS_STORED_REMARK: Final = "the text that the hash was made from"
 LIBRARY_STATES: Final = {
     "ready": "ready",
     "cannot_run": "cannot run",
-    "held_back": "held back",
+    "held_back": "not accepted",
     "error": "in error",
 }
 LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
@@ -52,8 +64,8 @@ ASKS: Final = "asks you"
 RUNS_FREE: Final = "▲ runs free"
 NO_HOST: Final = "no host"
 NOT_KNOWN: Final = "not known as long as it is in error"
-TAKEN_IN: Final = "taken in "
-NOT_TAKEN_IN: Final = "nobody took it in"
+ACCEPTED: Final = "accepted "
+NOT_ACCEPTED: Final = "nobody accepted it"
 
 # Sessions
 CONNECTED: Final = "connected"
@@ -170,30 +182,6 @@ def own_word(self_opened: bool) -> str:
     return "it opened its session itself" if self_opened else "its launcher says so"
 
 
-def session_ended(agent: str) -> str:
-    """Return the report of a session that a person ended."""
-    return f"✓ Ended the session of {agent}. What it had asked for stays waiting."
-
-
-def held_back(kind: str, name: str) -> str:
-    """Return the report of a file that does not count any more."""
-    if kind == "preview":
-        return f"✓ Held back: {name}. No preview reads it by POST any more."
-    return f"✓ Held back: {name}. Agents see it no more."
-
-
-def holds_back(key: str, kind: str, name: str) -> str:
-    """Return what the hold-back key would do."""
-    if kind == "preview":
-        return f"{key} ends it: no preview reads by POST any more: {name}."
-    return f"{key} holds back the {kind} {name}; agents see it no more."
-
-
-def ends_session(key: str, agent: str) -> str:
-    """Return what the key that ends a session would do."""
-    return f"{key} ends the session of {agent}; it asks first."
-
-
 def passed(requests: int, in_flight: int) -> str:
     """Return how many model requests there were, and how many are under way."""
     return f"{requests:,}, {in_flight} under way" if in_flight else f"{requests:,}"
@@ -216,3 +204,8 @@ def faults(count: int) -> str:
 def exported(count: int) -> str:
     """Return the report of a copy of the audit, before its path."""
     return f"{records(count)} in"
+
+
+def audit_head(words: tuple[str, str]) -> str:
+    """Return the head of the audit in two words."""
+    return f"Head of the audit: {words[0]} · {words[1]}."

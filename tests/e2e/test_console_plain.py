@@ -101,7 +101,7 @@ def test_the_standing_warnings_are_told_at_the_start(console: Plain, mailbox: Ma
     console.answer("?")
     for told in (first, console.asked()):
         assert route in told
-        assert "were taken in unseen (--accept-installed)" in told
+        assert "were accepted unseen (--accept-installed)" in told
 
 
 def test_a_no_with_its_reason_reaches_the_agent(console: Plain, mailbox: Mailbox) -> None:

@@ -75,13 +75,13 @@ def test_a_suite_is_added_while_the_console_runs_and_taken_in_with_one_key(
     """One item with all 515; what is unread is said once, then the same key takes all in, on record."""
     suite = write_actions(tmp_path / "tracker")
     aileron("action", "add", str(suite), home=home)
-    shown = console.until(lambda text: f"Take in these {ALL} actions?" in text)
+    shown = console.until(lambda text: f"Accept these {ALL} actions?" in text)
     assert f"{FIRST} run without asking you and are not marked as reads" in shown
     assert "LOOK AT THESE FIRST" in shown
     assert "first-511  runs get_draft" in shown
     assert shown.index("first-511") < shown.index("gated-000")
     press(console, "t", "lines not seen. Press t again")
-    press(console, "t", f"Taken in: {ALL} actions. They count from now on.")
+    press(console, "t", f"Accepted: {ALL} actions. They count from now on.")
     console.until("Nothing is waiting.")
     assert set(listed(home).values()) == {"ready"}
     verified = aileron_json("audit", "verify", home=home)
@@ -98,11 +98,11 @@ def test_another_key_leaves_those_to_look_at_and_what_no_add_brought(
     (home / "actions" / "late.md").write_text(
         (home / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
     )
-    shown = console.until(lambda text: "Take in these 7 actions?" in text and "late" in text)
+    shown = console.until(lambda text: "Accept these 7 actions?" in text and "late" in text)
     assert "late" in shown
     console.until("T leaves out the 2 listed first.")
-    press(console, "T", "Taken in: 5 actions.")
-    console.until(lambda text: "t takes in the action first-005" in text)
+    press(console, "T", "Accepted: 5 actions.")
+    console.until(lambda text: "t accepts the action first-005" in text)
     states = listed(home)
     assert {name for name, state in states.items() if state == "held_back"} == {
         "first-005", "first-006", "late",
@@ -126,21 +126,21 @@ def test_without_a_screen_the_list_is_printed_whole_and_answered(
     aileron("action", "add", str(suite), home=home)
     plain = Unaccepted(home, mailbox)
     try:
-        assert "63 files are held back; n shows them." in plain.asked()
+        assert "63 files are not accepted; n shows them." in plain.asked()
         plain.answer("n")
         plain.asked()
         plain.answer("t")
-        plain.hears("Taken in: local://aileron/mail-drafts@0.1.0.")
+        plain.hears("Accepted: local://aileron/mail-drafts@0.1.0.")
         plain.asked()
         plain.answer("n")
         page = plain.asked()
-        assert "Take in these 62 actions?" in page
+        assert "Accept these 62 actions?" in page
         for name in ("first-060", "gated-000", "gated-039", "read-059"):
             assert f"{name}  runs get_draft" in page
-        assert "t takes in all 62 as they are; T leaves out the 2 listed first." in page
-        assert "T take in the rest" in page
+        assert "t accepts all 62 as they are; T leaves out the 2 listed first." in page
+        assert "T accept the rest" in page
         plain.answer("T")
-        plain.hears("Taken in: 60 actions. They count from now on.")
+        plain.hears("Accepted: 60 actions. They count from now on.")
         held = {name for name, state in listed(home).items() if state == "held_back"}
         assert held == {"first-060", "first-061"}
     finally:

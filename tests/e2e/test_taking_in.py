@@ -107,8 +107,8 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 def take_in(console: Tmux, name: str) -> None:
     """Press the key on the file that the console shows, which must be *name*."""
-    console.until(lambda shown: f"t takes in the {name}" in shown)
-    said = f"Taken in: {name.partition(' ')[2]}."
+    console.until(lambda shown: f"t accepts the {name}" in shown)
+    said = f"Accepted: {name.partition(' ')[2]}."
     for _ in range(3):  # a key that came as the screen was drawn again does not count
         time.sleep(REST)
         console.press("t")

@@ -36,13 +36,13 @@ def test_a_console_begins_in_the_look_of_its_terminal(home: Path, answer: bytes,
     try:
         pty.until(lambda: QUESTION in pty.raw, "the question")
         pty.type(b"5" + answer)
-        pty.shows("t  take in")
+        pty.shows("t  accept")
         other = GROUNDS["dark" if look == "light" else "light"]
         assert GROUNDS[look] in pty.raw
         assert other not in pty.raw
         # What came late is no key either.
         pty.type(b"\x1b]11;rgb:1234/5234/2345\x1b\\\x1b[?1;2c")
         pty.settle(1.0)
-        assert "t  take in" in pty.cells.text
+        assert "t  accept" in pty.cells.text
     finally:
         pty.close()

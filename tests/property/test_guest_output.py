@@ -14,9 +14,8 @@ from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
-from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
 from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
-from aileron_core.connectors.wasm.ticker import EpochTicker
+from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
 
 CLASSES = {
     *("connector_runtime_error", "external_api_error", "network_error", "binding_failed"),

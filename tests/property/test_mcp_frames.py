@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aileron_core.errors import InvalidArguments
-from aileron_mcp import relay, translate
+from aileron_mcp import translate
+from aileron_mcp.relay import messages
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 JSON = st.recursive(
@@ -81,17 +82,17 @@ MESSAGES = st.fixed_dictionaries(
 @example(b"1" * 10_000)
 def test_any_line_is_a_message_or_none(line: bytes) -> None:
     """No line makes the relay fail: what is no object is no message."""
-    found = relay._object(line)
+    found = messages.parse_object(line)
     assert isinstance(found, dict)
-    assert isinstance(relay._reason(found, 500), str)
+    assert isinstance(messages.error_reason(found, 500), str)
 
 
 @given(MESSAGES)
 def test_any_request_becomes_headers_that_hold_one_line_each(message: dict[str, Any]) -> None:
     """No name or version of a client adds a header or ends the request."""
-    call = relay._Call(message, json.dumps(message).encode())
+    call = messages.Call(message, json.dumps(message).encode())
     assert json.loads(call.key) == message["id"]
     for name, value in call.era_headers().items():
         assert (name + value).isprintable()
         assert (name + value).isascii()
-    is_result(relay._outcome_unknown(call)["result"])
+    is_result(messages.outcome_unknown(call)["result"])

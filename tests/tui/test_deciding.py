@@ -399,7 +399,7 @@ def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
     """One key takes in exactly what was shown."""
 
     async def scenario(shown: Console) -> None:
-        await shown.shows("Take in this action?")
+        await shown.shows("Accept this action?")
         await shown.rest()
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))

@@ -26,7 +26,7 @@ def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
     """Ready, held back with why, in error; gated or not; hosts."""
 
     async def scenario(shown: Console) -> None:
-        await shown.go("4", "● 3 ready · ▲ 1 held back · ! 1 in error")
+        await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 in error")
         text = shown.text
         assert "list-drafts" in text
         assert "▲ runs free" in text
@@ -44,7 +44,7 @@ def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -
 
     async def scenario(shown: Console) -> None:
         await to(shown, "post-invoice")
-        assert "t take in…" in shown.keys
+        assert "t accept…" in shown.keys
         await shown.rest()
         await shown.press_alone("t")
         await shown.shows("THE FILE")
@@ -56,13 +56,13 @@ def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -
         await shown.pilot.pause(0.1)
         assert shown.port.intents == [], "the page was not there for 400 ms"
         await shown.rest()
-        assert " t  take in" in shown.keys
+        assert " t  accept" in shown.keys
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [
             Accept(kind="action", name="post-invoice", digest=HELD.digest)
         ]
-        await shown.shows("✓ Taken in: post-invoice.")
+        await shown.shows("✓ Accepted: post-invoice.")
         assert "● ready" in shown.text
 
     drive(scenario, STATE, answers=True)
@@ -77,13 +77,13 @@ def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
         await shown.press_alone("x")
         await shown.shows("THE FILE")
         await shown.rest()
-        assert "x holds back the action send-draft; agents see it no more." in shown.voice
+        assert "x withdraws acceptance; agents see send-draft no more." in shown.voice
         await shown.press_alone("x")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [
             WithdrawAcceptance(kind="action", name="send-draft", digest=READY.digest)
         ]
-        await shown.shows("✓ Held back: send-draft.")
+        await shown.shows("✓ Acceptance withdrawn: send-draft.")
 
     drive(scenario, STATE, answers=True)
 
@@ -131,8 +131,8 @@ def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
         shown.clock.advance(1)
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
-        assert "take in" not in shown.keys
-        assert "hold back" not in shown.keys
+        assert "accept" not in shown.keys
+        assert "withdraw" not in shown.keys
 
     drive(scenario, STATE)
 
@@ -150,7 +150,7 @@ def test_unread_facts_want_a_second_press() -> None:
         await shown.go("enter", "THE FILE")
         await shown.rest()
         await shown.press_alone("t")
-        await shown.shows("Press t again to take it in without reading them.")
+        await shown.shows("Press t again to accept it without reading them.")
         assert shown.port.intents == []
         await shown.rest()
         await shown.press_alone("t")

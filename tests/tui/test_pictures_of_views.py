@@ -267,7 +267,7 @@ def test_an_action_that_was_taken_in_counts(snap_compare: Snap, look: Look) -> N
     async def scenario(shown: Console) -> None:
         await row("4", "in error", "post-invoice", "THE FILE")(shown)
         await shown.press_alone("t")
-        await shown.shows("Taken in: post-invoice")
+        await shown.shows("Accepted: post-invoice")
         await shown.shows("● ready")
 
     assert taken(snap_compare, look, scenario, HOME, answers=True)

@@ -38,7 +38,7 @@ def test_each_view_is_listed_row_by_row_and_one_row_is_opened_whole(person: Read
     assert "SO FAR" in opened
     assert "list-drafts completed" in opened
     files = person.answers("4")
-    assert "● 3 ready · ▲ 1 held back · ! 1 in error" in files
+    assert "● 3 ready · ▲ 1 not accepted · ! 1 in error" in files
     assert "THE FILE" in person.answers(f"4 {number_of(files, 'in error')}")
     people = person.answers("5")
     assert "3 sessions open, 2 connected" in people
@@ -139,12 +139,12 @@ def test_a_call_that_was_approved_here_and_ended_unknown_is_looked_at_with_l(
 def test_a_file_is_taken_in_and_held_back_where_its_facts_stand(person: Reader) -> None:
     """In the list the keys do nothing: which row they would mean, nobody sees."""
     files = person.answers("4")
-    number = number_of(files, "held back")
+    number = number_of(files, "not accepted")
     assert "t does nothing here now." in person.answers("t")
     person.answers(f"4 {number}")
-    assert "Taken in: post-invoice" in person.answers("t")
+    assert "Accepted: post-invoice" in person.answers("t")
     assert "Accept(kind='action', name='post-invoice'" in person.intents
-    assert "Held back: post-invoice" in person.answers("x")
+    assert "Acceptance withdrawn: post-invoice" in person.answers("x")
     assert "WithdrawAcceptance(kind='action', name='post-invoice'" in person.intents
 
 

@@ -116,7 +116,7 @@ def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
     records = tuple(replace(r, summary=text, action=text, agent=text) for r in state.records)
 
     async def scenario(shown: Console) -> None:
-        await shown.shows("Take in this action?")
+        await shown.shows("Accept this action?")
         assert "\x1b" not in shown.text
         assert "runs without asking you" in shown.text
         shown.clock.advance(1)

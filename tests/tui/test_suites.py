@@ -56,7 +56,7 @@ def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
 
     async def scenario(shown: Console) -> None:
         await shown.rest()
-        assert "Take in these 515 actions?" in shown.text
+        assert "Accept these 515 actions?" in shown.text
         await shown.press_alone("t")
         await shown.shows("lines not seen. Press t again")
         assert shown.port.intents == []
@@ -68,7 +68,7 @@ def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
         assert intent.suite_id == SUITE.suite_id
         assert set(intent.files) == {(each.file, each.digest) for each in held}
         shown.port.tell(library())
-        await shown.shows("Taken in: 515 actions. They count from now on.")
+        await shown.shows("Accepted: 515 actions. They count from now on.")
 
     drive(scenario, start(held=held), size=(80, 24))
 
@@ -90,9 +90,9 @@ def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) ->
         assert isinstance(intent, AcceptSuite)
         assert named(intent) == {each.name for each in held} - FIRST
         shown.port.tell(library(*left))
-        await shown.shows("Taken in: 511 actions.")
+        await shown.shows("Accepted: 511 actions.")
         assert shown.selected == "held:action:draft-create"
-        assert "Take in this action?" in shown.text
+        assert "Accept this action?" in shown.text
 
     drive(scenario, start(held=held), size=size)
 
@@ -108,11 +108,11 @@ def test_the_other_key_is_there_only_where_it_does_something_else(
 
     async def scenario(shown: Console) -> None:
         await shown.rest()
-        assert "take in the rest" not in shown.keys
+        assert "accept the rest" not in shown.keys
         await shown.press_alone("T")
         assert shown.port.intents == []
         await shown.rest()
-        assert f"t takes in all {len(held)} as they are." in shown.voice
+        assert f"t accepts all {len(held)} as they are." in shown.voice
 
     drive(scenario, start(held=held))
 
@@ -124,9 +124,9 @@ def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
 
     async def scenario(shown: Console) -> None:
         await shown.rest()
-        await shown.shows("Take in these 4 actions?")
+        await shown.shows("Accept these 4 actions?")
         shown.port.tell(library(*held[1:], changed))
-        await shown.shows("Take in these 3 actions?")
+        await shown.shows("Accept these 3 actions?")
         assert not shown.armed
         await shown.rest()
         await shown.press_alone("t")
@@ -162,9 +162,9 @@ def test_a_click_selects_it_and_decides_nothing() -> None:
         await shown.rest()
         row = next(n for n, text in enumerate(shown.lines) if "3 actions from" in text)
         await shown.pilot.click(offset=(12, row))
-        await shown.shows("Take in these 3 actions?")
+        await shown.shows("Accept these 3 actions?")
         await shown.rest()
-        column = shown.keys.index("take in")
+        column = shown.keys.index("accept")
         await shown.pilot.click(offset=(column, len(shown.lines) - 1))
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []

@@ -39,10 +39,10 @@ def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
     """Neither approve nor deny is offered, the voice and the document say so, the log names the place."""
 
     async def scenario(shown: Console) -> None:
-        await shown.shows(words.UNDRAWABLE)
+        await shown.shows(words.status.UNDRAWABLE)
         shown.clock.advance(2)
         await shown.pilot.pause(0.2)
-        assert words.UNDRAWABLE in shown.voice
+        assert words.status.UNDRAWABLE in shown.voice
         assert "A fault of Aileron's own" in shown.text
         assert "approve" not in shown.keys
         assert "deny" not in shown.keys
@@ -63,7 +63,7 @@ def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
     """The row says so; `j` leaves it; the next item is approved as ever."""
 
     async def scenario(shown: Console) -> None:
-        await shown.shows(words.UNDRAWABLE)
+        await shown.shows(words.status.UNDRAWABLE)
         assert shown.row.startswith("▌✗ This cannot be drawn")
         await shown.press("j")
         await shown.rest()
@@ -73,7 +73,7 @@ def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
         assert shown.port.intents[0].approval_id == short(2).approval_id
         await shown.press("k")
         await shown.pilot.pause(0.1)
-        assert words.UNDRAWABLE in shown.voice
+        assert words.status.UNDRAWABLE in shown.voice
 
     drive(scenario, start(broken(1), short(2)))
 
@@ -82,9 +82,9 @@ def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
     """The fault belongs to one content, not to the approval for ever."""
 
     async def scenario(shown: Console) -> None:
-        await shown.shows(words.UNDRAWABLE)
+        await shown.shows(words.status.UNDRAWABLE)
         shown.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
-        await shown.until(lambda: words.UNDRAWABLE not in shown.text)
+        await shown.until(lambda: words.status.UNDRAWABLE not in shown.text)
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
@@ -98,7 +98,7 @@ def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
     async def scenario(shown: Console) -> None:
         await shown.rest()
         shown.port.tell(ApprovalUpdated(view=replace(broken(), version=2)))
-        await shown.shows(words.UNDRAWABLE)
+        await shown.shows(words.status.UNDRAWABLE)
         shown.clock.advance(2)
         await shown.press_alone("a")
         assert shown.port.intents == []
@@ -120,7 +120,7 @@ def test_a_held_file_that_cannot_be_drawn_is_not_taken_in() -> None:
     )
 
     async def scenario(shown: Console) -> None:
-        await shown.shows(words.UNDRAWABLE)
+        await shown.shows(words.status.UNDRAWABLE)
         shown.clock.advance(2)
         await shown.press_alone("t")
         assert not any(isinstance(each, Accept) for each in shown.port.intents)

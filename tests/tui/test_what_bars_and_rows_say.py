@@ -48,7 +48,9 @@ def test_the_top_bar_keeps_the_views_named_and_what_is_wrong_counted(
 
 def test_the_top_bar_says_all_of_it_where_there_is_room() -> None:
     """Agents by name, and what a sign counts."""
-    assert "▲ 1 held back  ! 2 file problems: end  ● codex  ● claude  14:02" in bar(160, problems=2)
+    assert "▲ 1 not accepted  ! 2 file problems: end  ● codex  ● claude  14:02" in bar(
+        160, problems=2
+    )
 
 
 @pytest.mark.parametrize("compact", [True, False])

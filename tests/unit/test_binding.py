@@ -23,7 +23,7 @@ def _released() -> bytes:
 def test_a_placeholder_is_bound_to_the_installed_bytes_and_nothing_else_of_the_file_changes(
     home: Path,
 ) -> None:
-    """What runs is named exactly, and a person's comments stay (clause B3's way of `action add`)."""
+    """What runs is named exactly, and a person's comments stay."""
     store = ConnectorStore(home)
     installed = store.install(ROOT / "examples" / "connector")
     released = _released()

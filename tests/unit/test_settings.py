@@ -87,7 +87,7 @@ def test_every_key_of_the_console_is_read(tmp_path: Path) -> None:
 def test_what_the_file_may_not_say_is_refused_with_its_key(
     tmp_path: Path, text: str, key: str, says: str
 ) -> None:
-    """A rest under 250 ms would let a key decide that no person meant (CONSOLE 10)."""
+    """A rest under 250 ms would let a key decide that no person meant."""
     assert says in refused(tmp_path, text)[key]
 
 

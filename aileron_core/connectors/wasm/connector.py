@@ -8,7 +8,6 @@ from functools import partial
 from typing import TypeVar
 
 from aileron_core.canonical import Json, JsonObject
-from aileron_core.connectors.http.regions import hosts_for
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import ConnectorIdentity, Limits, OpResult
 from aileron_core.connectors.store import ConnectorStore
@@ -48,7 +47,7 @@ class WasmConnector:
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
         """Return those of `hosts` that a call with *args* can reach."""
-        return hosts_for(self._manifest, args)
+        return self._manifest.hosts_for(args)
 
     @property
     def manifest(self) -> Manifest:

@@ -19,13 +19,12 @@ import wasmtime
 
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.client import OutgoingClient
-from aileron_core.connectors.wasm.compile_check import CLOSING, Compiler
+from aileron_core.connectors.wasm.compiler import CLOSING, Compiler
 from aileron_core.connectors.wasm.guest import EpochCallback, first_line, open_store, run_command
-from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
 from aileron_core.connectors.wasm.host import define_host
 from aileron_core.connectors.wasm.invocation import GuestExit, GuestStopped, Invocation
 from aileron_core.connectors.wasm.modules import CompiledModules
-from aileron_core.connectors.wasm.ticker import EpochTicker
+from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
 from aileron_core.errors import AileronError, ConnectorRuntimeError, Unavailable
 
 _THREADS = 32
@@ -137,19 +136,27 @@ class WasmEngine:
             self._ready[hash_] = mine
         niceness = _BACKGROUND_NICENESS if background else _NICENESS
 
+        def fail(error: AileronError) -> None:
+            with self._lock:
+                self._ready.pop(hash_, None)
+            mine.set_exception(error)
+
         def compile_() -> None:
             try:
                 with _wasmtime_errors(_CANNOT_RUN):
                     loaded = self._modules.load(module(), niceness=niceness)
                     mine.set_result(self._linker.instantiate_pre(loaded))
+            except AileronError as error:
+                fail(error)
             except BaseException as error:  # noqa: BLE001 - it is for whoever waits
-                with self._lock:
-                    self._ready.pop(hash_, None)
-                if not isinstance(error, AileronError):
-                    error = ConnectorRuntimeError(f"{_CANNOT_RUN}: {type(error).__name__}")
-                mine.set_exception(error)
+                fail(ConnectorRuntimeError(f"{_CANNOT_RUN}: {type(error).__name__}"))
 
-        threading.Thread(target=compile_, name="aileron-compile", daemon=True).start()
+        try:
+            threading.Thread(target=compile_, name="aileron-compile", daemon=True).start()
+        except RuntimeError:  # the system gives no more threads
+            fail(
+                Unavailable("no thread could be started to compile the connector; try again later")
+            )
         return mine
 
     def machine_code(self, module: bytes) -> bytes:

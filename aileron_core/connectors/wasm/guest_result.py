@@ -5,8 +5,7 @@ import re
 from typing import Any, cast
 
 from aileron_core.canonical import Json
-from aileron_core.connectors.json_depth import MAX_DEPTH, deeper_than
-from aileron_core.connectors.protocol import MIB, OpResult
+from aileron_core.connectors.protocol import MAX_DEPTH, MIB, OpResult, deeper_than
 from aileron_core.connectors.wasm.invocation import (
     UNKNOWN_CODE,
     GuestExit,

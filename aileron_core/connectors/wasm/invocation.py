@@ -11,8 +11,7 @@ from aileron_core.connectors.capability_checks import READING
 from aileron_core.connectors.http.call import OutgoingCall
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
-from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
-from aileron_core.connectors.wasm.ticker import EpochTicker
+from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
 from aileron_core.errors import OpFailed
 
 StopReason: TypeAlias = Literal["wall", "requests", "cancelled", "closing", "person", "fault"]

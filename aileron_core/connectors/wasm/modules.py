@@ -21,7 +21,7 @@ from typing import Any, Final
 import wasmtime
 from wasmtime import _bindings as bindings
 
-from aileron_core.connectors.wasm.compile_check import Compiler
+from aileron_core.connectors.wasm.compiler import Compiler
 
 _log = logging.getLogger(__name__)
 _MAC_BYTES = 32

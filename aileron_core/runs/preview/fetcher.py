@@ -78,7 +78,7 @@ class PreviewFetcher:
                 return
             run.preview = PreviewResult(status="fetching", at=self._clock.now())
             self._store.notify(run)
-        await self._prepared(run)
+        await self._prepare(run)
         preview = await self.fetch(run)
         async with run.lock:
             if run.row.state is not RunState.PENDING:
@@ -124,23 +124,23 @@ class PreviewFetcher:
         action = run.resolved.action
         if not run.has_preview:
             return PreviewResult(status="none", at=self._clock.now())
-        return await self._ask(run, action)
+        return await self._call_preview_op(run, action)
 
     async def _within_limits(self, run: LiveRun) -> PreviewResult:
         """Fetch what an agent's call causes; what a person's key causes is not bounded."""
-        if not self._admitted(run.row.session_id):
+        if not self._is_within_rate(run.row.session_id):
             return self._unavailable(
                 f"this session asked for more than {self._settings.previews_per_minute} previews "
                 "in a minute. r asks again."
             )
-        await self._prepared(run)  # not within: other previews would wait for this compiling
+        await self._prepare(run)  # not within: other previews would wait for this compiling
         gate = self._gates.setdefault(
             run.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
         )
         async with gate:
             return await self.fetch(run)
 
-    async def _prepared(self, run: LiveRun) -> None:
+    async def _prepare(self, run: LiveRun) -> None:
         """Wait until the connector can be asked at once; the person sees what is waited for."""
         if run.resolved is None or not run.has_preview:
             return
@@ -156,7 +156,7 @@ class PreviewFetcher:
             run.preview = PreviewResult(status="fetching", at=self._clock.now())
             self._store.notify(run)
 
-    async def _ask(self, run: LiveRun, action: Action) -> PreviewResult:
+    async def _call_preview_op(self, run: LiveRun, action: Action) -> PreviewResult:
         assert run.resolved is not None
         assert run.row.args is not None
         plan = plan_preview(action, run.row.args)
@@ -165,7 +165,7 @@ class PreviewFetcher:
             wall_seconds=self._settings.preview_seconds, memory_mib=action.limits.memory_mib
         )
         connector = run.resolved.connectors[plan.connector.fqn]
-        result, reads = await self._called(connector, plan, limits)
+        result, reads = await self._call(connector, plan, limits)
         ref = connector.identity.ref
         preview = PreviewResult(
             status="ready",
@@ -194,7 +194,7 @@ class PreviewFetcher:
             return replace(preview, status="unavailable", reason=why, output=None)
         return replace(preview, digest=digest)
 
-    async def _called(
+    async def _call(
         self, connector: Connector, plan: PreviewPlan, limits: Limits
     ) -> tuple[OpResult, Mapping[str, str]]:
         """Return the op's result, and what it was allowed to read by POST."""
@@ -205,10 +205,10 @@ class PreviewFetcher:
                 connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
             )
             tries += 1
-            if not await self._offered(connector, result.refused_reads) or tries == _MOST_READS:
+            if not await self._offer(connector, result.refused_reads) or tries == _MOST_READS:
                 return result, reads
 
-    async def _offered(self, connector: Connector, reads: Sequence[str]) -> bool:
+    async def _offer(self, connector: Connector, reads: Sequence[str]) -> bool:
         """Offer *reads* to a person; return whether one of them counts already."""
         try:
             return any([await self._library.offer_read(connector.identity, each) for each in reads])
@@ -223,7 +223,7 @@ class PreviewFetcher:
         self._gates.pop(session_id, None)
         self._asked.pop(session_id, None)
 
-    def _admitted(self, session_id: str) -> bool:
+    def _is_within_rate(self, session_id: str) -> bool:
         now = self._clock.monotonic()
         asked = self._asked.setdefault(session_id, deque())
         while asked and now - asked[0] > 60:

@@ -1,1 +1,1 @@
-"""Model traffic through the console, untouched: `<url>/gw/<gateway token>/...` (DESIGN 8)."""
+"""Model traffic through the console, untouched: `<url>/gw/<gateway token>/...`."""

@@ -1,7 +1,7 @@
 """HTTP/1.1 to an upstream, and the connections that are kept for the next request.
 
-On asyncio's protocols and httptools' parser: PERFORMANCE 2 tells what the ready-made clients cost,
-and each of them changes what it passes on (names of headers, the sizes of chunks).
+On asyncio's protocols and httptools' parser: ready-made clients were several times slower, and each
+of them changes what it passes on (names of headers, the sizes of chunks).
 """
 
 import asyncio

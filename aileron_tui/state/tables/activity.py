@@ -20,7 +20,6 @@ from aileron_tui.draw.times import age, clock_seconds
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
-from aileron_tui.words import views
 
 KEPT = 1_000
 """Rows kept; the audit has the rest."""
@@ -198,7 +197,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         recent = [e for e in self._entries.values() if e.state and now - e.first.at <= HOUR]
         decided = [self._waited(e) for e in recent if e.state != "expired"]
         waits = [seconds for seconds in decided if seconds is not None]
-        parts = views.last_hour(
+        parts = words.views.last_hour(
             calls=len(recent),
             free=sum(not each.gated and each.state != "refused" for each in recent),
             approved=sum(each.gated and _was_approved(each) for each in recent),
@@ -236,14 +235,14 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         telling = item.telling or item.records[-1]
         if item.state == "completed" and not item.gated:
             took = telling.at - item.first.at
-            return (Piece(views.not_gated(took), "muted"),)
+            return (Piece(words.views.not_gated(took), "muted"),)
         waited, known = self._waited(item), self._approvals.get(item.key)
         if item.state == "denied" and known is not None and known.reason:
-            return line(Piece(views.YOU_SAID, "muted"), '"', *foreign_text(known.reason), '"')
+            return line(Piece(words.views.YOU_SAID, "muted"), '"', *foreign_text(known.reason), '"')
         if item.state in _DECIDED and waited is not None:
-            return (Piece(views.you(age(waited)), "muted"),)
+            return (Piece(words.views.you(age(waited)), "muted"),)
         if item.state == "pending":
-            return (Piece(views.ITS_FILE_ASKS, "muted"),)
+            return (Piece(words.views.ITS_FILE_ASKS, "muted"),)
         return foreign_text(telling.summary, "muted")
 
     def about(self, width: int, now: float) -> tuple[Line, ...]:
@@ -279,13 +278,13 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         item = self.current
         if item is None:
             return ()
-        made = [heading(views.SO_FAR, (Piece(views.SO_FAR_REMARK, "muted"),))]
+        made = [heading(words.views.SO_FAR, (Piece(words.views.SO_FAR_REMARK, "muted"),))]
         for each in item.records:
             made.append(value(clock_seconds(each.at), foreign_text(each.summary), "record"))
-            by = words.ACTORS.get(each.actor, words.NAME)
+            by = words.views.ACTORS.get(each.actor, words.views.NAME)
             told = line(Piece(f"{by} · ", "muted"), *foreign_text(each.event, "muted"))
             made.append(value("", line(*told, Piece(f" · no. {each.seq}", "muted")), "record"))
-        made += [blank(), heading(words.RECORD, role="muted")]
+        made += [blank(), heading(words.item.RECORD, role="muted")]
         record = item.first
         for label, text in (
             ("Run", record.run_id),
@@ -305,11 +304,15 @@ class ActivityTable(KeyedTable[ActivityEntry]):
     def voice(self, registry: CommandRegistry) -> Line:
         """Return the order, or what came in above while the person reads."""
         if not self._entries:
-            return (Piece(words.NO_RECORDS, "muted"),)
+            return (Piece(words.views.NO_RECORDS, "muted"),)
         if self._follows:
-            return (Piece(words.ACTIVITY_REMARK, "muted"),)
+            return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
         above = sum(entry.first.seq > self._seen for entry in self._entries.values())
-        told = views.new_above(above, registry.face("follow")) if above else words.ACTIVITY_REMARK
+        told = (
+            words.views.new_above(above, registry.face("follow"))
+            if above
+            else words.views.ACTIVITY_REMARK
+        )
         return (Piece(told, "muted"),)
 
 
@@ -325,13 +328,13 @@ def _action(item: ActivityEntry, *, selected: bool) -> Line:
 
 def _state(item: ActivityEntry) -> Line:
     if not item.state:
-        return (Piece(views.OTHER, "muted"),)
+        return (Piece(words.views.OTHER, "muted"),)
     role = _ROLES.get(item.state, "muted")
-    glyph = views.GLYPHS.get(item.state) or words.GLYPHS[item.state]
+    glyph = words.views.GLYPHS.get(item.state) or words.item.GLYPHS[item.state]
     return (Piece(glyph, role), Piece(f" {_state_word(item)}", role))
 
 
 def _state_word(item: ActivityEntry) -> str:
     if not item.state:
         return ""
-    return views.STATES.get(item.state) or words.OUTCOMES[item.state]
+    return words.views.STATES.get(item.state) or words.item.OUTCOMES[item.state]

@@ -30,7 +30,6 @@ from aileron_tui.state.decision_screens import DecisionScreen, DecisionScreens
 from aileron_tui.state.filter import ParsedFilter
 from aileron_tui.state.tables.record_pages import RecordPages
 from aileron_tui.state.tables.table import Table
-from aileron_tui.words import filters, views
 
 PROBLEMS_SHOWN = 4
 
@@ -222,19 +221,19 @@ class AuditTable(Table):
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return how many records there are and what the last verifying said, and the columns."""
-        told = line(" ", Piece(views.records(self._book.newest), "strong"), *self._verdict())
+        told = line(" ", Piece(words.views.records(self._book.newest), "strong"), *self._verdict())
         return (cut(told, width - 1), column_titles(_COLUMNS, "what", width))
 
     def _verdict(self) -> Line:
         if self.verifying:
-            return (Piece(f" · {views.VERIFYING}", "muted"),)
+            return (Piece(f" · {words.views.VERIFYING}", "muted"),)
         fact = self.verified
         if fact is None:
-            return (Piece(f" · {views.NOT_VERIFIED}", "muted"),)
+            return (Piece(f" · {words.views.NOT_VERIFIED}", "muted"),)
         when = f"{clock_seconds(fact.at)}, {fact.seconds:.1f} s"
         if fact.problems:
-            return (Piece(f" · ✗ {views.problems(len(fact.problems))} ({when})", "danger"),)
-        return (Piece(f" · ✓ {views.sound(fact.records)} ({when})", "ok"),)
+            return (Piece(f" · ✗ {words.views.problems(len(fact.problems))} ({when})", "danger"),)
+        return (Piece(f" · ✓ {words.views.sound(fact.records)} ({when})", "ok"),)
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
         """Return one record on one line."""
@@ -250,7 +249,7 @@ class AuditTable(Table):
             "no.": (Piece(str(record.seq), "muted"),),
             "time": (Piece(clock_seconds(record.at), "muted"),),
             "event": foreign_text(record.event, _ROLES.get(kind, "text")),
-            "by": (Piece(words.ACTORS.get(record.actor, words.NAME), "text"),),
+            "by": (Piece(words.views.ACTORS.get(record.actor, words.views.NAME), "text"),),
             "agent": foreign_text(record.agent, "muted"),
             "action": foreign_text(record.action or "", "text"),
         }
@@ -260,8 +259,8 @@ class AuditTable(Table):
     def _absent(self, number: int) -> Line:
         """Return what stands in place of a record that is not known: read later, or not there."""
         if self._book.is_missing(number):
-            return (Piece(views.NO_RECORD, "danger"),)
-        return (Piece(views.READING, "faint"),)
+            return (Piece(words.views.NO_RECORD, "danger"),)
+        return (Piece(words.views.READING, "faint"),)
 
     def about(self, width: int, now: float) -> tuple[Line, ...]:
         """Return what verifying found, else the summary of the selected record."""
@@ -270,7 +269,7 @@ class AuditTable(Table):
             shown = [foreign_text(text, "danger") for text in fact.problems[:PROBLEMS_SHOWN]]
             if len(fact.problems) > PROBLEMS_SHOWN:
                 more = len(fact.problems) - PROBLEMS_SHOWN + 1
-                shown[-1] = (Piece(views.more_problems(more), "danger"),)
+                shown[-1] = (Piece(words.views.more_problems(more), "danger"),)
             return tuple(cut(line("  ", *each), width - 1) for each in shown)
         record = self.current
         if record is None:
@@ -289,10 +288,10 @@ class AuditTable(Table):
         if record is None:
             return ()
         kind = record.event.rpartition(".")[2]
-        number = Piece(views.record(record.seq), "strong")
+        number = Piece(words.views.record(record.seq), "strong")
         first = line(" ", number, "  ", *foreign_text(record.event, _ROLES.get(kind, "text")))
         at = Piece(f"{day(record.at)} {clock_seconds(record.at)}", "muted")
-        by = Piece(f"  by {words.ACTORS.get(record.actor, words.NAME)}", "muted")
+        by = Piece(f"  by {words.views.ACTORS.get(record.actor, words.views.NAME)}", "muted")
         return (cut(first, width - 1), line(" ", at, by))
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
@@ -300,23 +299,25 @@ class AuditTable(Table):
         record = self.current
         if record is None:
             return ()
-        made = [heading(views.WHAT, (Piece(views.WHAT_REMARK, "muted"),))]
+        made = [heading(words.views.WHAT, (Piece(words.views.WHAT_REMARK, "muted"),))]
         whole = self._whole if self._whole is not None and self._whole.seq == record.seq else None
         if whole is None:
             told = value("Summary", foreign_text(record.summary), "record")
-            return (*made, told, value("", (Piece(views.READING, "muted"),), "record"))
+            return (*made, told, value("", (Piece(words.views.READING, "muted"),), "record"))
         for name, text in _entries(whole.body) or [("summary", record.summary)]:
             made.append(value(foreign_text(name, "muted"), foreign_text(text), "record"))
         if record.event in _DECISIONS:
-            told = views.SCREEN_KEPT if self.seen is not None else views.SCREEN_NOT_KEPT
-            made += [blank(), heading(views.SCREEN, (Piece(told, "muted"),), "muted")]
+            told = words.views.SCREEN_KEPT if self.seen is not None else words.views.SCREEN_NOT_KEPT
+            made += [blank(), heading(words.views.SCREEN, (Piece(told, "muted"),), "muted")]
         made += [
             blank(),
-            heading(views.CHAIN, (Piece(views.CHAIN_REMARK, "muted"),), "muted"),
+            heading(words.views.CHAIN, (Piece(words.views.CHAIN_REMARK, "muted"),), "muted"),
             value("Hash", foreign_text(whole.hash), "record"),
             value("Before", foreign_text(whole.prev), "record"),
             blank(),
-            heading(views.AS_STORED, (Piece(views.AS_STORED_REMARK, "muted"),), "muted"),
+            heading(
+                words.views.AS_STORED, (Piece(words.views.AS_STORED_REMARK, "muted"),), "muted"
+            ),
         ]
         for pieces in block(rendered(whole.body, unfold=unfold)):
             made.append(value("", pieces, "record"))
@@ -325,19 +326,19 @@ class AuditTable(Table):
     def voice(self, registry: CommandRegistry) -> Line:
         """Return the order, or how far the filter has looked."""
         if not self._book.newest:
-            return (Piece(words.NO_RECORDS, "muted"),)
+            return (Piece(words.views.NO_RECORDS, "muted"),)
         if self.filtered and self._book.down_to > 1:
             looked = self._book.newest - self._book.down_to + 1
-            return (Piece(views.looked_through(looked, self._book.newest), "muted"),)
-        return (Piece(words.ACTIVITY_REMARK, "muted"),)
+            return (Piece(words.views.looked_through(looked, self._book.newest), "muted"),)
+        return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
 
     def filter_voice(self) -> Line:
         """Return what the filter found, and how far it has looked."""
         if self.filtered and self._book.down_to > 1:
-            looked = views.looked_through(
+            looked = words.views.looked_through(
                 self._book.newest - self._book.down_to + 1, self._book.newest
             )
-            found = Piece(f"{filters.found(len(self._book.found))} ", "muted")
+            found = Piece(f"{words.filters.found(len(self._book.found))} ", "muted")
             return line(
                 found, *foreign_text(self.parsed.text, "strong"), Piece(f" {looked}", "muted")
             )

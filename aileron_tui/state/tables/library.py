@@ -1,4 +1,4 @@
-"""View 4: every action and connector that lies in the home: what is ready, held back, in error."""
+"""View 4: every action and connector that lies in the home: what is ready, not accepted, in error."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -17,7 +17,6 @@ from aileron_tui.draw.times import clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
-from aileron_tui.words import views
 
 _ROLES: Mapping[str, Role] = {
     "ready": "ok",
@@ -26,7 +25,7 @@ _ROLES: Mapping[str, Role] = {
     "error": "danger",
 }
 _COLUMNS = (
-    Column(name="state", size=13),
+    Column(name="state", size=16),
     Column(name="kind", size=11),
     Column(name="name", size=26),
     Column(name="effect", size=9, wide_from=100),
@@ -66,7 +65,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
 
     def facts_of(self, item: LibraryItemView) -> FilterFields:
         """Return what a row offers to a filter."""
-        state = f"{item.state} {views.LIBRARY_STATES[item.state]}"
+        state = f"{item.state} {words.views.LIBRARY_STATES[item.state]}"
         hosts = " ".join(item.hosts)
         named = {
             "action": item.name,
@@ -87,13 +86,13 @@ class LibraryTable(KeyedTable[LibraryItemView]):
     # Drawing
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
-        """Return how many are ready, held back and in error, and the names of the columns."""
+        """Return how many are ready, not accepted and in error, and the names of the columns."""
         parts: list[Piece] = []
         for state, role in _ROLES.items():
             count = sum(item.state == state for item in self._items)
             if count or state == "ready":
                 parts.append(Piece(" · " if parts else " ", "muted"))
-                told = f"{views.LIBRARY_GLYPHS[state]} {count} {views.LIBRARY_STATES[state]}"
+                told = f"{words.views.LIBRARY_GLYPHS[state]} {count} {words.views.LIBRARY_STATES[state]}"
                 parts.append(Piece(told, role if count else "muted"))
         last = "on" if width >= 100 else "connector"
         return (tuple(parts), column_titles(_COLUMNS, last, width))
@@ -119,7 +118,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         item = self.current
         if item is None:
             return ()
-        told = line(Piece(views.TAKEN_IN, "muted"), *_since(item))
+        told = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
         if item.why or item.taken_in_at is None:
             told = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
         return about_lines(
@@ -131,7 +130,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         item = self.current
         if item is None:
             return ()
-        chip = Piece(f" {words.FILE_EFFECT} ", "chip")
+        chip = Piece(f" {words.files.FILE_EFFECT} ", "chip")
         first = line(" ", chip, "  ", *foreign_text(item.name, "strong"), "  ", *_state(item))
         second = line(" ", Piece(f"{item.kind} · file ", "muted"), *foreign_text(item.file))
         rows = [cut(first, width - 1), cut(second, width - 1)]
@@ -139,7 +138,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             told = wrap(line(Piece("▲ ", "attn"), *foreign_text(item.why, "attn")), width - 3)
             rows += [(Piece(" "), *each.pieces) for each in told]
         if item.kind == "action" and item.gated is False:
-            rows.append((Piece(f" ▲ {words.WARN_FREE}", "attn"),))
+            rows.append((Piece(f" ▲ {words.files.WARN_FREE}", "attn"),))
         return tuple(rows)
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
@@ -148,7 +147,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item is None:
             return ()
         made = [
-            heading(words.FILE_SECTION, (Piece(views.FILE_REMARK, "muted"),)),
+            heading(words.files.FILE_SECTION, (Piece(words.views.FILE_REMARK, "muted"),)),
             value("Name", foreign_text(item.name, "strong")),
             value("Version", foreign_text(item.version) if item.version else _none()),
             value("File", foreign_text(item.file)),
@@ -161,7 +160,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             for number, pieces in enumerate(block(rendered(item.why, unfold=unfold), "attn")):
                 made.append(value("Why" if number == 0 else "", pieces))
         if item.taken_in_at is not None:
-            made.append(value("Taken in", _since(item)))
+            made.append(value("Accepted", _since(item)))
         made.append(value("Then", _then(item)))
         return (*made, *self._problem_blocks(item, unfold=unfold))
 
@@ -169,7 +168,9 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         found = [each for each in self._problems if each.file == item.file]
         if found:
             yield blank()
-            yield heading(views.PROBLEMS, (Piece(views.problems(len(found)), "muted"),), "attn")
+            yield heading(
+                words.views.PROBLEMS, (Piece(words.views.problems(len(found)), "muted"),), "attn"
+            )
         for each in found:
             place = f"line {each.line}" if each.line else ""
             for number, pieces in enumerate(block(rendered(each.message, unfold=unfold), "attn")):
@@ -179,11 +180,13 @@ class LibraryTable(KeyedTable[LibraryItemView]):
 
     def voice(self, registry: CommandRegistry) -> Line:
         """Return what the list is about."""
-        return (Piece(views.LIBRARY_VOICE if self._items else views.NO_LIBRARY, "muted"),)
+        return (
+            Piece(words.views.LIBRARY_VOICE if self._items else words.views.NO_LIBRARY, "muted"),
+        )
 
 
 def _state(item: LibraryItemView) -> Line:
-    glyph, word = views.LIBRARY_GLYPHS[item.state], views.LIBRARY_STATES[item.state]
+    glyph, word = words.views.LIBRARY_GLYPHS[item.state], words.views.LIBRARY_STATES[item.state]
     return (Piece(f"{glyph} {word}", _ROLES[item.state]),)
 
 
@@ -195,43 +198,47 @@ def _asks(item: LibraryItemView) -> Line:
     if item.gated is None:
         return ()
     if item.gated:
-        return (Piece(views.ASKS, "muted"),)
-    return (Piece(views.RUNS_FREE, "attn"),)
+        return (Piece(words.views.ASKS, "muted"),)
+    return (Piece(words.views.RUNS_FREE, "attn"),)
 
 
 def _hosts(item: LibraryItemView) -> Line:
     if not item.hosts:
-        return (Piece(views.NO_HOST, "muted"),)
+        return (Piece(words.views.NO_HOST, "muted"),)
     if len(item.hosts) > 1:
-        return (Piece(words.one_of(len(item.hosts)), "muted"),)
+        return (Piece(words.item.one_of(len(item.hosts)), "muted"),)
     return host_names(item.hosts, "text")
 
 
 def _since(item: LibraryItemView) -> Line:
     if item.taken_in_at is None:
-        return (Piece(views.NOT_TAKEN_IN, "muted"),)
+        return (Piece(words.views.NOT_ACCEPTED, "muted"),)
     at = f"{day(item.taken_in_at)} {clock_seconds(item.taken_in_at)}"
-    by = words.ACTORS.get(item.taken_in_by, item.taken_in_by)
+    by = words.views.ACTORS.get(item.taken_in_by, item.taken_in_by)
     return line(Piece(at), Piece(" by ", "muted"), *foreign_text(by))
 
 
 def _then(item: LibraryItemView) -> Line:
     if item.kind == "action" and item.gated is None:
-        return (Piece(views.NOT_KNOWN, "muted"),)
+        return (Piece(words.views.NOT_KNOWN, "muted"),)
     if item.state == "cannot_run":
         return foreign_text(item.why, "attn")
     return then_line(item.kind, item.name, item.gated)
 
 
 def _none() -> Line:
-    return (Piece(words.NONE, "muted"),)
+    return (Piece(words.item.NONE, "muted"),)
 
 
 def _action_blocks(item: LibraryItemView) -> list[Block]:
-    gated = views.NOT_KNOWN if item.gated is None else (views.YES if item.gated else views.NO)
+    gated = (
+        words.views.NOT_KNOWN
+        if item.gated is None
+        else (words.views.YES if item.gated else words.views.NO)
+    )
     return [
         value("Gated", (Piece(gated, "text" if item.gated is not False else "attn"),)),
-        value("Effect", (Piece(_effect(item) or words.NONE, "strong"),)),
+        value("Effect", (Piece(_effect(item) or words.item.NONE, "strong"),)),
         *(numbered(item.steps, "strong") if item.steps else [value("Runs", _none())]),
         value("Preview", foreign_text(item.preview) if item.preview else _none()),
     ]

@@ -139,7 +139,7 @@ class RecordPages:
 
 def record_facts(record: RecordView) -> FilterFields:
     """Return what a record offers to a filter."""
-    by = words.ACTORS.get(record.actor, words.NAME)
+    by = words.views.ACTORS.get(record.actor, words.views.NAME)
     named = {
         "agent": record.agent,
         "action": record.action or "",

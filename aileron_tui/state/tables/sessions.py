@@ -21,7 +21,6 @@ from aileron_tui.draw.times import age, clock_seconds, day
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields
 from aileron_tui.state.tables.table import KeyedTable
-from aileron_tui.words import context, views
 
 _COLUMNS = (
     Column(name="agent", size=16),
@@ -55,8 +54,8 @@ class SessionsTable(KeyedTable[SessionView]):
 
     def facts_of(self, item: SessionView) -> FilterFields:
         """Return what a row offers to a filter."""
-        link = views.CONNECTED if item.connected else views.NOT_CONNECTED
-        held = words.CONTAINMENT[item.containment]
+        link = words.views.CONNECTED if item.connected else words.views.NOT_CONNECTED
+        held = words.item.CONTAINMENT[item.containment]
         named = {"agent": item.agent, "state": f"{link} {held}", "folder": _folder(item)}
         text = f"{item.agent} {item.label} {item.session_id} {_folder(item)} {link} {held}"
         return FilterFields(text=text, fields=named, at=item.opened_at)
@@ -73,11 +72,11 @@ class SessionsTable(KeyedTable[SessionView]):
         """Return how many are connected and how many nothing contains, and the columns."""
         connected = sum(each.connected for each in self._items)
         ways = Counter(each.containment for each in self._items)
-        told = [Piece(f" {views.sessions(len(self._items), connected)}", "muted")]
+        told = [Piece(f" {words.views.sessions(len(self._items), connected)}", "muted")]
         if loose := ways["none"]:
-            told += [Piece(" · ", "muted"), Piece(f"▲ {views.uncontained(loose)}", "attn")]
+            told += [Piece(" · ", "muted"), Piece(f"▲ {words.views.uncontained(loose)}", "attn")]
         if said := ways["said"]:
-            told.append(Piece(f" · {views.only_said(said)}", "muted"))
+            told.append(Piece(f" · {words.views.only_said(said)}", "muted"))
         return (tuple(told), column_titles(_COLUMNS, "folder", width))
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
@@ -106,7 +105,7 @@ class SessionsTable(KeyedTable[SessionView]):
         if item is None:
             return ()
         who = process_chain(item.process) if item.process is not None else ()
-        told = who or (Piece(views.own_word(item.self_opened), "muted"),)
+        told = who or (Piece(words.views.own_word(item.self_opened), "muted"),)
         return about_lines(
             line(*told, Piece(" · ", "muted"), *foreign_text(item.session_id, "muted")), width
         )
@@ -125,7 +124,7 @@ class SessionsTable(KeyedTable[SessionView]):
         rows = [cut(first, width - 1), cut(second, width - 1)]
         rows += _consequence(item)
         if item.self_opened:
-            rows.append((Piece(f" ▲ {words.WARN_SELF_OPENED}", "attn"),))
+            rows.append((Piece(f" ▲ {words.item.WARN_SELF_OPENED}", "attn"),))
         return tuple(rows)
 
     def blocks(self, now: float, *, unfold: bool) -> tuple[Block, ...]:
@@ -138,7 +137,9 @@ class SessionsTable(KeyedTable[SessionView]):
 
     def voice(self, registry: CommandRegistry) -> Line:
         """Return what the list is about."""
-        return (Piece(views.SESSIONS_VOICE if self._items else views.NO_SESSIONS, "muted"),)
+        return (
+            Piece(words.views.SESSIONS_VOICE if self._items else words.views.NO_SESSIONS, "muted"),
+        )
 
 
 def _folder(item: SessionView) -> str:
@@ -154,31 +155,33 @@ def _agent(item: SessionView, role: Role) -> Line:
 
 def _link(item: SessionView) -> Line:
     if item.connected:
-        return (Piece(f"● {views.CONNECTED}", "ok"),)
-    return (Piece(f"○ {views.NOT_CONNECTED}", "muted"),)
+        return (Piece(f"● {words.views.CONNECTED}", "ok"),)
+    return (Piece(f"○ {words.views.NOT_CONNECTED}", "muted"),)
 
 
 def _contained(item: SessionView, *, short: bool = False) -> Line:
     role: Role = "attn" if item.containment == "none" else "text"
     if short:
-        return (Piece(views.CONTAINMENT_SHORT[item.containment], role),)
+        return (Piece(words.views.CONTAINMENT_SHORT[item.containment], role),)
     mark = "▲ " if item.containment == "none" else ""
-    return (Piece(f"{mark}{words.CONTAINMENT[item.containment]}", role),)
+    return (Piece(f"{mark}{words.item.CONTAINMENT[item.containment]}", role),)
 
 
 def _consequence(item: SessionView) -> list[Line]:
     """Return what follows where it was not seen to be contained."""
     if item.containment == "none":
-        return [(Piece(f" ▲ {views.LOOSE}", "attn"),)]
-    told = {"said": views.ONLY_SAID, "other_user": views.OTHER_USER}.get(item.containment)
+        return [(Piece(f" ▲ {words.views.LOOSE}", "attn"),)]
+    told = {"said": words.views.ONLY_SAID, "other_user": words.views.OTHER_USER}.get(
+        item.containment
+    )
     return [(Piece(f" {told}", "muted"),)] if told else []
 
 
 def _held(item: SessionView) -> Line:
     """Return whether something contains it, in the words of its consequence."""
     if item.containment == "none":
-        return (Piece(f"▲ {context.CONTAINMENT['none']}", "attn"),)
-    return (Piece(context.CONTAINMENT[item.containment], "strong"),)
+        return (Piece(f"▲ {words.context.CONTAINMENT['none']}", "attn"),)
+    return (Piece(words.context.CONTAINMENT[item.containment], "strong"),)
 
 
 def _count(number: int) -> Line:
@@ -188,9 +191,9 @@ def _count(number: int) -> Line:
 def _seen(item: SessionView) -> list[Block]:
     process = item.process
     if process is None:
-        told = heading(views.SEEN, (Piece(views.SEEN_NOTHING, "muted"),))
+        told = heading(words.views.SEEN, (Piece(words.views.SEEN_NOTHING, "muted"),))
         return [told, value("Contained", _held(item))]
-    made = [heading(views.SEEN, (Piece(views.SEEN_REMARK, "muted"),))]
+    made = [heading(words.views.SEEN, (Piece(words.views.SEEN_REMARK, "muted"),))]
     made.append(value("Process", process_chain(process)))
     made += _process_blocks(process)
     made.append(value("Contained", _held(item)))
@@ -213,8 +216,8 @@ def _process_blocks(process: ProcessView) -> list[Block]:
 
 
 def _said(item: SessionView) -> list[Block]:
-    remark = views.CLAIMS_REMARK if item.claims or item.self_opened else views.NO_CLAIMS
-    made = [heading(views.CLAIMS, (Piece(remark, "muted"),), "claimhead")]
+    remark = words.views.CLAIMS_REMARK if item.claims or item.self_opened else words.views.NO_CLAIMS
+    made = [heading(words.views.CLAIMS, (Piece(remark, "muted"),), "claimhead")]
     own = (("agent", item.agent), ("session", item.label), ("folder", item.cwd))
     shown = own if item.self_opened else own[1:]
     for label, text in shown:
@@ -228,7 +231,7 @@ def _said(item: SessionView) -> list[Block]:
 
 def _status(status: int | None) -> Piece:
     if status is None:
-        return Piece(views.NO_ANSWER, "muted")
+        return Piece(words.views.NO_ANSWER, "muted")
     return Piece(str(status), "attn" if status >= 400 else "text")
 
 
@@ -246,23 +249,23 @@ def _requests(traffic: TrafficView | None) -> Line:
 
 def _model(traffic: TrafficView | None) -> list[Block]:
     if traffic is None:
-        return [heading(views.MODEL, (Piece(views.NO_MODEL, "muted"),))]
-    made = [heading(views.MODEL, (Piece(views.MODEL_REMARK, "muted"),))]
-    made.append(value("Requests", line(views.passed(traffic.requests, traffic.in_flight))))
-    made.append(value("Sent", line(views.size(traffic.bytes_up))))
-    made.append(value("Received", line(views.size(traffic.bytes_down))))
+        return [heading(words.views.MODEL, (Piece(words.views.NO_MODEL, "muted"),))]
+    made = [heading(words.views.MODEL, (Piece(words.views.MODEL_REMARK, "muted"),))]
+    made.append(value("Requests", line(words.views.passed(traffic.requests, traffic.in_flight))))
+    made.append(value("Sent", line(words.views.size(traffic.bytes_up))))
+    made.append(value("Received", line(words.views.size(traffic.bytes_down))))
     if traffic.last_route:
         route = foreign_text(traffic.last_route, "text")
         made.append(value("Last", line(_status(traffic.last_status), Piece(" ", "muted"), *route)))
     if traffic.faults:
-        made.append(value("Refused", (Piece(views.faults(traffic.faults), "attn"),)))
+        made.append(value("Refused", (Piece(words.views.faults(traffic.faults), "attn"),)))
     return made
 
 
 def _record(item: SessionView) -> list[Block]:
     opened = f"{day(item.opened_at)} {clock_seconds(item.opened_at)}"
     return [
-        heading(words.RECORD, role="muted"),
+        heading(words.item.RECORD, role="muted"),
         value("Opened", line(opened), "record"),
         value("Waiting", line(str(item.waiting)), "record"),
         value("Running", line(str(item.running)), "record"),

@@ -4,12 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from aileron_tui import words
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, line
 from aileron_tui.input.commands import CommandRegistry
 from aileron_tui.state.filter import FilterFields, ParsedFilter
-from aileron_tui.words import filters
 
 T = TypeVar("T")
 
@@ -226,16 +226,20 @@ class KeyedTable(Table, Generic[T]):
 def filter_doubt(parsed: ParsedFilter, matching: int, total: int) -> Line:
     """Return what is wrong with a filter: not understood, or nothing lets through; else nothing."""
     if parsed.problems:
-        return line(Piece(parsed.problems[0], "attn"), Piece(filters.SHOW_ALL, "muted"))
+        return line(Piece(parsed.problems[0], "attn"), Piece(words.filters.SHOW_ALL, "muted"))
     if not parsed.query or matching:
         return ()
     shown = foreign_text(parsed.text, "strong")
-    return line(Piece(filters.NONE, "attn"), *shown, Piece(filters.show_all(total), "attn"))
+    return line(
+        Piece(words.filters.NONE, "attn"), *shown, Piece(words.filters.show_all(total), "attn")
+    )
 
 
 def filter_status(parsed: ParsedFilter, matching: int, total: int) -> Line:
     """Return what a filter lets through; nothing without one."""
     if not parsed.text.strip():
         return ()
-    counted = Piece(f"{filters.counted(matching, total)} ", "muted")
-    return line(counted, *foreign_text(parsed.text, "strong"), Piece(filters.SHOW_ALL, "muted"))
+    counted = Piece(f"{words.filters.counted(matching, total)} ", "muted")
+    return line(
+        counted, *foreign_text(parsed.text, "strong"), Piece(words.filters.SHOW_ALL, "muted")
+    )

@@ -39,7 +39,7 @@ def refused(action: Action, args: Any) -> list[dict[str, str]]:
 
 
 def test_the_schema_is_closed_and_arrays_have_items(action: Action) -> None:
-    """What agents see is a valid JSON Schema with what FACTS E and WIRE.md ask."""
+    """What agents see is a valid JSON Schema that admits nothing else."""
     schema = input_schema(action)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["additionalProperties"] is False

@@ -191,7 +191,7 @@ def test_only_bytes_that_were_taken_in_are_ready(tmp_path: Path, manifest: Build
     accepted = {"a.md": digests["a.md"], "b": f"sha256:{digests['b.md']}", "c": digests["a.md"]}
     catalog = Catalog(found, accepted)
     assert states(catalog) == {"a.md": "ready", "b.md": "ready", "c.md": "held_back"}
-    assert [entry.name for entry in catalog.held_back()] == ["c"]
+    assert [entry.name for entry in catalog.not_accepted()] == ["c"]
     assert catalog.problems() == ()
     (tmp_path / "a.md").write_bytes(named(manifest, "a") + b"\n")
     assert states(Catalog(scan(tmp_path), accepted))["a.md"] == "held_back"

@@ -59,7 +59,7 @@ def filled(template: Any, outputs: Any = OUTPUTS) -> Any:
     ],
 )
 def test_a_template_is_filled_in(template: Any, value: Any) -> None:
-    """Alone a reference keeps its type, inside text it is JSON except strings (WIRE.md)."""
+    """Alone a reference keeps its type, inside text it is JSON except strings."""
     result = filled(template)["x"]
     assert result == value
     assert type(result) is type(value)
@@ -120,7 +120,7 @@ def test_references_are_listed_in_order() -> None:
 
 
 def test_a_step_without_inputs_gets_the_declared_arguments() -> None:
-    """Undeclared ones never reach a connector (FACTS A.5 tells what upstream does)."""
+    """Undeclared ones never reach a connector, though upstream passes them on."""
     step = Step(id="s", connector="c", op="o")
     assert op_arguments(step, {"b": 1, "evil": 2, "a": [3]}, {}, ("a", "b", "c")) == {
         "a": [3],
@@ -129,7 +129,7 @@ def test_a_step_without_inputs_gets_the_declared_arguments() -> None:
 
 
 def test_a_step_with_inputs_states_its_arguments_fully() -> None:
-    """A call cannot overwrite or add to what the action file fixes (THREATS H13)."""
+    """A call cannot overwrite or add to what the action file fixes."""
     step = Step(id="s", connector="c", op="o", inputs={"folder": "trash", "id": "${args.id}"})
     args = {"id": 1, "folder": "work", "force": True}
     assert op_arguments(step, args, {}, ("id", "folder", "force")) == {"folder": "trash", "id": 1}

@@ -142,7 +142,7 @@ def check(data: bytes, key: str, message: str) -> None:
 def test_a_broken_rule_is_one_problem_at_its_key(
     manifest: Build, old: str, new: str, key: str, message: str
 ) -> None:
-    """Each rule of FACTS A.3 refuses what breaks it, and nothing else complains."""
+    """Each rule refuses what breaks it, and nothing else complains."""
     check(manifest(old=old, new=new), key, message)
 
 

@@ -20,18 +20,18 @@ _FINAL = {"completed", "denied", "withdrawn", "failed"}
 
 
 def _move(core: Core, name: str, view: ApprovalView, draft: str) -> Coroutine[Any, Any, Any]:
-    desk, session = core.app.approvals, core.session.session_id
+    approvals, session = core.app.approvals, core.session.session_id
     match name:
         case "approve":
-            return desk.approve(view.approval_id, view.digest)
+            return approvals.approve(view.approval_id, view.digest)
         case "stale":
-            return desk.approve(view.approval_id, "0" * 64)
+            return approvals.approve(view.approval_id, "0" * 64)
         case "deny":
-            return desk.deny(view.approval_id, "no")
+            return approvals.deny(view.approval_id, "no")
         case "withdraw":
-            return desk.withdraw(session, view.approval_id, "")
+            return approvals.withdraw(session, view.approval_id, "")
         case "refresh":
-            return desk.refresh(view.approval_id)
+            return approvals.refresh(view.approval_id)
         case "keyed":
             return core.call("get-draft", {"id": draft}, key=f"key {draft}")
         case _:

@@ -172,10 +172,12 @@ def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
             answer = await core.call("chain", {})
             assert answer.row.approval_id is not None
             second = await answered(core, await core.looked(answer.row.approval_id))
-            held = core.app.approvals.registry.by_approval(second.approval_id)
-            assert held is not None
-            assert held.resolved is not None
-            assert held.inputs(held.resolved.action.steps[1], held.row.progress) == {"y": first}
+            live_run = core.app.approvals.registry.by_approval(second.approval_id)
+            assert live_run is not None
+            assert live_run.resolved is not None
+            assert live_run.inputs(live_run.resolved.action.steps[1], live_run.row.progress) == {
+                "y": first
+            }
 
     run(story())
 

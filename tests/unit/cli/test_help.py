@@ -40,6 +40,15 @@ def test_every_command_says_its_job_whole(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_a_file_is_accepted_or_not_in_every_command(words: tuple[str, ...]) -> None:
+    """One word for it: nothing is taken in, or held back, beside that."""
+    shown = CliRunner().invoke(aileron, [*words, "--help"], prog_name="aileron", terminal_width=80)
+    assert not re.search(
+        r"tak(e|en|es|ing) (it |them )?in\b|h[eo]ld\s+back", shown.output, re.IGNORECASE
+    )
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
 def test_the_shared_options_are_taken_everywhere(words: tuple[str, ...]) -> None:
     """`--home`, `--json`, `--no-color`."""
     names = {spelling for option in ALL[words].params for spelling in option.opts}

@@ -10,7 +10,7 @@ import wasmtime
 
 from aileron_core.connectors.check import check_connector, install_checked
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.wasm.compile_check import compile_problem
+from aileron_core.connectors.wasm.compiler import compile_problem
 from aileron_core.errors import FileProblems
 
 COMMAND = '(module (memory (export "memory") 1) (func (export "_start")))'

@@ -12,7 +12,7 @@ import pytest
 
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.store import ConnectorStore
-from aileron_core.connectors.wasm.compile_check import Compiler
+from aileron_core.connectors.wasm.compiler import Compiler
 from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError, Unavailable
@@ -39,7 +39,7 @@ def compilers() -> Iterator[int]:
     """The processes that this one started to compile."""
     for task in Path("/proc/self/task").iterdir():
         for pid in (task / "children").read_text(encoding="ascii").split():
-            if b"compiler_child" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"compiler_process" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 yield int(pid)
 
 
@@ -182,3 +182,43 @@ def test_a_fault_of_ours_while_compiling_is_an_error_that_every_caller_knows(
     with pytest.raises(ConnectorRuntimeError, match="MemoryError"):
         engine.prepare("sha256:broken", broken).result(PATIENCE)
     assert not engine.is_ready("sha256:broken")
+
+
+def test_a_thread_that_cannot_be_started_leaves_nobody_waiting(
+    make_engine: Callable[..., WasmEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits is told, the next call tries again, and closing does not wait for it."""
+    engine = make_engine()
+
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        waiting = engine.prepare("sha256:x", lambda: b"")
+    with pytest.raises(Unavailable, match="no thread could be started"):
+        waiting.result(PATIENCE)
+    with pytest.raises(ConnectorRuntimeError):
+        engine.prepare("sha256:x", lambda: b"").result(PATIENCE)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_compiler_that_something_else_ended_is_not_blamed_on_memory() -> None:
+    """What is known is said: the signal, and nothing about its cause."""
+    compiler = Compiler()
+    over = threading.Event()
+
+    def end_it() -> None:
+        while not over.is_set():
+            for child in [*compiler._children]:
+                child.terminate()
+            time.sleep(0.005)
+
+    ending = threading.Thread(target=end_it)
+    ending.start()
+    try:
+        with pytest.raises(ConnectorRuntimeError, match=r"its compiler ended early \(SIGTERM\)"):
+            compiler.compile(LARGE)
+    finally:
+        over.set()
+        ending.join()

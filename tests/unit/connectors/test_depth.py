@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.connectors.json_depth import deeper_than, is_small
+from aileron_core.connectors.protocol import deeper_than, is_small
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ from aileron_core.connectors.wasm.connector import WasmConnector
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.connectors.wasm.envelope import read_envelope
 from aileron_core.connectors.wasm.guest_result import guest_result
-from aileron_core.connectors.wasm.guest_semaphore import GuestSemaphore
 from aileron_core.connectors.wasm.invocation import GuestExit, Invocation
-from aileron_core.connectors.wasm.ticker import EpochTicker
+from aileron_core.connectors.wasm.scheduling import EpochTicker, GuestSemaphore
 
 Guest = Callable[..., WasmConnector]
 Call = Callable[..., OpResult]

@@ -209,3 +209,19 @@ def test_a_change_of_the_same_length_and_time_is_seen_after_a_check(tmp_path: Pa
     module.unlink()
     with pytest.raises(NotFound):
         store.check(hash_)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
+def test_a_folder_in_place_of_a_file_leaves_no_descriptor_open(
+    store: ConnectorStore, source: Path, tmp_path: Path
+) -> None:
+    """The store is looked through again and again."""
+    entry = store.install(source)
+    module = folder_of(tmp_path) / "connector.wasm"
+    module.unlink()
+    module.mkdir()
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(3):
+        with pytest.raises(HashMismatch, match="cannot be read from the store"):
+            store.read(entry.identity.hash)
+    assert len([*Path("/proc/self/fd").iterdir()]) == before

@@ -61,7 +61,7 @@ def claims(fields: Any) -> dict[str, str]:
 def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
     home: Path, era: str
 ) -> None:
-    """C5: from `_meta` and `clientInfo` to the approval and the session, bounded, on record."""
+    """From `_meta` and `clientInfo` to the approval and the session, bounded, on record."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -91,7 +91,7 @@ def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
 
 
 def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> None:
-    """C5: the tools are known from another agent's list, so the call alone says who it is."""
+    """The tools are known from another agent's list, so the call alone says who it is."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -122,7 +122,7 @@ def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> N
 
 
 def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
-    """WIRE: the route has no field and no header for claims; they come from this process alone."""
+    """The route has no field and no header for claims; they come from this process alone."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -148,7 +148,7 @@ def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
 
 
 def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path) -> None:
-    """C5: since it hung up; what ends later is not delivered to it, so an equal call is attached."""
+    """Since it hung up; what ends later is not delivered to it, so an equal call is attached."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -174,7 +174,7 @@ def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path
 
 
 def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(home: Path) -> None:
-    """WIRE: an equal call is attached while the end is undelivered; nobody read that answer."""
+    """An equal call is attached while the end is undelivered; nobody read that answer."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -197,7 +197,7 @@ def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(hom
 
 
 def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) -> None:
-    """C5: the agent got its pending message; asking for the status is waiting again."""
+    """The agent got its pending message; asking for the status is waiting again."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -227,7 +227,7 @@ def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) ->
 
 
 def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seconds(home: Path) -> None:
-    """C4, WIRE: 503 in the one error body, retriable; nothing was sent."""
+    """503 in the one error body, retriable; nothing was sent."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

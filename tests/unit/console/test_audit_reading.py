@@ -44,7 +44,7 @@ def spoil(home: Path, statement: str) -> None:
 
 
 def test_pages_follow_each_other_to_the_first_record_without_gap_or_repetition(home: Path) -> None:
-    """C9: the newest first, each page oldest first, and how many records there are in all."""
+    """The newest first, each page oldest first, and how many records there are in all."""
     furnish(home)
 
     async def story() -> None:
@@ -71,7 +71,7 @@ def test_pages_follow_each_other_to_the_first_record_without_gap_or_repetition(h
 
 
 def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
-    """C9: the very text that was hashed, and both hashes; none of that number is said so."""
+    """The very text that was hashed, and both hashes; none of that number is said so."""
     furnish(home)
 
     async def story() -> None:
@@ -91,7 +91,7 @@ def test_one_record_comes_whole_as_it_is_stored(home: Path) -> None:
 
 
 def test_a_whole_audit_is_verified_and_an_edited_one_is_named(home: Path) -> None:
-    """C9: our own sentences, how many records, how long it took."""
+    """Our own sentences, how many records, how long it took."""
     furnish(home)
 
     async def story() -> None:
@@ -128,7 +128,7 @@ def test_an_audit_that_somebody_rewrote_is_not_told_record_by_record(home: Path)
 def test_verifying_runs_beside_the_core_and_once_at_a_time(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DESIGN 10: calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
+    """Calls are answered meanwhile; a second wish is refused; a stop does not wait for it."""
     furnish(home)
 
     async def story() -> None:

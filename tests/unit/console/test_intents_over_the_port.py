@@ -31,7 +31,7 @@ _F = TypeVar("_F")
 
 
 def test_every_new_intent_is_answered_by_its_fact_or_refused_with_a_sentence(home: Path) -> None:
-    """DESIGN 10: intents go over and return at once; whatever came of them arrives as a fact."""
+    """Intents go over and return at once; whatever came of them arrives as a fact."""
     furnish(home)
     options = AppOptions(accept_installed=True)
     core = CoreThread(lambda: App.open(Home(home), options))

@@ -44,7 +44,7 @@ def seen(core: Core) -> list[str]:
 
 
 def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(home: Path) -> None:
-    """B5, C1: recorded, told as a fact in the same breath, and undone by taking it in again."""
+    """Recorded, told as a fact in the same breath, and undone by taking it in again."""
     furnish(home)
 
     async def story() -> None:
@@ -83,7 +83,7 @@ def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(home
 
 
 def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> None:
-    """DESIGN 3: a digest that is not what counts changes nothing."""
+    """A digest that is not what counts changes nothing."""
     furnish(home)
 
     async def story() -> None:
@@ -100,7 +100,7 @@ def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> None:
 
 
 def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
-    """DESIGN 3: agents see none of them, and each says which connector is missing."""
+    """Agents see none of them, and each says which connector is missing."""
     furnish(home)
 
     async def story() -> None:
@@ -122,7 +122,7 @@ def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
 def test_an_approval_of_what_was_held_back_runs_nothing(home: Path, name: str) -> None:
-    """DESIGN 5: approving covers what was taken in; a yes after it was held back ends as a conflict."""
+    """Approving covers what was taken in; a yes after it was held back ends as a conflict."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -141,7 +141,7 @@ def test_an_approval_of_what_was_held_back_runs_nothing(home: Path, name: str) -
 
 @pytest.mark.parametrize("moment", ["held back", "taken in in another form"])
 def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) -> None:
-    """DESIGN 3, H21: the newest record of a name counts, not a row that names an older one."""
+    """The newest record of a name counts, not a row that names an older one."""
     furnish(home)
     path = home / "actions" / "get-draft.md"
     earlier = path.read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def test_a_row_that_is_put_back_takes_nothing_in(home: Path, moment: str) -> Non
 
 
 def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(home: Path) -> None:
-    """C1: ready, held back (new, changed) and broken; actions by name, then connectors."""
+    """Ready, held back (new, changed) and broken; actions by name, then connectors."""
     furnish(home)
     folder = home / "actions"
 

@@ -20,7 +20,7 @@ inputs = { id = "${send.id}" }
 
 
 def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
-    """DESIGN 5, WIRE "action list"; regression: the list called ready what the console does not offer."""
+    """Regression: the list called ready what the console does not offer."""
     furnish(home)
     sent = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
     chain = sent.replace('"send-draft"', '"chain"').replace('["send_draft"]', '["send_draft", "update_draft"]')  # fmt: skip

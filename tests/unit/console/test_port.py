@@ -42,7 +42,7 @@ def looked(facts: "queue.Queue[CoreEvent]") -> ApprovalView:
 
 
 def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(home: Path) -> None:
-    """DESIGN 10: intents return at once; what came of them arrives as facts, refusals too."""
+    """Intents return at once; what came of them arrives as facts, refusals too."""
     furnish(home)
     with Mailbox() as mailbox:
         route = Route(host="gmail.googleapis.com:443", address="127.0.0.1", port=mailbox.port)
@@ -88,7 +88,7 @@ def test_a_decision_from_another_thread_is_carried_out_and_answered_by_facts(hom
 
 
 def test_a_core_that_cannot_start_says_why_and_one_that_dies_is_told(home: Path) -> None:
-    """DESIGN 10: the root waits until it is ready or failed; `CoreLost` disarms every key."""
+    """The root waits until it is ready or failed; `CoreLost` disarms every key."""
     Home(home).prepare()
     lock = HomeLock(Home(home))
     lock.acquire()

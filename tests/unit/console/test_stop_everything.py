@@ -38,7 +38,7 @@ def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[obje
 
 
 def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Path) -> None:
-    """C4: what waits, what is checked just now, and the tokens; each on record, by the person."""
+    """What waits, what is checked just now, and the tokens; each on record, by the person."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -58,7 +58,7 @@ def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Pat
             assert core.app.sessions.authenticate(core.token) is None
             assert [r["actor"] for r in await core.records("session.ended")] == ["person"] * 2
             assert len(await core.records("console.everything_stopped")) == 1
-            assert not core.app.pause.on
+            assert not core.app.pause.is_on
             again = await stop(core)
             assert (again.denied, again.sessions_ended, again.runs_stopped) == (0, 0, 0)
 
@@ -68,7 +68,7 @@ def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Pat
 
 
 def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(home: Path) -> None:
-    """C4, DESIGN 5: stopped at once; not idempotent and sent: `unknown`, never `failed`."""
+    """Stopped at once; not idempotent and sent: `unknown`, never `failed`."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -91,7 +91,7 @@ def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(ho
 
 
 def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None:
-    """C4: nothing can have happened, so nothing is said to be unknown."""
+    """Nothing can have happened, so nothing is said to be unknown."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -108,7 +108,7 @@ def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None:
 
 
 def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
-    """C4: no guest of it runs at that moment; its next try is not made all the same."""
+    """No guest of it runs at that moment; its next try is not made all the same."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
     async def story(mailbox: Mailbox) -> None:
@@ -129,7 +129,7 @@ def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
 
 
 def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> None:
-    """C4: eight of a session run at once; those behind them are refused, not a row, not a request."""
+    """Eight of a session run at once; those behind them are refused, not a row, not a request."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -152,7 +152,7 @@ def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> N
 
 
 def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
-    """C4: 32 guests run at once; the runs of those behind them have begun, and end without one."""
+    """32 guests run at once; the runs of those behind them have begun, and end without one."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -178,7 +178,7 @@ def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
 
 
 def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) -> None:
-    """C4: the stop itself does not wait for a disk; the person is told what was not done."""
+    """The stop itself does not wait for a disk; the person is told what was not done."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -196,14 +196,14 @@ def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) 
             async with asyncio.timeout(15):  # the service takes 20
                 assert (await call).row.state == "failed"  # type: ignore[attr-defined]
             assert core.views(waiting.approval_id)[-1].state == "pending"
-            assert not core.app.pause.on
+            assert not core.app.pause.is_on
 
     with Mailbox() as mailbox:
         run(story(mailbox))
 
 
 def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(home: Path) -> None:
-    """DESIGN 5: its tokens open nothing any more; what waits stays, marked; a second time says so."""
+    """Its tokens open nothing any more; what waits stays, marked; a second time says so."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -28,7 +28,7 @@ def claimed(core: Core, approval_id: str) -> list[tuple[str, str]]:
 
 
 def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(home: Path) -> None:
-    """C5: the agent's own ids, marked as claims; of the newest call where it asked again."""
+    """The agent's own ids, marked as claims; of the newest call where it asked again."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -55,7 +55,7 @@ def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(home: Pat
 
 
 def test_a_spoilt_record_claims_nothing(home: Path) -> None:
-    """DESIGN 3: what another program wrote into the audit neither shows nor stops the start."""
+    """What another program wrote into the audit neither shows nor stops the start."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:
@@ -80,7 +80,7 @@ def test_a_spoilt_record_claims_nothing(home: Path) -> None:
 
 
 def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(home: Path) -> None:
-    """C5: since the end of its last held call; asking again takes it back; the keys stay armed."""
+    """Since the end of its last held call; asking again takes it back; the keys stay armed."""
     furnish(home)
     clock = FrozenClock()
 
@@ -122,7 +122,7 @@ def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(hom
 
 
 def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:
-    """C5: the end of a held call that brought the answer is no going away."""
+    """The end of a held call that brought the answer is no going away."""
     furnish(home)
     clock = FrozenClock()
 
@@ -140,7 +140,7 @@ def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:
 
 
 def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
-    """C1, sessions: counted as they come and end, over a restart too, and told without being asked."""
+    """Sessions are counted as they come and end, over a restart too, and told without being asked."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -11,6 +11,19 @@ _NAMED = re.compile(
     r"\b((?:docs/(?:agents/)?[a-z-]+|CONTRIBUTING|README|CHANGELOG)\.md)(?:#([\w-]+))?"
 )
 """A page as code and tests name it: from the root of the repository."""
+_ELSEWHERE = re.compile(
+    r"\b(?:DESIGN|FACTS|THREATS|EXPERIMENTS|AGENT-CLIS)\b"
+    r"|\b(?:WIRE|CONSOLE|PERFORMANCE|SERVERS|FIELD|STYLE|LEARNED|HOUSE)"
+    r"(?:\.md\b|,? (?:section )?(?:\d|[A-Z]\.?\d)|, (?:Audit|Defaults|Digest|MCP|Tokens)\b)"
+    r'|"""(?:WIRE|CONSOLE|PERFORMANCE|SERVERS|FIELD|STYLE|HOUSE)\b'
+)
+"""A page in capitals, as plans and notes name theirs; none of them is in the repository."""
+_CLAUSE = re.compile(
+    r"\((?:clause |issue )?[A-Z]\d{1,2}(?:(?:, | and )[A-Z]\d{1,2})*\)"
+    r'|"""[A-Z]\d{1,2}(?:, [A-Z]\d{1,2})*[:;,.] '
+    r"|\b(?:clause|issue) [A-Z]\d{0,2}\b"
+)
+"""A point of a plan, such as a letter and a number in brackets or before a sentence."""
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -68,3 +81,15 @@ def test_every_file_of_the_code_that_a_page_names_is_there() -> None:
         if not (ROOT / path).exists()
     ]
     assert missing == []
+
+
+def test_no_file_names_a_page_or_a_point_of_a_plan_that_is_not_in_the_repository() -> None:
+    itself = Path(__file__).resolve().relative_to(ROOT).as_posix()
+    found = [
+        f"{name}:{number}: {hit[0]}"
+        for name, text in tracked("*.py", "*.md", "*.toml", "*.tcss", "Makefile", ".ci")
+        if name != itself
+        for number, line in enumerate(text.splitlines(), 1)
+        if (hit := _ELSEWHERE.search(line) or _CLAUSE.search(line))
+    ]
+    assert found == []

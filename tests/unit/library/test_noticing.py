@@ -1,4 +1,4 @@
-"""A changed file is noticed, however it was changed, and counts no more (clause B5)."""
+"""A changed file is noticed, however it was changed, and counts no more."""
 
 import os
 import shutil
@@ -219,7 +219,7 @@ def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -
 
 
 def test_taking_in_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
-    """B3: what a placeholder was bound to is on record, not only in a file that may change."""
+    """What a placeholder was bound to is on record, not only in a file that may change."""
     furnish(home)
 
     async def story() -> None:

@@ -18,7 +18,7 @@ from core_harness import Core, furnish, run
     ],
 )
 def test_a_pin_in_the_database_alone_takes_nothing_in(home: Path, forgery: str) -> None:
-    """DESIGN 3, H21: an inserted or edited row is not what a person took in."""
+    """An inserted or edited row is not what a person took in."""
     furnish(home)
     text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
 

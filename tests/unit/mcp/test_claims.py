@@ -27,7 +27,7 @@ IDS = ["claudecode/toolUseId", "callId", "threadId", "sessionId", "itemId", "age
     ],
 )
 def test_each_agents_own_ids_are_taken(meta: dict[str, object] | None, claims: object) -> None:
-    """AGENT-CLIS 3.13: claude, codex, goose; opencode and gemini send none."""
+    """Claude, codex, goose; opencode and gemini send none."""
     assert call_claims(meta) == claims
 
 
@@ -42,7 +42,7 @@ def test_each_agents_own_ids_are_taken(meta: dict[str, object] | None, claims: o
     )
 )
 def test_whatever_a_client_sends_the_labels_are_ours(meta: dict[str, object]) -> None:
-    """C8: a client that could name its label would write a line of the console."""
+    """A client that could name its label would write a line of the console."""
     found = call_claims(meta)
     assert set(found) <= LABELS
     assert all(isinstance(text, str) and text in meta.values() for text in found.values())

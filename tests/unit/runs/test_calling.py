@@ -283,9 +283,9 @@ def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
             assert library.ready() == ()
             with pytest.raises(Conflict):
                 await core.call("get-draft", {"id": DRAFT})
-            held = {(view.kind, view.name): view for view in library.not_accepted()}
-            assert {name for _, name in held} >= {"local://aileron/mail-drafts@0.1.0"}
-            (connector,) = [view for view in held.values() if view.kind == "connector"]
+            not_accepted = {(view.kind, view.name): view for view in library.not_accepted()}
+            assert {name for _, name in not_accepted} >= {"local://aileron/mail-drafts@0.1.0"}
+            (connector,) = [view for view in not_accepted.values() if view.kind == "connector"]
             with pytest.raises(Conflict, match="changed while you looked"):
                 await library.accept("connector", connector.name, "sha256:0", by="person")
             await library.accept("connector", connector.name, connector.digest, by="person")
@@ -356,10 +356,10 @@ def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) ->
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox, accept=False) as core:
-            (held,) = (
+            (not_accepted,) = (
                 each for each in core.app.library.not_accepted() if each.name == "send-draft"
             )
-            assert "send_draft is not among the capabilities" in held.cannot_run
+            assert "send_draft is not among the capabilities" in not_accepted.cannot_run
         async with Core.open(home, mailbox) as core:
             with pytest.raises(CapabilityDenied, match="does not list the op send_draft") as caught:
                 await core.call()
@@ -369,7 +369,7 @@ def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) ->
             ]
             assert await core.records("run.requested") == []
             (item,) = (each for each in core.app.library.items() if each.name == "send-draft")
-            assert (item.state, item.why) == ("cannot_run", held.cannot_run)
+            assert (item.state, item.why) == ("cannot_run", not_accepted.cannot_run)
 
     with Mailbox() as mailbox:
         run(story(mailbox))

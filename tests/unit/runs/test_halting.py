@@ -334,14 +334,16 @@ def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Pa
             first = await asked(core, "chain")
             await core.approve(first)
             second = await core.back(first)
-            held = core.app.approvals.registry.by_approval(second.approval_id)
-            assert held is not None
-            assert held.row.progress is not None
-            other = replace(held.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
-            digest, words = held.consent(held.preview, replace(held.row, progress=other))
+            live_run = core.app.approvals.registry.by_approval(second.approval_id)
+            assert live_run is not None
+            assert live_run.row.progress is not None
+            other = replace(live_run.row.progress, steps={"find": {"drafts": [{"id": "r-other"}]}})
+            digest, words = live_run.consent(
+                live_run.preview, replace(live_run.row, progress=other)
+            )
             assert digest != second.digest
             assert words != second.words
-            again, _ = held.consent(held.preview)
+            again, _ = live_run.consent(live_run.preview)
             assert again == second.digest
 
     with Mailbox() as mailbox:
@@ -362,10 +364,10 @@ def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
             upon(mailbox, "GET drafts", lambda: clock.advance(15))
             await core.approve(first)
             second = await core.back(first)
-            held = core.app.approvals.registry.by_approval(second.approval_id)
-            assert held is not None
-            assert held.row.progress is not None
-            assert held.row.progress.spent == 15.0
+            live_run = core.app.approvals.registry.by_approval(second.approval_id)
+            assert live_run is not None
+            assert live_run.row.progress is not None
+            assert live_run.row.progress.spent == 15.0
             mailbox.control(fail={"op": "list", "status": 503, "times": 1})
             upon(mailbox, "GET drafts", lambda: clock.advance(14.5))
             await core.approve(second)

@@ -18,7 +18,7 @@ from core_harness import (
 
 from aileron_core.console_port import PauseChanged, SetPause, WithdrawAcceptance
 from aileron_core.errors import Conflict, Paused, StorageUnavailable, Unauthorized
-from aileron_core.runs.pause import PauseSwitch as Gatekeeper
+from aileron_core.runs.pause import PauseSwitch
 
 OTHER = "r-8842190312"
 
@@ -31,7 +31,9 @@ async def go_on(core: Core) -> None:
     await core.app.console.carry_out(SetPause(on=False))
 
 
-def held(core: Core, action: str = "get-draft", **options: object) -> "asyncio.Task[object]":
+def call_in_background(
+    core: Core, action: str = "get-draft", **options: object
+) -> "asyncio.Task[object]":
     args = {"id": DRAFT, **({"to": "m@x.example"} if action == "update-draft" else {})}
     return asyncio.get_running_loop().create_task(core.call(action, args, **options))  # type: ignore[arg-type]
 
@@ -48,7 +50,7 @@ def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> Non
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             await pause(core)
-            call = held(core)
+            call = call_in_background(core)
             # The gated call goes through the same gate after it: by then the first is held.
             await core.ask(OTHER)
             assert not call.done()
@@ -62,7 +64,7 @@ def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> Non
                 ("console.resumed", "run.started"),
             ):
                 assert events.index(earlier) < events.index(later)
-            told = [fact.paused_at for fact in core.facts if isinstance(fact, PauseChanged)]
+            told = [event.paused_at for event in core.facts if isinstance(event, PauseChanged)]
             assert (len(told), told[0] is None, told[1]) == (2, False, None)
 
     with Mailbox() as mailbox:
@@ -72,13 +74,13 @@ def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> Non
 def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
     """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
     furnish(home)
-    assert Gatekeeper().hold_seconds == 25
+    assert PauseSwitch().hold_seconds == 25
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             core.app.pause.hold_seconds = 0.1
             await pause(core)
-            first, same = held(core, key="k"), held(core, key="k")
+            first, same = call_in_background(core, key="k"), call_in_background(core, key="k")
             for call in (first, same):
                 with pytest.raises(Paused, match=r"waited for 0.1 s and did not run") as caught:
                     await call
@@ -86,7 +88,7 @@ def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: P
             assert await runs(core) == []
             assert [r["class"] for r in await core.records("call.refused")] == ["unavailable"]
             await go_on(core)
-            assert (await held(core, key="k")).row.state == "completed"  # type: ignore[attr-defined]
+            assert (await call_in_background(core, key="k")).row.state == "completed"  # type: ignore[attr-defined]
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -151,7 +153,7 @@ def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) ->
             with standing_still(mailbox, "POST send") as reached:
                 await core.approve(view)
                 await reached()
-                call = held(core, "update-draft")
+                call = call_in_background(core, "update-draft")
                 async with asyncio.timeout(PATIENCE):
                     while len(core.app.registry._by_run) < 2:
                         await asyncio.sleep(0)
@@ -176,7 +178,7 @@ def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
             other = await core.another_session()
             digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
             await pause(core)
-            gone, refused = held(core, session=other), held(core)
+            gone, refused = call_in_background(core, session=other), call_in_background(core)
             await core.ask(OTHER)
             await core.app.session_service.end(other.session_id, "it was ended")
             await core.app.console.carry_out(
@@ -222,7 +224,7 @@ def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
             assert (await core.app.console.snapshot()).paused_at is not None
             with pytest.raises(StorageUnavailable):  # and they go on only on record
                 await go_on(core)
-            assert core.app.pause.on
+            assert core.app.pause.is_on
             core.app.database._stopped = None
         async with Core.open(home, mailbox) as core:
             assert (await core.app.console.snapshot()).paused_at is None
@@ -236,23 +238,23 @@ def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None
     """25 s in all, however often a person pauses meanwhile."""
 
     async def story() -> None:
-        gatekeeper = Gatekeeper(hold_seconds=5)
-        assert await gatekeeper.over(5) == pytest.approx(5, abs=0.5)
-        gatekeeper.begin(1.0)
-        gatekeeper.begin(2.0)
-        assert gatekeeper.since == 1.0
-        waiting = asyncio.get_running_loop().create_task(gatekeeper.over(0.2))
+        switch = PauseSwitch(hold_seconds=5)
+        assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
+        switch.begin(1.0)
+        switch.begin(2.0)
+        assert switch.since == 1.0
+        waiting = asyncio.get_running_loop().create_task(switch.wait_until_off(0.2))
         for _ in range(3):  # ended and begun again before the waiting one has its turn
             await asyncio.sleep(0)
-            gatekeeper.end()
-            gatekeeper.begin(3.0)
+            switch.end()
+            switch.begin(3.0)
         with pytest.raises(Paused):
             await waiting
-        gatekeeper.end()
-        with gatekeeper.while_stopping():
-            assert (gatekeeper.on, gatekeeper.since) == (True, None)
+        switch.end()
+        with switch.while_stopping():
+            assert (switch.is_on, switch.since) == (True, None)
             with pytest.raises(Paused):
-                gatekeeper.require_starts()
-        gatekeeper.require_starts()
+                switch.require_starts()
+        switch.require_starts()
 
     run(story())

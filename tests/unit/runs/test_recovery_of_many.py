@@ -89,16 +89,16 @@ def test_a_front_end_is_told_the_first_and_reads_on_to_the_last(
             await app.approvals.deny(gone.approval_id, "not any more")
             read: list[ApprovalsRead] = []
             app.events.subscribe(
-                lambda fact: read.append(fact) if isinstance(fact, ApprovalsRead) else None
+                lambda event: read.append(event) if isinstance(event, ApprovalsRead) else None
             )
             last = told[-1]
             await app.console.carry_out(
                 ReadApprovals(requested_at=last.requested_at, run_id=last.run_id)
             )
-            told += [view for fact in read for view in fact.views]
+            told += [view for event in read for view in event.views]
             assert [v.run_id for v in told] == [v.run_id for v in every if v is not gone]
-            assert [len(fact.views) for fact in read] == [50, 50, MANY - 151]
-            assert [fact.left for fact in read] == [MANY - 101, MANY - 151, 0]
+            assert [len(event.views) for event in read] == [50, 50, MANY - 151]
+            assert [event.left for event in read] == [MANY - 101, MANY - 151, 0]
 
     run(story())
 

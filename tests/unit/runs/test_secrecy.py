@@ -17,6 +17,17 @@ def _plant(mailbox: Mailbox, draft: str = DRAFT) -> None:
     mailbox.control(change={"id": draft, "to": to, "subject": subject, "body": body})
 
 
+async def _recorded(core: Core) -> str:
+    """Return all that stands in the audit and in the rows of runs."""
+    rows = await core.app.database.read(lambda c: c.execute("SELECT * FROM runs").fetchall())
+    return str(await core.records()) + str(rows)
+
+
+def _logged(home: Path) -> str:
+    files = (path for path in (home / "log").rglob("*") if path.is_file())
+    return "".join(path.read_text(encoding="utf-8") for path in files)
+
+
 def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -28,16 +39,16 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     cores: list[Core] = []
     statuses: set[str] = set()
 
-    def look(_step: str) -> None:
-        """What the agent would be told at each step of each run."""
+    def observe(_step: str) -> None:
+        """Note what the agent would be told at each step of each run."""
         for core in cores:
-            for held in core.app.registry:
-                body = result_body(held.row)
+            for live_run in core.app.registry:
+                body = result_body(live_run.row)
                 told.append(body)
-                statuses.add(f"{held.row.state}:{body['status']}")
+                statuses.add(f"{live_run.row.state}:{body['status']}")
 
     async def story(mailbox: Mailbox) -> None:
-        async with Core.open(home, mailbox, failpoint=look) as core:
+        async with Core.open(home, mailbox, failpoint=observe) as core:
             cores.append(core)
             _plant(mailbox)
             view = await core.ask()
@@ -49,7 +60,7 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
             mailbox.control(fail={"op": "get", "status": 500, "times": 1})
             await core.app.approvals.refresh(view.approval_id)  # becomes unavailable
             await core.app.approvals.refresh(view.approval_id)
-            secrets.extend(held.nonce for held in core.app.registry)
+            secrets.extend(live_run.nonce for live_run in core.app.registry)
             await core.app.approvals.deny(view.approval_id, "no")
             for draft, trouble in (
                 ("r-8842190312", {"op": "send", "status": 500, "times": 1}),
@@ -59,23 +70,13 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
                 if trouble:
                     mailbox.control(fail=trouble)
                 view = await core.ask(draft)
-                secrets.extend(held.nonce for held in core.app.registry)
+                secrets.extend(live_run.nonce for live_run in core.app.registry)
                 await core.approve(view)
                 await core.ended(view)
-            audit = str(await core.records())
-            rows = await core.app.database.read(
-                lambda c: c.execute("SELECT * FROM runs").fetchall()
-            )
-        logs = caplog.text + "".join(
-            path.read_text(encoding="utf-8") for path in (home / "log").rglob("*") if path.is_file()
-        )
-        for canary in CANARIES:
-            assert canary not in str(told)
-            assert canary not in audit
-            assert canary not in logs
-            assert canary not in str(rows)
-        for nonce in secrets:
-            assert nonce not in str(told) + audit + logs + str(rows)
+            recorded = await _recorded(core)
+        public = str(told) + recorded + caplog.text + _logged(home)
+        for secret in (*CANARIES, *secrets):
+            assert secret not in public
         words = {word for body in told for word in body.get("digest_words", ())}
         assert words, "the completed run tells its words"
 

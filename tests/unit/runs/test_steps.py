@@ -56,9 +56,9 @@ def test_every_step_stands_in_the_item_though_none_needs_what_another_returns(ho
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox, accept=False) as core:
-            held = core.app.library.not_accepted()
+            not_accepted = core.app.library.not_accepted()
             connector = "local://aileron/mail-drafts"
-            (steps,) = (each.steps for each in held if each.name == "change-draft")
+            (steps,) = (each.steps for each in not_accepted if each.name == "change-draft")
             assert steps == (f"{connector}.update_draft", f"{connector}.list_drafts")
         async with Core.open(home, mailbox) as core:
             answer = await core.call("change-draft", {"draft_id": DRAFT})

@@ -1,16 +1,25 @@
 """The OpenAPI document against the routes, both ways."""
 
+import json
 import re
+from typing import Any
 
+import pytest
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.routing import Route
 
+from aileron_core.errors import Failure
+from aileron_core.runs.model import Progress, RunRecord
+from aileron_core.runs.transitions import RunState
 from aileron_core.server.asgi import create_app
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.openapi import document
+from aileron_core.server.responses import completed_body, pending_body, result_body
 from aileron_core.server.routes import ROUTES
+from tests.unit.server.harness import closed
 
-WIRE = {
+SERVED = {
     ("GET", "/v1/health"),
     ("GET", "/v1/openapi.json"),
     ("GET", "/v1/status"),
@@ -31,10 +40,10 @@ WIRE = {
     ("GET", "/v1/audit/{run}"),
     ("GET", "/review/{id}"),
 }
-"""WIRE.md's routes, and /v1/status and /v1/projects, which the command line asks on the socket."""
+"""What is served. The command line asks `/v1/status` and `/v1/projects` on the socket."""
 
 
-class _Plane:
+class _App:
     """What `create_app` looks at before the first request."""
 
     sessions = None
@@ -53,7 +62,7 @@ def test_the_document_is_valid_openapi() -> None:
 
 def test_every_route_is_in_the_document_and_back() -> None:
     """The application answers exactly what the document describes, and that is what was agreed."""
-    app = create_app(_Plane())  # type: ignore[arg-type]
+    app = create_app(_App())  # type: ignore[arg-type]
     served = {
         (method, route.path)
         for route in app.routes
@@ -61,7 +70,7 @@ def test_every_route_is_in_the_document_and_back() -> None:
         for method in route.methods or ()
         if method != "HEAD"
     }
-    assert served == described() == WIRE
+    assert served == described() == SERVED
 
 
 def test_every_operation_has_an_id_of_its_own_and_names_its_parameters() -> None:
@@ -83,8 +92,60 @@ def test_no_route_of_a_persons_promises_an_answer() -> None:
             assert set(paths[spec.path][spec.method.lower()]["responses"]) == {"default"}
 
 
+def held(name: str, body: object) -> None:
+    """Fail unless the schema of this name describes *body* to the last member."""
+    schemas = closed(document()["components"]["schemas"])
+    reference = {"$ref": f"#/components/schemas/{name}", "components": {"schemas": schemas}}
+    Draft202012Validator(reference).validate(json.loads(json.dumps(body)))
+
+
+def record(state: RunState, **more: Any) -> RunRecord:
+    return RunRecord(
+        run_id="run-1", session_id="ses-1", action="a", action_sha256="", args={}, args_sha256="",
+        gated=True, state=state, requested_at=0.0, approval_id="act-1", **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", list(RunState))
+@pytest.mark.parametrize("expires_at", [None, 1.0])
+def test_every_way_in_which_an_approval_may_stand_is_described(
+    state: RunState, expires_at: float | None
+) -> None:
+    """Half way and at its end, with everything that a run can have."""
+    more: dict[str, Any] = {
+        "expires_at": expires_at,
+        "progress": Progress(steps={"find": 1}, asked="change", spent=0.1),
+        "output": {"output": [1], "steps": {"find": 1, "change": [1]}},
+        "words": ("amber", "basil", "cedar"),
+        "reason": "not today",
+        "failure": Failure(class_="network_error", message="down", details={"host": "x"}),
+    }
+    body = result_body(record(state, **more))
+    assert "completed_steps" in body
+    held("Result", body)
+    held("Result", result_body(record(state)))
+    held("Pending", pending_body(record(state), "http://127.0.0.1:1", attached=True))
+    held("Completed", completed_body(record(state, **more)))
+
+
+def test_what_is_sent_is_bounded_as_the_document_says() -> None:
+    """Every member of a request's body that is read, and no other."""
+    schemas = document()["components"]["schemas"]
+    for spec in ROUTES:
+        if spec.takes is not None:
+            schema = schemas[spec.takes.__name__.removesuffix("Body")]
+            assert schema["additionalProperties"] is False
+            assert set(schema["properties"]) == set(spec.takes.__annotations__)
+
+
+def test_a_contained_sessions_socket_is_described() -> None:
+    """It is answered to the launcher alone."""
+    told = {"session_id": "", "token": "", "gateway_token": "", "url": ""}
+    held("OpenedSession", {**told, "expires_at": "2026-01-01T00:00:00.000Z", "socket": "/run/s"})
+
+
 def test_the_error_classes_have_the_agreed_statuses() -> None:
-    """WIRE.md, One error body."""
+    """A client may branch on them."""
     agreed = {
         "invalid_arguments": 400, "invalid_request": 400, "unauthorized": 401, "forbidden": 403,
         "not_found": 404, "conflict": 409, "payload_too_large": 413, "rate_limited": 429,

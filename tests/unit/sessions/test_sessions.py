@@ -13,54 +13,54 @@ from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.testing import FrozenClock
 
 
-def opened(book: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
-    draft = book.draft(agent="a", label="", cwd="/", pid=1, executable="", ttl=ttl)
-    book.add(draft.session)
+def opened(registry: SessionRegistry, ttl: float = 3600.0) -> OpenedSession:
+    draft = registry.draft(agent="a", label="", cwd="/", pid=1, executable="", ttl=ttl)
+    registry.add(draft.session)
     return draft
 
 
 def test_a_token_opens_its_session_until_its_time_is_over() -> None:
     """Until the session ends; kept as SHA-256 alone."""
     clock = FrozenClock()
-    book = SessionRegistry(clock)
-    mine, other = opened(book), opened(book)
-    assert book.authenticate(mine.token) == mine.session
+    registry = SessionRegistry(clock)
+    mine, other = opened(registry), opened(registry)
+    assert registry.authenticate(mine.token) == mine.session
     for wrong in ("", mine.token[:-1], mine.gateway_token, mine.session.token_hash, "\ud7ff"):
-        assert book.authenticate(wrong) is None
-    assert mine.token not in repr(mine) + repr(mine.session) + repr(vars(book))
+        assert registry.authenticate(wrong) is None
+    assert mine.token not in repr(mine) + repr(mine.session) + repr(vars(registry))
     clock.advance(3600)
-    assert book.authenticate(mine.token) is None
-    assert {session for session, _ in book.overdue()} == {mine.session, other.session}
-    book.remove(mine.session.session_id)
-    assert book.get(mine.session.session_id) is None
+    assert registry.authenticate(mine.token) is None
+    assert {session for session, _ in registry.overdue()} == {mine.session, other.session}
+    registry.remove(mine.session.session_id)
+    assert registry.get(mine.session.session_id) is None
 
 
 def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
     """Once opened, its loss for 5 s ends the session; one that comes back in time does not."""
     clock = FrozenClock()
-    book = SessionRegistry(clock)
-    session = opened(book).session
+    registry = SessionRegistry(clock)
+    session = opened(registry).session
     clock.advance(100)
-    assert book.overdue() == ()  # it never opened one
-    book.hold(session.session_id)
-    book.hold(session.session_id)
-    book.release(session.session_id)
+    assert registry.overdue() == ()  # it never opened one
+    registry.hold(session.session_id)
+    registry.hold(session.session_id)
+    registry.release(session.session_id)
     clock.advance(10)
-    assert book.connected(session.session_id)
-    assert book.overdue() == ()
-    book.release(session.session_id)
+    assert registry.connected(session.session_id)
+    assert registry.overdue() == ()
+    registry.release(session.session_id)
     clock.advance(4.9)
-    assert book.overdue() == ()
-    book.hold(session.session_id)
-    book.release(session.session_id)
+    assert registry.overdue() == ()
+    registry.hold(session.session_id)
+    registry.release(session.session_id)
     clock.advance(4.9)
     clock.step(-86400)  # the wall clock does not count
-    assert book.overdue() == ()
+    assert registry.overdue() == ()
     clock.advance(0.1)
-    assert [session for session, _ in book.overdue()] == [session]
-    book.remove(session.session_id)
-    book.release(session.session_id)
-    assert not book.connected(session.session_id)
+    assert [session for session, _ in registry.overdue()] == [session]
+    registry.remove(session.session_id)
+    registry.release(session.session_id)
+    assert not registry.connected(session.session_id)
 
 
 def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:

@@ -19,7 +19,7 @@ from aileron_core.text import escape, inline, render
 def test_a_name_in_punycode_is_shown_in_both_spellings(
     text: str, written: str, decoded: str, resembles: str
 ) -> None:
-    """CONSOLE 3: a host that is confusable or punycode shows both."""
+    """A host that is confusable or punycode shows both."""
     (entry,) = render(text).lookalikes
     assert (entry.written, entry.decoded, entry.resembles) == (written, decoded, resembles)
     assert "".join(s.text for s in inline(text).lines[0] if s.kind == "lookalike") in text

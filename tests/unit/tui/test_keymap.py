@@ -46,7 +46,7 @@ def test_pausing_and_going_on_keep_one_key() -> None:
 @pytest.mark.parametrize("key", ["escape", "enter", "ctrl+a", "alt+a", "f5", "space", " ", "up"])
 def test_a_key_that_decides_is_one_character_alone(key: str) -> None:
     """Nothing that leaves, that a burst makes, or that a modifier turns into another key."""
-    for action in ("approve", "take_in", "hold_back", "pause"):
+    for action in ("approve", "accept", "withdraw_acceptance", "pause"):
         message = refused(**{action: key})[f"console.keys.{action}"]
         assert "cannot decide" in message
 
@@ -55,7 +55,7 @@ def test_two_actions_of_one_place_do_not_share_a_key() -> None:
     """Least of all two that decide."""
     told = refused(approve="t")
     assert "two actions that decide cannot share a key" in told["console.keys.approve"]
-    assert "take_in" in told["console.keys.approve"]
+    assert "accept" in told["console.keys.approve"]
     assert "is the key of refresh already" in refused(approve="r")["console.keys.approve"]
     assert remapped((("approve", "r"), ("refresh", "R"))).face("refresh") == "R"
 
@@ -80,3 +80,9 @@ def test_every_action_that_may_move_can_be_moved() -> None:
     for each in COMMANDS:
         if not each.fixed:
             assert remapped(((each.id, "é"),)).face(each.id) == "é"
+
+
+def test_a_name_that_an_action_had_before_still_gives_it_a_key() -> None:
+    """A settings file outlives a change of words."""
+    assert remapped((("take_in", "T"), ("take_in_rest", "R"))).face("accept") == "T"
+    assert remapped((("hold_back", "X"),)).face("withdraw_acceptance") == "X"

@@ -42,7 +42,7 @@ def page(text: str, columns: int) -> tuple[Line, ...]:
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> None:
-    """C8: a line that the terminal breaks would let outside text imitate a question of ours."""
+    """A line that the terminal breaks would let outside text imitate a question of ours."""
     for attack in ATTACKS:
         for pieces in page(attack.text[:3_000], columns):
             text = text_of(pieces)

@@ -16,7 +16,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_without_a_word_in_config_each_provider_is_its_own() -> None:
-    """E1: the providers' addresses, by name, over TLS."""
+    """The providers' addresses, by name, over TLS."""
     found = upstreams(GatewaySettings())
     assert {each.authority for each in found.values()} == {
         "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com",

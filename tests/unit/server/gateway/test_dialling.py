@@ -1,4 +1,4 @@
-"""Where upstreams may lead, which certificates count, and through which proxy (E1, E4)."""
+"""Where upstreams may lead, which certificates count, and through which proxy."""
 
 import asyncio
 import datetime
@@ -66,7 +66,7 @@ async def refused(gateway: Gateway) -> tuple[bytes, str]:
     ],
 )  # fmt: skip
 def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(address: str) -> None:
-    """E4: DNS answers are checked; one bad one among good ones refuses them all."""
+    """DNS answers are checked; one bad one among good ones refuses them all."""
 
     async def test() -> None:
         names = Names("203.0.114.7", address)
@@ -93,7 +93,7 @@ def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(address
     ],
 )
 def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> None:
-    """E4: it may be of this machine or its network, which metadata services are not."""
+    """It may be of this machine or its network, which metadata services are not."""
 
     async def test() -> None:
         settings = GatewaySettings(openai="http://models.example:80")
@@ -107,7 +107,7 @@ def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> None:
 
 
 def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used() -> None:
-    """E4: resolved once, checked, and connected to; Host says the name."""
+    """Resolved once, checked, and connected to; Host says the name."""
 
     async def test() -> None:
         async with Upstream().listening() as upstream:
@@ -124,7 +124,7 @@ def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used() ->
 
 
 def test_the_console_is_nobodys_upstream() -> None:
-    """E4: not even where config.toml says so, by name or by address."""
+    """Not even where config.toml says so, by name or by address."""
 
     async def test() -> None:
         for host in ("127.0.0.1", "me.example"):
@@ -151,7 +151,7 @@ def test_the_console_is_nobodys_upstream() -> None:
 def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_providers_shape(
     url: str, words: str
 ) -> None:
-    """E3: what failed, and on what."""
+    """What failed, and on what."""
 
     async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Plain\r\n\r\n")
@@ -243,7 +243,7 @@ def certificates(folder: Path, *names: str) -> tuple[ssl.SSLContext, str]:
 
 
 def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(tmp_path: Path) -> None:
-    """E1: `[gateway] ca_file`; without it, or under another name, nothing is sent."""
+    """`[gateway] ca_file`; without it, or under another name, nothing is sent."""
     context, ca = certificates(tmp_path, "models.example", "127.0.0.1")
 
     async def test() -> None:
@@ -324,7 +324,7 @@ class Proxy:
 
 
 def test_an_https_upstream_is_reached_through_https_proxy(tmp_path: Path) -> None:
-    """E1: CONNECT by name, with the proxy's credentials, which go no further; TLS ends upstream."""
+    """CONNECT by name, with the proxy's credentials, which go no further; TLS ends upstream."""
     context, ca = certificates(tmp_path, "api.openai.com")
 
     async def test() -> None:
@@ -369,7 +369,7 @@ def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
 def test_the_proxy_is_that_of_the_consoles_own_environment(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, str]
 ) -> None:
-    """E1; and one that cannot be used is said, not passed by."""
+    """And one that cannot be used is said, not passed by."""
     for name in ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(names[0], "http://proxy.example:8080")

@@ -1,4 +1,4 @@
-"""How a passing ends: whole, broken, slow, or because somebody hung up (E2)."""
+"""How a passing ends: whole, broken, slow, or because somebody hung up."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ Answering = Callable[[Seen, asyncio.StreamReader, asyncio.StreamWriter], object]
 def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(
     start: bytes, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
-    """E2: what came is passed, and nothing says that it was all."""
+    """What came is passed, and nothing says that it was all."""
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(start)
@@ -95,7 +95,7 @@ def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> Non
 def test_an_upstream_that_dies_before_its_head_is_an_error_in_the_providers_shape(
     target: bytes, lines: tuple[bytes, ...], status: int, shape: dict[str, object]
 ) -> None:
-    """E3; a request with a body is never sent twice, whatever the connection was."""
+    """A request with a body is never sent twice, whatever the connection was."""
 
     async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         if b"die" in seen.body:
@@ -247,7 +247,7 @@ def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.MonkeyPa
 def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
-    """E2: the median over many; in mid-stream, before an answer, and in mid-body."""
+    """The median over many; in mid-stream, before an answer, and in mid-body."""
 
     async def answering(
         seen: Seen, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -296,7 +296,7 @@ def test_a_client_that_hangs_up_has_its_upstream_closed_within_50_ms(
 def test_a_slow_client_slows_its_upstream_and_fills_no_memory(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
-    """E2: what the upstream could send before it had to wait is bounded by buffers, not by the body."""
+    """What the upstream could send before it had to wait is bounded by buffers, not by the body."""
     total = 64 * MB
     wrote = 0
 

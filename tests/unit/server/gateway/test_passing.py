@@ -1,4 +1,4 @@
-"""What goes through the gateway comes out as it went in (E1, E2)."""
+"""What goes through the gateway comes out as it went in."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ ODD = (
 def test_a_request_goes_up_as_it_was_sent_but_for_our_prefix_and_the_host(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
-    """E2: method, path, query, names and order of headers, doubles, body."""
+    """Method, path, query, names and order of headers, doubles, body."""
 
     async def test() -> None:
         async with passing() as gateway:
@@ -99,7 +99,7 @@ HEAD_LINES = (
 def test_an_answer_comes_down_as_it_was_sent(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
-    """E2: status, reason, names and order of headers, an encoded body."""
+    """Status, reason, names and order of headers, an encoded body."""
     body = bytes(range(256)) * 3
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
@@ -124,7 +124,7 @@ def test_an_answer_comes_down_as_it_was_sent(
 def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
-    """E2: the boundaries of SSE's chunks; the next is sent only once the one before was read."""
+    """The boundaries of SSE's chunks; the next is sent only once the one before was read."""
     events = [b"data: %d\n\n" % number * (number + 1) for number in range(20)]
     read = asyncio.Event()
 
@@ -153,7 +153,7 @@ def test_each_chunk_of_a_stream_comes_down_when_it_was_sent_and_whole(
 
 
 def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> None:
-    """E2: boundaries, extensions apart; what follows the last chunk."""
+    """Boundaries, extensions apart; what follows the last chunk."""
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(
@@ -176,7 +176,7 @@ def test_chunks_that_come_in_one_read_stay_apart_and_trailers_pass() -> None:
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_twenty_megabytes_pass_both_ways(chunked: bool) -> None:
-    """E2: 20 MB bodies, with a length and in chunks."""
+    """20 MB bodies, with a length and in chunks."""
     body = bytes(range(251)) * (20 * MB // 251)
 
     async def answering(seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
@@ -216,7 +216,7 @@ def test_twenty_megabytes_pass_both_ways(chunked: bool) -> None:
 
 
 def test_a_hundred_streams_at_once_each_get_their_own() -> None:
-    """E2: 100 streams, all open at the same time."""
+    """100 streams, all open at the same time."""
     ready, release = asyncio.Event(), asyncio.Event()
     open_now = 0
 

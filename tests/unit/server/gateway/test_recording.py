@@ -1,4 +1,4 @@
-"""What is kept of a request that passed: that it did, and nothing of what it held (E2, E3)."""
+"""What is kept of a request that passed: that it did, and nothing of what it held."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ async def passed(gateway: Gateway) -> list[list[Any]]:
 def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """T1 and DESIGN 9: searched in all that the upstream heard, in the home, and in the log."""
+    """Searched in all that the upstream heard, in the home, and in the log."""
 
     async def test() -> None:
         async with passing(echo) as gateway:
@@ -193,7 +193,7 @@ def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
 
 
 def test_the_sessions_view_has_the_numbers_while_a_stream_goes_on_and_not_for_each_chunk() -> None:
-    """E3: news at most twice a second, however many chunks pass."""
+    """News at most twice a second, however many chunks pass."""
     chunks = 300
     told: list[SessionsUpdated] = []
 
@@ -254,7 +254,7 @@ def test_a_hostile_path_is_kept_short_and_whole_requests_still_pass() -> None:
 
 
 def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> None:
-    """H21: a config.toml that another program changed leaves a trace; its path may be a secret."""
+    """A config.toml that another program changed leaves a trace; its path may be a secret."""
 
     async def test() -> None:
         async with passing(echo, base="/secret") as gateway:
@@ -274,7 +274,7 @@ def test_a_consoles_start_says_on_record_where_model_traffic_goes() -> None:
 def test_a_gateway_token_planted_in_the_database_opens_nothing_in_the_next_life(
     tmp_path: Path, planted: bool
 ) -> None:
-    """H21: a row is no authority; its session's record vouches for the token's hash."""
+    """A row is no authority; its session's record vouches for the token's hash."""
     home = Home(tmp_path / "home")
     mine = new_token()
 

@@ -1,4 +1,4 @@
-"""Who may pass, and how the gateway's own errors read (E1, E3)."""
+"""Who may pass, and how the gateway's own errors read."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,6 @@ KINDS: tuple[GatewayErrorKind, ...] = (
 def test_the_path_says_whose_api_it_is_and_else_a_header_does(
     method: bytes, path: bytes, headers: tuple[tuple[bytes, bytes], ...], provider: str
 ) -> None:
-    """E1."""
     assert provider_of(method, path, headers) == provider
 
 
@@ -57,7 +56,7 @@ def test_the_path_says_whose_api_it_is_and_else_a_header_does(
 def test_each_error_of_ours_has_the_shape_and_a_status_of_the_provider(
     kind: GatewayErrorKind,
 ) -> None:
-    """E3: the fields that the official clients read."""
+    """The fields that the official clients read."""
     fault = GatewayError(kind, "Why.")
     status, body = error_body("anthropic", fault)
     said = json.loads(body)
@@ -91,7 +90,7 @@ def test_another_token_passes_nothing(wrong: str) -> None:
 
 
 def test_the_sessions_other_token_passes_nothing_and_this_one_opens_nothing_else() -> None:
-    """WIRE, Tokens: neither opens what is the other's."""
+    """Neither opens what is the other's."""
 
     async def test() -> None:
         async with passing() as gateway:
@@ -191,7 +190,7 @@ async def over(
 
 
 def test_a_sessions_own_socket_passes_that_sessions_token_and_no_other(tmp_path: Path) -> None:
-    """WIRE, Addresses: the socket is that session."""
+    """The socket is that session."""
 
     async def test() -> None:
         async with passing() as gateway:

@@ -1,4 +1,4 @@
-"""WebSocket upgrades: the head as it was, then bytes both ways (E1)."""
+"""WebSocket upgrades: the head as it was, then bytes both ways."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ async def opened(gateway: Gateway) -> Client:
 def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
-    """E1: today's Codex asks for one; 8 MB of anything, counted, and a clean end both ways."""
+    """Today's Codex asks for one; 8 MB of anything, counted, and a clean end both ways."""
     sent = bytes(range(256)) * (8 * MB // 256)
 
     async def test() -> None:

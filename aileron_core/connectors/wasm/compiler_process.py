@@ -1,8 +1,9 @@
 """The process that compiles one module: bytes on its input, machine code on its output.
 
-    python -I -m aileron_core.connectors.wasm.compiler_child MEMORY_MIB SECONDS NICENESS OPTIMIZATION
+    python -I -m aileron_core.connectors.wasm.compiler_process MEMORY_MIB SECONDS NICENESS OPTIMIZATION
 
-It exits with `REFUSED` and a sentence on its output where the module cannot run here.
+It exits with `REFUSED` and a sentence on its output where the module cannot run here, and with
+`OUT_OF_MEMORY` where that is what it ran into.
 """
 
 import os
@@ -11,7 +12,7 @@ import sys
 
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import MIB
-from aileron_core.connectors.wasm.compile_check import REFUSED
+from aileron_core.connectors.wasm.compiler import OUT_OF_MEMORY, REFUSED
 from aileron_core.connectors.wasm.engine import WasmEngine
 from aileron_core.errors import ConnectorRuntimeError
 
@@ -28,6 +29,8 @@ def _main(memory_mib: int, seconds: int, niceness: int, *, optimize: bool) -> in
     except ConnectorRuntimeError as error:
         sys.stdout.write(error.message)
         return REFUSED
+    except MemoryError:
+        return OUT_OF_MEMORY
     finally:
         engine.close()
         outgoing.close()

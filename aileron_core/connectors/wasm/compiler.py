@@ -22,13 +22,15 @@ from aileron_core.errors import ConnectorRuntimeError, Unavailable
 
 REFUSED: Final = 3
 """The child's exit code where it has said what is wrong."""
+OUT_OF_MEMORY: Final = 4
+"""The child's exit code where Python could get no more memory."""
 CLOSING: Final = "the connector host is closing; try again later"
 _SECONDS: Final = 120
 _MEMORY_MIB: Final = 3072
 _THREADS: Final = 2
 _PATIENCE: Final = 10
 """How many times as long a child may take on a machine that has better things to do."""
-_CHILD: Final = "aileron_core.connectors.wasm.compiler_child"
+_CHILD: Final = "aileron_core.connectors.wasm.compiler_process"
 _SPLIT: Final = "to be compiled; split its largest functions"
 
 
@@ -78,7 +80,7 @@ class Compiler:
             child.wait()
             with self._lock:
                 self._children.discard(child)
-        return self._judged(child.returncode, answer, late=late.is_set())
+        return self._result(child.returncode, answer, late=late.is_set())
 
     def close(self) -> None:
         """End every child; whoever waits for one gets an error."""
@@ -110,7 +112,7 @@ class Compiler:
             self._children.add(child)
         return child
 
-    def _judged(self, status: int, answer: bytes, *, late: bool) -> bytes:
+    def _result(self, status: int, answer: bytes, *, late: bool) -> bytes:
         if status == 0:
             return answer
         if status == REFUSED:
@@ -121,8 +123,14 @@ class Compiler:
             )
         if self._closed:
             raise Unavailable(CLOSING)
+        # Rust aborts where an allocation fails, and Python raises MemoryError.
+        if status in (-signal.SIGABRT, OUT_OF_MEMORY):
+            raise ConnectorRuntimeError(
+                f"the connector needs more than {self._memory_mib} MiB of memory {_SPLIT}"
+            )
+        how = signal.Signals(-status).name if status < 0 else f"exit code {status}"
         raise ConnectorRuntimeError(
-            f"the connector needs more than {self._memory_mib} MiB of memory {_SPLIT}"
+            f"the connector could not be compiled: its compiler ended early ({how})"
         )
 
 

@@ -53,7 +53,9 @@ async def kept(core: Core) -> tuple[int, list[str]]:
 def in_memory(core: Core) -> int:
     """Return the characters of all arguments that the core holds for runs."""
     return sum(
-        len(str(held.row.args["to"])) for held in core.app.registry if held.row.args is not None
+        len(str(live_run.row.args["to"]))
+        for live_run in core.app.registry
+        if live_run.row.args is not None
     )
 
 

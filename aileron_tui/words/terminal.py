@@ -1,4 +1,4 @@
-"""What is said when something is copied, read in a pager, or opened in the browser."""
+"""What is said outside the screen, and when something is copied, paged or opened."""
 
 from typing import Final
 
@@ -6,6 +6,33 @@ NOTHING_IN_VIEW: Final = "No field stands in view."
 A_FIELD: Final = "the field"
 COPY_BYTES: Final = 70_000
 """Many terminals drop a longer copy without a word."""
+
+
+def title(waiting: int) -> str:
+    """Return the terminal's title: a count and our name, nothing from outside."""
+    return f"({waiting}) aileron" if waiting else "aileron"
+
+
+def calls_wait(count: int, action: str) -> str:
+    """Return the notification. It begins with a letter: `OSC 9 ; 4 ;` means something else."""
+    verb = "call waits" if count == 1 else "calls wait"
+    named = f": {action}" if action else ""
+    return f"Aileron: {count} {verb}{named}"
+
+
+def command_failed(program: str, why: str) -> str:
+    """Return what became of the command of `[notify]`, once."""
+    return f"The command of [notify] in config.toml failed: {program}: {why}."
+
+
+def ended_with(code: int) -> str:
+    """Return how a program ended that did not end well."""
+    return f"exit code {code}"
+
+
+def took_too_long(seconds: float) -> str:
+    """Return that a program was ended."""
+    return f"it took more than {seconds:g} s"
 
 
 def _size(lines: int, characters: int) -> str:

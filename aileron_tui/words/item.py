@@ -1,0 +1,236 @@
+"""The words of one call: its row, its head, its document."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from aileron_core.console_port import Containment
+
+WAITING: Final = "WAITING"
+OLDEST_FIRST: Final = "oldest first"
+DECIDED: Final = "DECIDED"
+NEWEST_FIRST: Final = "newest first"
+NOTHING_YET: Final = "nothing yet"
+FIRST_ENDS: Final = "first ends in"
+TAGS: Final = {
+    "changed": "▲ changed",
+    "hidden": "▲ hidden text",
+    "no preview": "▲ no preview",
+    "vault": "▲ vault",
+    "gone": "gone",
+}
+ROW_STATES: Final = {
+    "checking": "… looking once more",
+    "approved": "✓ approved",
+    "executing": "▶ running",
+    "completed": "✓ done",
+    "failed": "✗ failed",
+    "unknown": "? unknown",
+    "denied": "✗ denied",
+    "expired": "– expired",
+    "withdrawn": "← withdrawn",
+}
+GLYPHS: Final = {
+    "new": "●",
+    "pending": "●",
+    "checking": "●",
+    "awaiting_vault": "◇",
+    "approved": "✓",
+    "executing": "▶",
+    "completed": "✓",
+    "failed": "✗",
+    "unknown": "?",
+    "denied": "✗",
+    "expired": "–",
+    "withdrawn": "←",
+}
+OUTCOMES: Final = {
+    "approved": "approved",
+    "executing": "running",
+    "completed": "done",
+    "failed": "failed",
+    "unknown": "unknown",
+    "denied": "denied",
+    "expired": "expired",
+    "withdrawn": "withdrawn",
+}
+OUTCOME: Final = "OUTCOME"
+WAS_SHOWN: Final = "WHAT WAS SHOWN"
+WILL_HAPPEN: Final = "WILL HAPPEN"
+CHANGED: Final = "CHANGED"
+RECORD: Final = "RECORD"
+CHANGED_REMARK: Final = "after you looked. Nothing has run. These are the two readings:"
+GONE_REMARK: Final = "after you looked. Nothing has run. The preview is gone:"
+SENT_REMARK: Final = "the agent's words, exactly as they go out; not checked"
+SENT_NOTHING: Final = "nothing"
+NOT_KNOWN: Final = "not known"
+NO_PREVIEW_DECLARED: Final = "not looked at: its action file declares no preview"
+MISSING: Final = "n/a"
+NONE: Final = "none"
+FETCHING_VALUE: Final = "·····"
+BEFORE: Final = "before"
+AFTER: Final = "after"
+WHAT_YOU_SAW: Final = "what you saw"
+WHAT_WOULD_BE: Final = "what would happen now"
+NO_PREVIEW_NOW: Final = "no preview any more"
+WORDS_REMARK: Final = "also in the audit and the result"
+WARN_CHANGED: Final = "changed after you looked"
+WARN_NO_PREVIEW: Final = "no preview"
+WARN_GONE: Final = "the requester is gone"
+WARN_VAULT: Final = "waits for the vault"
+WARN_SELF_OPENED: Final = "opened its session itself; its name is its own word"
+WARN_FILE_MOVED: Final = "its action file changed; approving will not run it"
+CONTAINMENT: Final[Mapping[Containment, str]] = MappingProxyType(
+    {
+        "seen": "contained",
+        "other_user": "as another user",
+        "said": "said to be contained",
+        "none": "not contained",
+    }
+)
+UNDRAWABLE_WHY: Final = (
+    "A fault of Aileron's own, met while drawing this. The log says where: aileron logs. "
+    "Everything else goes on."
+)
+WHOLE_REMARK: Final = "the whole new reading"
+IS: Final = " is "
+IS_NOT: Final = ", not "
+VALUE_TEXT: Final = "‹text›"
+VALUE_END: Final = "›"
+BY_DEADLINE: Final = "by deadline"
+STEPS: Final = "STEPS"
+STEP_DONE: Final = "✓ done"
+STEP_ASKED: Final = "asked now, with these inputs"
+STEP_FIXED: Final = "as it stands here"
+STEP_RUNNING: Final = "▲ decided while running"
+STEP_ASKS_AGAIN: Final = "; it stops before this step and asks you again"
+STEP_RUNS_ON: Final = "; it does not ask again, for this step can be repeated"
+
+
+def fetched(host: str, age: str) -> str:
+    """Return where and when a ready preview was read."""
+    if not host:
+        return f"from the connector itself, which asked no host, {age} ago"
+    return f"fetched by Aileron from {host}, {age} ago"
+
+
+def shown_at(at: str) -> str:
+    """Return when what an ended item showed was read."""
+    return f"as it was read at {at}"
+
+
+def asking(host: str, seconds: float, limit: float) -> str:
+    """Return how long Aileron has been asking already."""
+    return f"asking {host or 'the connector'} … {max(0.0, seconds):.0f} s of at most {limit:.0f} s"
+
+
+def preparing(seconds: float) -> str:
+    """Return that the service was not asked yet, and for how long that has been so."""
+    return f"preparing the connector … {max(0.0, seconds):.0f} s"
+
+
+def unavailable(reason: str) -> str:
+    """Return the first line of a preview that could not be had."""
+    return f"Preview unavailable: {reason}"
+
+
+def sent_heading(agent: str) -> str:
+    """Return the heading of the agent's section."""
+    return f"{agent.upper()} SENT"
+
+
+def same(count: int) -> str:
+    """Return how many shown fields did not differ."""
+    return f"{count} shown {'field is' if count == 1 else 'fields are'} as before"
+
+
+def other_paths(count: int, shown: int) -> str:
+    """Return how many places outside the shown fields differ."""
+    places = "place" if count == 1 else "places"
+    more = f", the first {shown} of them" if shown < count else ""
+    return f"{count} {places} outside the shown fields differ{'s' if count == 1 else ''}{more}:"
+
+
+def one_of(count: int) -> str:
+    """Return where an op goes that may reach *count* hosts, and nobody can say which."""
+    return f"one of {count} hosts"
+
+
+def asked_times(count: int) -> str:
+    """Return how often the same call was asked for."""
+    return f"Asked {count} times"
+
+
+def ask_again_at(at: str, key: str) -> str:
+    """Return what a person can do about a preview that could not be had at the time *at*."""
+    return f"Asked at {at}. {key} asks again. You can still decide, on what the agent sent."
+
+
+def hidden(count: int) -> str:
+    """Return the head's warning of characters that do not show."""
+    return f"{count} hidden {'character' if count == 1 else 'characters'}"
+
+
+def lookalikes(count: int) -> str:
+    """Return the head's warning of names that look like others."""
+    return f"{count} look-alike {'name' if count == 1 else 'names'}"
+
+
+def blank_lines(count: int) -> str:
+    """Return the head's warning of text far below."""
+    return f"{count} blank lines"
+
+
+def drawn_as_marks(count: int, parts: str) -> str:
+    """Return which characters were drawn as marks."""
+    return f"{count} {'character' if count == 1 else 'characters'} drawn as marks: {parts}"
+
+
+def blank_lines_folded(count: int) -> str:
+    """Return that the text goes on."""
+    return f"{count} blank lines folded; the text goes on after them"
+
+
+def list_of(count: int) -> str:
+    """Return the mark above a list that has one item a line."""
+    return f"‹list of {count}›"
+
+
+def value_start(count: int) -> str:
+    """Return how the mark above values begins whose names it then gives."""
+    return "‹stands there as " if count == 1 else f"‹{count} values, under "
+
+
+def several_values(count: int) -> str:
+    """Return what the head says after a label to which the answer has more than one value."""
+    return f": {count} values"
+
+
+def laying_out(characters: int) -> str:
+    """Return that what stands there is not all."""
+    return (
+        f"▲ {characters:,} characters are being laid out. This is their start; keys that decide "
+        "come with the whole."
+    )
+
+
+def newer(count: int) -> str:
+    """Return how many calls came after the list was put in order."""
+    return f"{count:,} new at the end"
+
+
+def steps_remark(later: int) -> str:
+    """Return how the steps follow each other; *later* of them are decided while running."""
+    if not later:
+        return "one after another"
+    return f"one after another; {later} {'is' if later == 1 else 'are'} decided while running"
+
+
+def step(number: int) -> str:
+    """Return the label of a step."""
+    return f"Step {number}"
+
+
+def more_steps(count: int) -> str:
+    """Return that there are *count* steps besides the one that was named."""
+    return f" and {count} more {'step' if count == 1 else 'steps'}"
