@@ -333,7 +333,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if self._model is not None:
             self._model.arming.changed()
             view = self._model.view
-            standing = self._screens[view].standing_warnings
+            standing = self._screens[view].startup_warnings
             page = HelpScreen(self._keys, view, self._arm_seconds, standing)
             self.push_screen(page, self._after_help)
 

@@ -89,7 +89,7 @@ class Item:
 
     key: str
     approval: ApprovalView | None = None
-    held: NotAcceptedView | None = None
+    file: NotAcceptedView | None = None
     suite: SuiteFiles | None = None
     problem: Problem | None = None
     leaves_at: float | None = None
@@ -100,7 +100,7 @@ class Item:
         """A person's answer is still out."""
         if self.approval is not None:
             return self.approval.state in WAITING_STATES
-        return self.held is not None or self.suite is not None
+        return self.file is not None or self.suite is not None
 
     @property
     def ends_at(self) -> float:
@@ -116,4 +116,4 @@ class Item:
             return (self.key, str(view.version), view.preview.status, view.digest)
         if self.suite is not None:
             return (self.key, self.suite.digest)
-        return (self.key, self.held.digest if self.held is not None else "")
+        return (self.key, self.file.digest if self.file is not None else "")

@@ -36,7 +36,7 @@ def _blob(value: object) -> bytes:
     return value if isinstance(value, bytes) else b""
 
 
-def _namings(connection: sqlite3.Connection) -> Iterator[LastRecord]:
+def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
     # A home of an earlier schema is read as it is: its runs had no progress.
     columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")}
     progress_column = "progress" if "progress" in columns else "NULL"
@@ -64,8 +64,8 @@ def _namings(connection: sqlite3.Connection) -> Iterator[LastRecord]:
         # Only the record of its opening says these, and it is the last one until the end.
         told = {} if ended_at is not None else {"token_hash": token_hash, "opened_by": opened_by}
         yield LastRecord(what="session", key=session_id, last_record=last, told=told)
-    pins = connection.execute("SELECT kind, name, last_record, digest FROM pins")
-    for kind, name, last, digest in pins:
+    accepted = connection.execute("SELECT kind, name, last_record, digest FROM pins")
+    for kind, name, last, digest in accepted:
         yield LastRecord(what=f"taken-in {kind}", key=name, last_record=last, digest=digest)
 
 
@@ -167,7 +167,7 @@ def verify_home(connection: sqlite3.Connection, home: Path) -> ChainReport:
     heads += [journalled] if journalled else []
     connection.execute("BEGIN")
     try:
-        report = verify(_rows(connection), _namings(connection), heads)
+        report = verify(_rows(connection), _last_records(connection), heads)
     finally:
         connection.execute("ROLLBACK")
     if report.records and not (home / "audit.head").exists():

@@ -77,7 +77,9 @@ class ChainReport:
 
 
 def verify(
-    rows: Iterable[ChainRow], namings: Iterable[LastRecord] = (), heads: Sequence[StoredHead] = ()
+    rows: Iterable[ChainRow],
+    last_records: Iterable[LastRecord] = (),
+    heads: Sequence[StoredHead] = (),
 ) -> ChainReport:
     """Check every link, the columns against the bodies, who names which record, and outside heads."""
     problems: list[ChainProblem] = []
@@ -98,7 +100,7 @@ def verify(
         prev, expected = row.hash, row.seq + 1
     known = set(hashes.values())
     problems += (_broken(row, known) for row in broken)
-    problems += _orphans(namings, bodies)
+    problems += _orphans(last_records, bodies)
     problems += _cuts(heads, hashes, expected - 1)
     return ChainReport(
         records=len(hashes),
@@ -172,27 +174,27 @@ def _body(row: ChainRow, problems: list[ChainProblem]) -> dict[str, Any] | None:
 
 
 def _orphans(
-    namings: Iterable[LastRecord], bodies: dict[int, dict[str, Any]]
+    last_records: Iterable[LastRecord], bodies: dict[int, dict[str, Any]]
 ) -> list[ChainProblem]:
     problems: list[ChainProblem] = []
-    for naming in namings:
-        body = bodies.get(naming.last_record)
-        if body is None or naming.key != body.get(_NAMED_BY.get(naming.what, "name")):
-            message = f"{naming.what} {naming.key} has no record of how it got there"
-        elif naming.state is not None and body.get("state") != naming.state:
+    for named in last_records:
+        body = bodies.get(named.last_record)
+        if body is None or named.key != body.get(_NAMED_BY.get(named.what, "name")):
+            message = f"{named.what} {named.key} has no record of how it got there"
+        elif named.state is not None and body.get("state") != named.state:
             message = (
-                f"{naming.what} {naming.key} is {naming.state}, but its last record "
-                f"({naming.last_record}) says {body.get('state')}"
+                f"{named.what} {named.key} is {named.state}, but its last record "
+                f"({named.last_record}) says {body.get('state')}"
             )
-        elif naming.content is not None and body.get("args_sha256") != naming.content:
-            message = f"{naming.what} {naming.key} has other arguments than its record states"
-        elif naming.digest is not None and body.get("digest") != naming.digest:
-            message = f"{naming.what} {naming.key} has another digest than its record states"
-        elif other := sorted(k for k, said in naming.told.items() if body.get(k) != said):
-            message = f"{naming.what} {naming.key}: another {other[0]} than its record states"
+        elif named.content is not None and body.get("args_sha256") != named.content:
+            message = f"{named.what} {named.key} has other arguments than its record states"
+        elif named.digest is not None and body.get("digest") != named.digest:
+            message = f"{named.what} {named.key} has another digest than its record states"
+        elif other := sorted(k for k, said in named.told.items() if body.get(k) != said):
+            message = f"{named.what} {named.key}: another {other[0]} than its record states"
         else:
             continue
-        problems.append(ChainProblem(seq=naming.last_record, kind="orphan", message=message))
+        problems.append(ChainProblem(seq=named.last_record, kind="orphan", message=message))
     return problems
 
 

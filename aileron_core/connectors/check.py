@@ -60,7 +60,7 @@ def check_connector(path: Path) -> ConnectorCheck:
     manifest_bytes = _read(manifest_file, problems)
     manifest = None
     if manifest_bytes is not None:
-        with _gathered(problems):
+        with _collecting(problems):
             manifest = parse_manifest(manifest_bytes, str(manifest_file))
     if alone:
         return ConnectorCheck(problems=tuple(problems), manifest=manifest)
@@ -70,7 +70,7 @@ def check_connector(path: Path) -> ConnectorCheck:
     if module is not None:
         shape = _check_module(module, str(module_file), problems)
     if manifest is not None and shape is not None:
-        problems += _compared(manifest, shape, str(manifest_file))
+        problems += _mismatches(manifest, shape, str(manifest_file))
     hash_ = ""
     if module is not None and manifest_bytes is not None:
         hash_ = identity_hash(module, manifest_bytes)
@@ -106,7 +106,7 @@ def _read(path: Path, problems: list[Problem]) -> bytes | None:
 
 
 @contextmanager
-def _gathered(problems: list[Problem]) -> Generator[None]:
+def _collecting(problems: list[Problem]) -> Generator[None]:
     try:
         yield
     except FileProblems as error:
@@ -120,7 +120,7 @@ def _check_module(module: bytes, file: str, problems: list[Problem]) -> ModuleSh
         problems.append(Problem(file=file, message=str(error), class_="parse_error"))
         return None
     before = len(problems)
-    with _gathered(problems):
+    with _collecting(problems):
         check_shape(shape, file)
     if len(problems) == before and (reason := compile_problem(module)):
         problems.append(Problem(file=file, message=reason, class_="parse_error"))
@@ -131,7 +131,7 @@ def _host_imports(shape: ModuleShape) -> tuple[str, ...]:
     return tuple(sorted({name for module, name in shape.imports if module == HOST_MODULE}))
 
 
-def _compared(manifest: Manifest, shape: ModuleShape, file: str) -> list[Problem]:
+def _mismatches(manifest: Manifest, shape: ModuleShape, file: str) -> list[Problem]:
     """Return where manifest and module tell different stories, and what cannot work yet."""
     found: list[Problem] = []
 

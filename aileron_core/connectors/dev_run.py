@@ -57,10 +57,10 @@ async def try_op(
         finally:
             engine.close()
             outgoing.close()
-    return _explained(result, frozenset(listed) - frozenset(reachable))
+    return _name_missing_route(result, frozenset(listed) - frozenset(reachable))
 
 
-def _explained(result: OpResult, unrouted: frozenset[str]) -> OpResult:
+def _name_missing_route(result: OpResult, unrouted: frozenset[str]) -> OpResult:
     """Say of a host that is listed and was refused because no route leads there that it is so."""
     failure = result.failure
     wanted = "" if failure is None else str(failure.details.get("requested", ""))

@@ -70,12 +70,20 @@ def model_traffic(agent: Agent, context: PlanContext, own: AgentSettings) -> Mod
 
 
 def traffic_here(
-    agent: Agent, env: Mapping[str, str], home: Path, project: Path, standing: tuple[str, ...] = ()
+    agent: Agent,
+    env: Mapping[str, str],
+    home: Path,
+    project: Path,
+    settings_args: tuple[str, ...] = (),
 ) -> ModelTraffic:
     """Return what of *agent*'s model traffic would pass if it were launched in *project* now."""
     own = AgentSettings.read(agent, env, home, project)
     context = PlanContext(
-        relay="", launch_dir=PurePosixPath("/"), env=env, settings_args=standing, settings=own.texts
+        relay="",
+        launch_dir=PurePosixPath("/"),
+        env=env,
+        settings_args=settings_args,
+        settings=own.texts,
     )
     return model_traffic(agent, context, own)
 

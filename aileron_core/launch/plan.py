@@ -13,7 +13,7 @@ SERVER = "aileron"
 """The name under which an agent knows Aileron's MCP server."""
 
 ProviderName = Literal["anthropic", "openai", "gemini"]
-"""A provider of models whose wire the gateway passes."""
+"""A provider of models whose API the gateway passes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +104,10 @@ class Plan:
     """The first is a program's name; the launcher finds it outside the project."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     files: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Name -> text, put into `Context.private`, 0600."""
+    """Name -> text, put into `PlanContext.launch_dir`, 0600."""
     injected_files: tuple[InjectedFile, ...] = ()
     call_seconds: float = 60.0
-    """How long this agent will wait for one tool call, as prepared."""
+    """How long this agent will wait for one tool call."""
 
 
 class Agent(Protocol):
@@ -135,7 +135,7 @@ class Agent(Protocol):
 
     @property
     def tested_versions(self) -> tuple[str, ...]:
-        """The versions this wiring was tried with, the newest first."""
+        """The versions with which this recipe was tried, the newest first."""
         ...
 
     @property
@@ -165,7 +165,7 @@ class Agent(Protocol):
 
     @property
     def denied_args(self) -> tuple[str, ...]:
-        """Options that a project's `aileron.toml` may not pass: bypasses, wiring, folders, upstream."""
+        """Options that a project's `aileron.toml` may not pass: bypasses, what Aileron sets, folders, upstream."""
         ...
 
     @property
@@ -182,12 +182,12 @@ class Agent(Protocol):
         """Return how it is started.
 
         Raises:
-            InvalidRequest: the person's own arguments take away what the wiring needs.
+            InvalidRequest: the person's own arguments take away what the launch needs.
         """
         ...
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return a sentence for each setting of a project that takes the wiring away, naming file and key.
+        """Return a sentence for each setting of a project that overrides what Aileron sets, naming file and key.
 
         Args:
             files: the project's own settings files of this agent that are there, by relative path.

@@ -1,8 +1,8 @@
 """The project that an agent works in: whether it may be one, and what its settings ask of a launch.
 
-Its `aileron.toml`, and the settings of the agent in it that touch the wiring, count in exactly the
+Its `aileron.toml`, and the settings of the agent in it that override what Aileron sets, count in exactly the
 bytes that a person accepted, at this path. An `aileron.toml` may only narrow: few variables, and no
-argument that takes a wall or the wiring away.
+argument that takes away the sandbox or what Aileron sets.
 """
 
 import os
@@ -97,7 +97,7 @@ class ProjectSettings:
     agent: str
     settings: LaunchSettings
     overrides: tuple[str, ...]
-    """A sentence for each setting of the agent's own project files that takes wiring away."""
+    """A sentence for each setting of the agent's own project files that overrides what Aileron sets."""
     digest: str
     """SHA-256 over the names and hashes of the files that say all this, in hexadecimal."""
 

@@ -43,7 +43,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAnswer:
+class GateAnswer:
     """The run as it stands when the gate answers; `attached` to an equal or keyed one asked before."""
 
     row: RunRecord
@@ -69,7 +69,7 @@ class Gate:
     """Whether the session with this id has not ended."""
     session_limiter: SessionLimiter = field(default_factory=SessionLimiter)
 
-    async def run(self, call: Call) -> RunAnswer:
+    async def run(self, call: Call) -> GateAnswer:
         """Run an ungated action to its end, or put a gated one before a person and return at once.
 
         Raises:
@@ -90,7 +90,7 @@ class Gate:
         answer = self._answer(call, resolved, self._draft(call, resolved, args))
         return await tasks.uninterrupted(answer, name=f"call {resolved.action.name}")
 
-    async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
+    async def _answer(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
         known = await self._find_earlier(call, row)
         if known is not None:
             return await self._attach(known, call)
@@ -161,14 +161,14 @@ class Gate:
             )
         return known
 
-    async def _attach(self, known: LiveRun | RunRecord, call: Call) -> RunAnswer:
+    async def _attach(self, known: LiveRun | RunRecord, call: Call) -> GateAnswer:
         if isinstance(known, RunRecord):
-            return RunAnswer(row=known, attached=True)
+            return GateAnswer(row=known, attached=True)
         if known.admitted is not None:
             await asyncio.shield(known.admitted)
         if not known.row.gated:
             await known.ended.wait()
-            return RunAnswer(row=known.row, attached=True)
+            return GateAnswer(row=known.row, attached=True)
         async with known.lock:
             if not known.is_final:
                 known.claims = call.claims or known.claims
@@ -180,7 +180,7 @@ class Gate:
                     rearm=False,
                     times_asked=known.row.times_asked + 1,
                 )
-        return RunAnswer(row=known.row, attached=True)
+        return GateAnswer(row=known.row, attached=True)
 
     def _register(
         self, call: Call, resolved: ResolvedAction, row: RunRecord, preview: PreviewResult
@@ -215,7 +215,7 @@ class Gate:
             raise
         run.admitted.set_result(None)
 
-    async def _ask_person(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
+    async def _ask_person(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
         limit = self.settings.pending_per_session
         if self.registry.waiting_of(row.session_id) >= limit:
             raise RateLimited(
@@ -238,9 +238,9 @@ class Gate:
         )
         if has_preview:
             tasks.spawn(self.previews.fetch_first(run), name=f"preview {row.run_id}")
-        return RunAnswer(row=run.row, attached=False)
+        return GateAnswer(row=run.row, attached=False)
 
-    async def _run_now(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> RunAnswer:
+    async def _run_now(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
         run = self._register(call, resolved, row, PreviewResult(status="none"))
         try:
             await self._execute(run)
@@ -251,7 +251,7 @@ class Gate:
                 run.admitted.set_exception(error)
                 await self._refuse(call, error)
             raise
-        return RunAnswer(row=run.row, attached=False)
+        return GateAnswer(row=run.row, attached=False)
 
     async def _execute(self, run: LiveRun) -> None:
         assert run.resolved is not None

@@ -12,6 +12,9 @@ from aileron_tui.cli.output import EXIT, CliError, CommandContext
 from aileron_tui.cli.process import close_memory, drop_key_variables
 from aileron_tui.cli.scaffold import EXAMPLE_PORT
 
+AGENTS = ("codex", "claude", "opencode", "goose", "pi", "gemini")
+"""As `aileron_core.settings.AGENT_NAMES`, whose module would slow every command's start; a test compares."""
+
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="aileron", message="aileron %(version)s")
@@ -99,9 +102,7 @@ def serve(context: CommandContext, routes: tuple[str, ...], accept_installed: bo
 
 
 @aileron.command()
-@click.argument(
-    "agent", type=click.Choice(["codex", "claude", "opencode", "goose", "pi", "gemini"])
-)
+@click.argument("agent", type=click.Choice(AGENTS))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ITS OWN ARGUMENTS]")
 @click.option("--dry-run", is_flag=True, help="Print what would be set, and start nothing.")
 @click.option(
@@ -190,7 +191,7 @@ def mcp_relay(context: CommandContext, file: str) -> int:
 @click.argument(
     "agent",
     required=False,
-    type=click.Choice(["codex", "claude", "opencode", "goose", "pi", "gemini"]),
+    type=click.Choice(AGENTS),
 )
 @command_options
 def doctor(context: CommandContext, agent: str | None) -> int:

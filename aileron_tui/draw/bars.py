@@ -1,4 +1,4 @@
-"""The lines around an item: top bar, banner, voice, footer, the deny panel, the empty screen."""
+"""The lines around an item: top bar, banner, status line, footer, the deny panel, the empty screen."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ def top_bar(
     *,
     view: View,
     waiting: int,
-    held: int,
+    not_accepted: int,
     problems: int,
     sessions: Sequence[SessionView],
     now: float,
@@ -62,7 +62,7 @@ def top_bar(
     sides: list[Line] = []
     for of_files, of_problems, agents in _SHORTER:
         told = _exceptions(
-            view, held, problems, registry, of_files=of_files, of_problems=of_problems
+            view, not_accepted, problems, registry, of_files=of_files, of_problems=of_problems
         )
         sides.append((*told, *_agents(sessions, agents), *clock))
     every = len(words.views.VIEWS)
@@ -81,7 +81,7 @@ def top_bar(
 
 def _exceptions(
     view: View,
-    held: int,
+    not_accepted: int,
     problems: int,
     registry: CommandRegistry,
     *,
@@ -90,8 +90,8 @@ def _exceptions(
 ) -> Line:
     """Return how many files are not accepted, and how many problems files have with the keys to them."""
     parts: list[Piece] = []
-    if held:
-        parts += [Piece(words.bars.not_accepted(held, of_files), "attn"), Piece("  ")]
+    if not_accepted:
+        parts += [Piece(words.bars.not_accepted(not_accepted, of_files), "attn"), Piece("  ")]
     if problems:
         # They are the last rows of the waiting list.
         way = registry.face("last")
@@ -134,15 +134,15 @@ def banner_lines(
     *,
     lost: str | None,
     storage: str | None,
-    standing: Sequence[Line],
+    lasting: Sequence[Line],
     width: int,
     help_key: str,
     paused: str = "",
     replayed: str = "",
 ) -> tuple[Line, ...]:
-    """Return what stands above all: broken things first, then *paused*, then *standing* warnings.
+    """Return what stands above all: broken things first, then *paused*, then *lasting* warnings.
 
-    *replayed*: that what stands below is a screen of an earlier time. Of the standing warnings those
+    *replayed*: that what stands below is a screen of an earlier time. Of the lasting warnings those
     that have no room are counted, with *help_key*, which shows them all.
     """
     rows: list[Line] = []
@@ -157,15 +157,15 @@ def banner_lines(
     if replayed:
         rows.append(line(" ", Piece(f"▲ {replayed}", "attn")))
     most = max(BANNER_ROWS - len(rows), 1)
-    shown = standing if len(standing) <= most else standing[: most - 1]
+    shown = lasting if len(lasting) <= most else lasting[: most - 1]
     rows += [line(" ", *each) for each in shown]
-    if hidden := len(standing) - len(shown):
+    if hidden := len(lasting) - len(shown):
         told = words.bars.more_warnings(hidden, of_more=bool(shown), key=help_key)
         rows.append(line(" ", Piece(told, "attn")))
     return tuple(cut(each, width - 1) for each in rows)
 
 
-def standing_warnings(
+def startup_warnings(
     *, routes: Sequence[str], accepted_installed: bool, lacks_letters: bool = False
 ) -> tuple[Line, ...]:
     """Return what is to be known as long as this console runs, each on one line of any length."""
@@ -182,9 +182,9 @@ def standing_warnings(
     return tuple(rows)
 
 
-def voice_line(said: Line, digest_words: tuple[str, str, str] | None, width: int) -> Line:
-    """Return the voice, with the three words at its right end where there is room."""
-    left = line(" ", *said)
+def status_row(status: Line, digest_words: tuple[str, str, str] | None, width: int) -> Line:
+    """Return the status line, with the three words at its right end where there is room."""
+    left = line(" ", *status)
     right = line(Piece(" · ".join(digest_words), "muted"), " ") if digest_words is not None else ()
     if cells(left) + cells(right) + 2 > width:
         right = ()

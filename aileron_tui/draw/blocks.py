@@ -229,11 +229,11 @@ def _label_rows(block: Block, width: int) -> list[Line]:
         return [block.label] if block.label else []
     if block.label_from != "file":
         return []
-    narrow = width - len(_LABEL_GOES_ON)
-    rows = [each.pieces for each in wrap(block.label, narrow)]
+    room = width - len(_LABEL_GOES_ON)
+    rows = [each.pieces for each in wrap(block.label, room)]
     if len(rows) > LABEL_ROWS:
         last = (*rows[LABEL_ROWS - 1], Piece(" "), *rows[LABEL_ROWS])
-        rows = [*rows[: LABEL_ROWS - 1], cut(last, narrow)]
+        rows = [*rows[: LABEL_ROWS - 1], cut(last, room)]
     return [rows[0], *((Piece(_LABEL_GOES_ON), *row) for row in rows[1:])]
 
 

@@ -129,7 +129,7 @@ def _has_outcome(view: ApprovalView) -> bool:
     return view.state in ("failed", "unknown") and bool(view.outcome)
 
 
-def held_blocks(held: NotAcceptedView) -> tuple[Block, ...]:
+def file_blocks(held: NotAcceptedView) -> tuple[Block, ...]:
     """Return the document of a file that is not accepted."""
     if held.kind == "preview":
         return tuple(_read_offer(held))
@@ -190,7 +190,7 @@ def problem_blocks(problem: Problem) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def around_blocks(sections: Iterable[Section]) -> Iterator[Block]:
+def context_blocks(sections: Iterable[Section]) -> Iterator[Block]:
     """Yield *sections* for the end of the document, where there is no rail. None of it must be seen."""
     for section in sections:
         yield blank()

@@ -61,14 +61,14 @@ def item_head(
         return ()
     if item.approval is not None:
         return approval_head(item.approval, warned, now, width, compact=compact)
-    if item.held is not None:
-        return held_head(item.held, width, compact=compact)
+    if item.file is not None:
+        return file_head(item.file, width, compact=compact)
     if item.suite is not None:
         return suite_head(item.suite, width)
     return problem_head(item.problem, width) if item.problem is not None else ()
 
 
-def held_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
+def file_head(held: NotAcceptedView, width: int, *, compact: bool) -> tuple[Line, ...]:
     """Return the head of a file that is not accepted."""
     first = line(
         " ",

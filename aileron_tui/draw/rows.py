@@ -55,8 +55,8 @@ def row_lines(
     `hidden`: the renderer marked something in what was fetched or sent.
     """
     first = _first(item, selected=selected)
-    if item.held is not None:
-        held = item.held
+    if item.file is not None:
+        held = item.file
         why: Line = (Piece(f"{held.kind}, {held.why}", "muted"),)
         if held.kind == "preview":
             read = held.name.partition(" ")[2]
@@ -117,7 +117,7 @@ def _first(item: Item, *, selected: bool) -> Line:
         return line(_edge(selected), Piece("!", "attn"), " ", effect, *place)
     if view is None:
         role: Role = "gist" if selected else "text"
-        name = brief(item.held.name, role) if item.held else ()
+        name = brief(item.file.name, role) if item.file else ()
         name = suite_name(item.suite, role) if item.suite else name
         effect = Piece(f"{words.files.FILE_EFFECT:<{EFFECT_WIDTH}}", "strong")
         return line(_edge(selected), Piece("▲", "attn"), " ", effect, *name)

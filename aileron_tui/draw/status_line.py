@@ -1,4 +1,4 @@
-"""The voice: one line that says what the next key would do, or why not yet."""
+"""The status line: one line that says what the next key would do, or why not yet."""
 
 from dataclasses import dataclass
 
@@ -20,17 +20,17 @@ BESIDE = 24
 
 @dataclass(frozen=True, slots=True)
 class StatusMessage:
-    """What the voice reports, until *until* (monotonic seconds); no key ends it before *held*."""
+    """What the status line reports, until *until* (monotonic seconds); no key ends it before *kept_until*."""
 
     pieces: Line
     until: float
-    held: float = 0.0
+    kept_until: float = 0.0
 
 
 def status_line(
-    now: Situation, said: StatusMessage | None, epoch: float, of_list: Line = (), *, width: int
+    now: Situation, message: StatusMessage | None, epoch: float, of_list: Line = (), *, width: int
 ) -> Line:
-    """Return what to say in the situation *now*, at *epoch* seconds, by what matters most.
+    """Return what to say in the situation *now*, at *epoch* seconds; what is worst comes first.
 
     *of_list*: what is to be said of the rows, or of the filter over them. *width*: cells there are.
     """
@@ -41,18 +41,18 @@ def status_line(
     if now.confirmed and availability(now.confirmed, now).shown:
         return _confirmed(now)
     if now.view != "waiting" and not now.opened:
-        return said.pieces if said is not None else of_list
+        return message.pieces if message is not None else of_list
     present = of_list if now.view == "waiting" and of_list else _present(now)
     present = _ends_soon(now, epoch) + present
-    if said is None:
+    if message is None:
         return present
     warned = bool(now.unseen) or now.block != "none" or present[0].role == "attn"
     if not warned or now.block in ("empty", "over"):
-        return said.pieces
-    if width - cells(said.pieces) < BESIDE:
-        return said.pieces
+        return message.pieces
+    if width - cells(message.pieces) < BESIDE:
+        return message.pieces
     # What just happened, and beside it the first sentence on what stands there now.
-    return line(*said.pieces, "   ", *present[:1])
+    return line(*message.pieces, "   ", *present[:1])
 
 
 def _ends_soon(now: Situation, epoch: float) -> Line:

@@ -6,7 +6,7 @@ A role names a meaning, never a colour; `aileron_tui.styles.tokens` gives each i
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from rich.cells import cell_len, set_cell_size, split_graphemes
 
@@ -36,32 +36,7 @@ Role = Literal[
     "delword",
     "alarm",
 ]
-ROLES: tuple[Role, ...] = (
-    "text",
-    "strong",
-    "muted",
-    "faint",
-    "fact",
-    "factbar",
-    "claim",
-    "claimbar",
-    "claimhead",
-    "attn",
-    "danger",
-    "ok",
-    "mark",
-    "chip",
-    "key",
-    "keydanger",
-    "badge",
-    "view",
-    "gist",
-    "add",
-    "del",
-    "addword",
-    "delword",
-    "alarm",
-)
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)

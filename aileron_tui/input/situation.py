@@ -40,7 +40,7 @@ class Situation:
     view: View = "waiting"
     panel: Panel = "none"
     approval: ApprovalView | None = None
-    held: NotAcceptedView | None = None
+    file: NotAcceptedView | None = None
     suite: SuiteFiles | None = None
     file_moved: bool = False
     """The action file that the call was asked for lies there in another form, not accepted."""
@@ -120,8 +120,8 @@ class Situation:
     @property
     def acceptable(self) -> tuple[str, str] | None:
         """Kind and name of the file that could be accepted here."""
-        if self.view == "waiting" and self.held is not None:
-            return self.held.kind, self.held.name
+        if self.view == "waiting" and self.file is not None:
+            return self.file.kind, self.file.name
         if self.view == "library" and self.item is not None and self.item.state == "held_back":
             return self.item.kind, self.item.name
         return None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from aileron_core.clock import Clock
 from aileron_core.console_port import ConsolePort, CoreEvent
 from aileron_tui import words
-from aileron_tui.draw.bars import standing_warnings
+from aileron_tui.draw.bars import startup_warnings
 from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import line
 from aileron_tui.input.commands import Command, CommandRegistry, face_of
@@ -139,7 +139,7 @@ class PlainConsole:
     def _tell_what_stands(self) -> None:
         """Tell the warnings that stand above everything on the screen."""
         start = self._model.snapshot
-        for row in standing_warnings(
+        for row in startup_warnings(
             routes=start.routes, accepted_installed=start.accepted_installed
         ):
             self._say(line(" ", *row))
@@ -285,7 +285,7 @@ class PlainConsole:
         elif action in of_what_stands:
             of_what_stands[action](typed)
         elif action == "filter":
-            seen.narrow(rest)
+            seen.set_filter(rest)
         elif action == "next":
             seen.next()
         elif action == "export":

@@ -72,7 +72,7 @@ class Decisions:
             return
         self._model.take_back()
         self._model.arming.changed()
-        key = self._model.people.key if panel == "end" else ""
+        key = self._model.sessions_table.key if panel == "end" else ""
         self._model.open_panel(panel, key or "")
 
     def answer_question(self, action: str) -> None:

@@ -150,7 +150,7 @@ def _named(item: Item, now: float) -> Line:
         return line(about, *brief(view.title))
     if item.suite is not None:
         return line(f"{words.files.FILE_EFFECT}: ", *suite_name(item.suite, "text"))
-    name = item.held.name if item.held is not None else ""
+    name = item.file.name if item.file is not None else ""
     return line(f"{words.files.FILE_EFFECT}: ", *brief(name))
 
 

@@ -126,7 +126,7 @@ class Navigation:
         if not 0 <= wanted < table.total:
             return None
         if table.filtered:
-            self._model.narrow("", self._context.clock.now())
+            self._model.set_filter("", self._context.clock.now())
         return wanted
 
     def back(self, typed: str) -> None:
@@ -136,27 +136,27 @@ class Navigation:
             table.opened = False
             self._state.printed = ()
         elif self._model.filtered:
-            self.narrow("")
+            self.set_filter("")
         else:
             self._context.say_not_now(typed)
 
     # The filter
 
-    def narrow(self, text: str) -> None:
+    def set_filter(self, text: str) -> None:
         """Let only rows stand in the present list that *text* lets through, and say which."""
         model, state, now = self._model, self._state, self._context.clock.now()
         table = model.table
         if table is None:
-            state.narrow(text)
+            state.set_filter(text)
             told = self._filter_told()
             self._context.say(told or words.plain.ALL_SHOWN)
             return
         table.opened, state.top, state.printed = False, 0, ()
-        model.narrow(text, now)
+        model.set_filter(text, now)
         if table.matching and len(table) > table.matching:
             # The selected row stays whatever it is: let it be one that matches.
             table.go(0 if table.index else 1)
-            model.narrow(text, now)
+            model.set_filter(text, now)
         if model.view == "audit":
             state.read_on()
             self._context.follow(
@@ -257,4 +257,4 @@ class Navigation:
 def _looked_at(table: Table) -> bool:
     """Return whether the filter has looked at every row: until then the status line says how far it got."""
     given = (table.parsed, table.matching, table.total)
-    return table.filter_voice() == (filter_doubt(*given) or filter_status(*given))
+    return table.filter_status() == (filter_doubt(*given) or filter_status(*given))

@@ -79,7 +79,7 @@ class Output:
         return shown
 
     def status(self) -> Line:
-        """Return the sentence on what stands there."""
+        """Return what the status line says of what stands there."""
         return status_line(self._context.situation, None, self._context.clock.now(), width=1 << 16)
 
     # What is asked about
@@ -166,7 +166,7 @@ class Output:
             asked = words.panels.stop_question(model.queue.waiting, len(model.sessions), running)
             remark, action, done = words.panels.STOP_REMARK, "stop_everything", "stop_enter"
         else:
-            session = model.people.current
+            session = model.sessions_table.current
             asked = words.panels.end_question(session_name(session) if session is not None else "")
             remark = words.panels.end_remark(session.waiting if session is not None else 0)
             action, done = "end_session", "end_enter"
@@ -187,7 +187,7 @@ class Output:
     def _rows(self, table: Table) -> None:
         """Print a page of *table*, each row behind the number that opens it."""
         context, model, state = self._context, self._model, self._state
-        told = table.filter_voice() or table.voice(model.registry)
+        told = table.filter_status() or table.status(model.registry)
         if table.matching:
             rows = range(state.top, min(state.top + LISTED_AT_ONCE[model.view], len(table)))
             header = table.header(context.printer.row_width, context.clock.now())
@@ -243,8 +243,8 @@ class Output:
             say(doubt or filter_status(queue.parsed, queue.matching, queue.total))
         else:
             say(words.bars.NOTHING_WAITS)
-        if queue.held:
-            say(words.plain.files_wait(queue.held, NEXT))
+        if queue.not_accepted:
+            say(words.plain.files_wait(queue.not_accepted, NEXT))
 
     def _keys(self) -> Iterable[tuple[str, str]]:
         """Yield the keys that do something now, each with what it does."""

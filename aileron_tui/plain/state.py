@@ -21,7 +21,7 @@ from aileron_tui.input.situation import View
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import own
 from aileron_tui.state.apply_event import apply_event
-from aileron_tui.state.filter_fields import item_facts
+from aileron_tui.state.filter_fields import item_fields
 from aileron_tui.state.model import Model, Token
 from aileron_tui.state.situation import situation_of
 from aileron_tui.terminal.notifications import Attention, Notifier
@@ -75,13 +75,13 @@ class PlainState:
         now, at, model = self._clock.now(), self._clock.monotonic(), self.model
         while self._events:
             event = self._events.popleft()
-            model.said = None
+            model.status_message = None
             self.reports += isinstance(event, EverythingStopped | AuditExported | IntentRefused)
             if isinstance(event, IntentRefused):
                 self._reads = False  # what was refused would be refused again, at once
             arrived = apply_event(model, event, now, at)
-            if model.said is not None:
-                self.news.append(model.said.pieces)
+            if model.status_message is not None:
+                self.news.append(model.status_message.pieces)
             else:
                 self.news.extend(self._told_of(event))
             if isinstance(event, ApprovalUpdated):
@@ -90,7 +90,7 @@ class PlainState:
                 self._arrived[event.view.approval_id] = event.view.action
                 if model.paused_at is None:
                     self._attention.arrived(event.view.action)
-        model.said = None
+        model.status_message = None
         model.tick(now, at)
         self._go_to_one_that_waits()
         self._leave_a_question_of_nothing()
@@ -123,7 +123,7 @@ class PlainState:
         """Take a question back whose object is gone."""
         model = self.model
         lost = model.lost is not None or not model.health.writable
-        ended = model.panel == "end" and model.people.key != model.panel_key
+        ended = model.panel == "end" and model.sessions_table.key != model.panel_key
         if model.panel != "none" and (lost or ended):
             model.close_panel()
 
@@ -193,19 +193,19 @@ class PlainState:
         queue.select(queue.index(item.key))
         self.chosen = item.key
 
-    def narrow(self, text: str) -> None:
+    def set_filter(self, text: str) -> None:
         """Leave out what the filter *text* does not let through; ask about the first that is left.
 
         Where nothing is left, what was asked about stays.
         """
         model, queue, here, now = self.model, self.model.queue, self.item, self._clock.now()
         queue.selected = None  # the selected one would stay whatever it is
-        model.narrow(text, now)
+        model.set_filter(text, now)
         waiting = [each for each in queue.items if each.waits]
         chosen = here if here in waiting or not waiting else waiting[0]
         queue.selected = chosen.key if chosen is not None else None
         self.chosen = queue.selected or self.chosen
-        model.narrow(text, now)
+        model.set_filter(text, now)
 
     @property
     def item(self) -> Item | None:
@@ -228,7 +228,7 @@ class PlainState:
         query = self.model.queue.parsed.query
         if not query:
             return True
-        return query.matches(item_facts(item), self._clock.now())
+        return query.matches(item_fields(item), self._clock.now())
 
     @property
     def token(self) -> Token:

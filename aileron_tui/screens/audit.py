@@ -49,7 +49,7 @@ class AuditScreen(ListScreen):
         warned = self.reader.pages.warnings(seen.item, file_moved=seen.file_moved)
         compact = self.has_class("-compact")
         head = item_head(seen.item, warned, seen.at, form.width, compact=compact)
-        form = replace(form, around=seen.around, file_moved=seen.file_moved)
+        form = replace(form, context=seen.context, file_moved=seen.file_moved)
         return head, self.reader.pages.layout(seen.item, form, seen.at)
 
     def _replay(self) -> None:

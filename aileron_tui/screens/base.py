@@ -208,7 +208,7 @@ class ConsoleScreen(Screen[None]):
         """Show the rows that the filter lets through as it stands now."""
         message.stop()
         if self.model.panel == "filter":
-            self.model.narrow(message.text, self.clock.now())
+            self.model.set_filter(message.text, self.clock.now())
             self.redraw()
 
     # Drawing
@@ -276,9 +276,11 @@ class ConsoleScreen(Screen[None]):
             self.panel.draw(now, width)
             return
         view = now.approval
-        said = status_line(now, model.said, self.clock.now(), self.told_of_rows(), width=width)
+        said = status_line(
+            now, model.status_message, self.clock.now(), self.told_of_rows(), width=width
+        )
         digest_words = view.words if view is not None else None
-        self.query_one("#status", Lines).show(bars.voice_line(said, digest_words, width))
+        self.query_one("#status", Lines).show(bars.status_row(said, digest_words, width))
         self.query_one("#keys", Lines).show(bars.footer_line(now.context, now, width))
 
     def told_of_rows(self) -> Line:
@@ -291,7 +293,7 @@ class ConsoleScreen(Screen[None]):
             bars.top_bar(
                 view=model.view,
                 waiting=model.queue.waiting,
-                held=model.queue.held,
+                not_accepted=model.queue.not_accepted,
                 problems=model.queue.problems,
                 sessions=model.sessions,
                 now=self.clock.now(),
@@ -302,7 +304,7 @@ class ConsoleScreen(Screen[None]):
         rows = bars.banner_lines(
             lost=model.lost,
             storage=None if model.health.writable else model.health.message,
-            standing=self.standing_warnings,
+            lasting=self.startup_warnings,
             width=width,
             help_key=model.registry.face("help"),
             paused=self._paused(),
@@ -313,10 +315,10 @@ class ConsoleScreen(Screen[None]):
         banner.show(*rows)
 
     @property
-    def standing_warnings(self) -> tuple[Line, ...]:
+    def startup_warnings(self) -> tuple[Line, ...]:
         """The warnings that stand above all views as long as this console runs."""
         start = self.model.snapshot
-        return bars.standing_warnings(
+        return bars.startup_warnings(
             routes=start.routes,
             accepted_installed=start.accepted_installed,
             lacks_letters=bool(glyphs_of(self).charset),

@@ -77,7 +77,7 @@ class ListScreen(ConsoleScreen):
 
     def _draw_empty(self) -> None:
         width, height = self.size
-        told = wrap(self.table.voice(self.model.registry), width - 4)
+        told = wrap(self.table.status(self.model.registry), width - 4)
         rows = bars.centred([each.pieces for each in told], width, height - 4)
         self.query_one("#empty", Lines).show(*rows)
 
@@ -118,7 +118,7 @@ class ListScreen(ConsoleScreen):
         """Return what the filter leaves, or the list's own sentence; of records, their head as well."""
         told: Line = ()
         if not self.is_empty:
-            told = self.table.filter_voice() or self.table.voice(self.model.registry)
+            told = self.table.filter_status() or self.table.status(self.model.registry)
         head_words = self.model.head_words if self._view in _OF_RECORDS else None
         head = words.views.audit_head(head_words) if head_words is not None else ""
         return line(*told, "  " if told and head else "", Piece(head, "muted"))
@@ -146,7 +146,7 @@ class ListScreen(ConsoleScreen):
         if self.table.opened:
             self.table.opened = False
         else:
-            self.model.narrow("", self.clock.now())
+            self.model.set_filter("", self.clock.now())
 
     def ask_first(self, command: str) -> None:
         """In the list, show the row whole first; there, say what was not seen."""

@@ -55,7 +55,7 @@ class WaitingScreen(ConsoleScreen):
             "page_down": lambda: queue.move(self.query_one("#queue", RowList).page),
             "page_up": lambda: queue.move(-self.query_one("#queue", RowList).page),
             "order": lambda: queue.change_order(self.clock.now()),
-            "back": lambda: self.model.narrow("", self.clock.now()),
+            "back": lambda: self.model.set_filter("", self.clock.now()),
             "refresh": self._refetch,
             "whole": self._show_whole,
         }
@@ -159,7 +159,7 @@ class WaitingScreen(ConsoleScreen):
             gutter=gutter,
             unfold=self.model.unfolded,
             file_moved=moved,
-            around=self._at_the_end(item),
+            context=self._at_the_end(item),
         )
         layout = self.reader.pages.layout(item, form, now)
         changed = item is not None and item.approval is not None and item.approval.drift is not None
@@ -219,7 +219,7 @@ class WaitingScreen(ConsoleScreen):
             DecisionScreen(
                 at=self.clock.now(),
                 item=item,
-                around=self._around(item),
+                context=self._around(item),
                 file_moved=self.model.queue.file_moved(item),
                 unfolded=self.model.unfolded,
                 reading=reading.ended(),

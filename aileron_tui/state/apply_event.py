@@ -1,4 +1,4 @@
-"""What each fact of the core changes in the console's state, and what the voice reports of it."""
+"""What each event of the core changes in the console's state, and what the status line reports of it."""
 
 from aileron_core.console_port import (
     WAITING_STATES,
@@ -24,53 +24,53 @@ from aileron_tui.state import outcomes
 from aileron_tui.state.model import Model
 
 
-def apply_event(model: Model, fact: CoreEvent, now: float, at: float) -> bool:
-    """Take *fact* into *model*; return whether a call came to wait that was not there before.
+def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
+    """Take *event* into *model*; return whether a call came to wait that was not there before.
 
     *now* is epoch seconds, *at* monotonic seconds.
     """
-    match fact:
+    match event:
         case ApprovalUpdated():
-            return _approval(model, fact.view, now, at)
+            return _approval(model, event.view, now, at)
         case ApprovalsRead():
-            model.calls_read(fact)
+            model.calls_read(event)
         case Recorded():
-            model.records.append(fact.record)
-            model.head_words = fact.head_words
-            model.activity.add(fact.record, now)
-            model.audit.add(fact.record, now)
+            model.records.append(event.record)
+            model.head_words = event.head_words
+            model.activity.add(event.record, now)
+            model.audit.add(event.record, now)
         case LibraryUpdated():
-            _library(model, fact, now, at)
+            _library(model, event, now, at)
         case SessionsUpdated():
-            _sessions(model, fact, now, at)
+            _sessions(model, event, now, at)
         case RecordsRead():
-            model.audit.take(fact, now)
+            model.audit.take(event, now)
         case RecordRead():
-            model.audit.read_whole(fact)
+            model.audit.read_whole(event)
         case AuditVerified():
-            model.audit.verify_ended(fact)
+            model.audit.verify_ended(event)
         case _:
-            _whole(model, fact, at)
+            _whole(model, event, at)
     return False
 
 
-def _whole(model: Model, fact: CoreEvent, at: float) -> None:
-    """Take a fact about the core as a whole."""
-    match fact:
+def _whole(model: Model, event: CoreEvent, at: float) -> None:
+    """Take an event about the core as a whole."""
+    match event:
         case StorageHealth():
-            model.health = fact
+            model.health = event
         case PauseChanged():
-            model.paused_at = fact.paused_at
+            model.paused_at = event.paused_at
         case AuditExported():
-            model.say(outcomes.audit_exported(fact), at)
+            model.say(outcomes.audit_exported(event), at)
         case EverythingStopped():
-            model.say(outcomes.everything_stopped(fact), at)
+            model.say(outcomes.everything_stopped(event), at)
         case IntentRefused():
-            model.sent.refused(fact.approval_id)
+            model.sent.refused(event.approval_id)
             model.audit.refused()
-            model.say(foreign_text(fact.message, "attn"), at)
+            model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
-            model.lost = fact.message
+            model.lost = event.message
             model.sent.clear()
         case _:
             pass  # the others are taken one by one
@@ -109,16 +109,16 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
         model.say(outcomes.ended_elsewhere(view), at)
 
 
-def _library(model: Model, fact: LibraryUpdated, now: float, at: float) -> None:
-    for done in model.sent.library(fact):
+def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None:
+    for done in model.sent.library(event):
         model.say(outcomes.file_changed(done), at)
-    model.actions_ready = fact.actions_ready
-    model.queue.set_files(fact.held_back, fact.problems)
-    model.library.renew(fact.library, fact.problems, now)
+    model.actions_ready = event.actions_ready
+    model.queue.set_files(event.held_back, event.problems)
+    model.library.renew(event.library, event.problems, now)
 
 
-def _sessions(model: Model, fact: SessionsUpdated, now: float, at: float) -> None:
-    model.sessions = fact.sessions
-    model.people.renew(fact.sessions, now)
-    for session_id in model.sent.sessions(fact.sessions):
+def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> None:
+    model.sessions = event.sessions
+    model.sessions_table.renew(event.sessions, now)
+    for session_id in model.sent.sessions(event.sessions):
         model.say(outcomes.session_ended(model.ending.pop(session_id, "")), at)

@@ -26,7 +26,7 @@ class DecisionScreen:
 
     at: float
     item: Item
-    around: tuple[Section, ...] = ()
+    context: tuple[Section, ...] = ()
     file_moved: bool = False
     unfolded: bool = False
     reading: ReadingProgress = field(default_factory=ReadingProgress)

@@ -9,9 +9,9 @@ from aileron_tui.draw.blocks import Block, Layout, blank, lay_out, value
 from aileron_tui.draw.context import Section
 from aileron_tui.draw.document import (
     approval_blocks,
-    around_blocks,
+    context_blocks,
+    file_blocks,
     first_heading,
-    held_blocks,
     problem_blocks,
 )
 from aileron_tui.draw.header import warnings
@@ -42,7 +42,7 @@ class LayoutOptions:
     gutter: int
     unfold: bool = False
     """Marks with their code points, and nothing folded."""
-    around: tuple[Section, ...] = ()
+    context: tuple[Section, ...] = ()
     """What stands at the end, where there is no rail beside it."""
     file_moved: bool = False
     """`Queue.file_moved` of the item."""
@@ -81,7 +81,7 @@ class DocumentCache:
         """What `_main` was made from."""
         self._blocks: tuple[Block, ...] = ()
         self._main = Layout()
-        self._around: tuple[tuple[Section, ...], int, int] = ((), 0, 0)
+        self._context: tuple[tuple[Section, ...], int, int] = ((), 0, 0)
         self._tail_blocks: tuple[Block, ...] = ()
         self._whole = Layout()
         self._findings: dict[str, tuple[object, HiddenCharacters]] = {}
@@ -186,15 +186,15 @@ class DocumentCache:
         self._of, self._blocks = made_from, made.blocks
         self.marked = made.marked
         self._main = self._whole = made.layout
-        self._around = ((), 0, 0)
+        self._context = ((), 0, 0)
         self._tail_blocks = ()
 
     def _with_tail(self, form: LayoutOptions) -> Layout:
-        """Return the layout with what stands around the call at its end; that changes by itself."""
-        around = (form.around, form.width, form.gutter) if form.around else ((), 0, 0)
-        if around != self._around:
-            self._around = around
-            self._tail_blocks = tuple(around_blocks(form.around))
+        """Return the layout with the context of the call at its end; that changes by itself."""
+        context = (form.context, form.width, form.gutter) if form.context else ((), 0, 0)
+        if context != self._context:
+            self._context = context
+            self._tail_blocks = tuple(context_blocks(form.context))
             tail = lay_out(self._tail_blocks, form.width, form.gutter)
             self._whole = self._main.joined(tail, len(self._blocks))
         return self._whole
@@ -207,7 +207,7 @@ class DocumentCache:
         head = lay_out((first,), form.width, form.gutter)
         self._blocks = (first, *self._blocks[1:])
         self._main = self._whole = head.joined(self._main.without(old), 0)
-        self._around = ((), 0, 0)
+        self._context = ((), 0, 0)
 
     def _blocks_of(
         self, item: Item, form: LayoutOptions, now: float, warned: list[Line] | None = None
@@ -226,7 +226,7 @@ class DocumentCache:
             return problem_blocks(item.problem)
         if item.suite is not None:
             return suite_blocks(item.suite)
-        return held_blocks(item.held) if item.held is not None else ()
+        return file_blocks(item.file) if item.file is not None else ()
 
 
 class Same:

@@ -1,4 +1,4 @@
-"""Facts on their way from the core's thread to the screen: gathered for a moment, then taken some at a time.
+"""Events on their way from the core's thread to the screen: gathered for a moment, then taken some at a time.
 
 Core and screen share one interpreter: each time that the screen wakes, the core pauses.
 """
@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from aileron_core.console_port import CoreEvent
 
 TOGETHER = 200
-"""How many facts are taken in one go."""
+"""How many events are taken in one go."""
 GATHER_SECONDS = 0.015
-"""How long the first of several facts waits for the others."""
+"""How long the first of several events waits for the others."""
 EACH_SECONDS = 0.1
-"""Facts are taken at most so often: what a person sees of a storm is its end."""
+"""Events are taken at most so often: what a person sees of a storm is its end."""
 
 
 class EventQueue:
     """A queue that one thread fills and the screen's loop empties."""
 
     def __init__(self, ready: Callable[[], object]) -> None:
-        """*ready* is called on the screen's loop once facts are to be taken."""
+        """*ready* is called on the screen's loop once events are to be taken."""
         self._ready = ready
-        self._facts: deque[CoreEvent] = deque()
+        self._events: deque[CoreEvent] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._taken_at = float("-inf")
 
@@ -31,14 +31,14 @@ class EventQueue:
         """Begin to tell the running loop of what comes."""
         self._loop = asyncio.get_running_loop()
 
-    def put(self, fact: CoreEvent) -> None:
-        """Take *fact* on the core's thread. After the loop's end there is nobody to tell.
+    def put(self, event: CoreEvent) -> None:
+        """Take *event* on the core's thread. After the loop's end there is nobody to tell.
 
         One message for all that have come: each one that crosses threads writes to the pipe by which
         the loop learns of signals as well, and a full pipe loses them.
         """
-        self._facts.append(fact)
-        if len(self._facts) > 1 or self._loop is None:
+        self._events.append(event)
+        if len(self._events) > 1 or self._loop is None:
             return
         try:
             self._loop.call_soon_threadsafe(self._gather, self._loop)
@@ -46,17 +46,17 @@ class EventQueue:
             return  # `NoActiveAppError` is one as well
 
     def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A call tells of itself by several facts, and the agent that makes it waits."""
+        """A call tells of itself by several events, and the agent that makes it waits."""
         wait = max(GATHER_SECONDS, self._taken_at + EACH_SECONDS - loop.time())
         loop.call_later(wait, self._ready)
 
     def take(self) -> Iterator[CoreEvent]:
         """Yield some of what has come, oldest first."""
         self._taken_at = self._loop.time() if self._loop is not None else 0.0
-        for _ in range(min(len(self._facts), TOGETHER)):
-            yield self._facts.popleft()
+        for _ in range(min(len(self._events), TOGETHER)):
+            yield self._events.popleft()
 
     @property
     def waits(self) -> bool:
         """There is more."""
-        return bool(self._facts)
+        return bool(self._events)

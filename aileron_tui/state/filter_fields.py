@@ -12,18 +12,18 @@ ARGUMENT_CHARACTERS = 200
 """Of each argument this much is looked through: 10,000 calls are narrowed at each key."""
 
 
-def item_facts(item: Item) -> FilterFields:
+def item_fields(item: Item) -> FilterFields:
     """Return what a row offers, whatever it is."""
     if item.approval is not None:
-        return call_facts(item.approval)
-    if item.held is not None:
-        return held_facts(item.held)
+        return call_fields(item.approval)
+    if item.file is not None:
+        return file_fields(item.file)
     if item.suite is not None:
-        return suite_facts(item.suite)
-    return problem_facts(item.problem) if item.problem is not None else FilterFields(text="")
+        return suite_fields(item.suite)
+    return problem_fields(item.problem) if item.problem is not None else FilterFields(text="")
 
 
-def call_facts(view: ApprovalView) -> FilterFields:
+def call_fields(view: ApprovalView) -> FilterFields:
     """Return what a call offers; its age counts from when it was asked for."""
     state = f"{view.state} {words.item.OUTCOMES.get(view.state, '')}"
     if view.state in WAITING_STATES:
@@ -48,7 +48,7 @@ def call_facts(view: ApprovalView) -> FilterFields:
     return FilterFields(text=text, fields=named, at=view.requested_at)
 
 
-def held_facts(held: NotAcceptedView) -> FilterFields:
+def file_fields(held: NotAcceptedView) -> FilterFields:
     """Return what a file that is not accepted offers; it has no age, so an age leaves it out."""
     state = f"not accepted {held.why}"
     named = {"action": held.name, "state": state, "host": " ".join(held.hosts)}
@@ -57,13 +57,13 @@ def held_facts(held: NotAcceptedView) -> FilterFields:
     return FilterFields(text=text, fields=named, at=None)
 
 
-def problem_facts(problem: Problem) -> FilterFields:
+def problem_fields(problem: Problem) -> FilterFields:
     """Return what a problem of a file offers."""
     text = f"{problem.file} {problem.key} {problem.message}"
     return FilterFields(text=text, fields={"state": f"problem {problem.severity}"}, at=None)
 
 
-def suite_facts(suite: SuiteFiles) -> FilterFields:
+def suite_fields(suite: SuiteFiles) -> FilterFields:
     """Return what a suite offers to a filter: whatever one of its files does."""
     names = " ".join(each.name for each in suite.files)
     hosts = " ".join(suite.hosts)

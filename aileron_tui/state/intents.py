@@ -48,7 +48,7 @@ def intent_of(model: Model, action: str, reason: str = "") -> Intent | None:
 
 def _end_session(model: Model) -> Intent | None:
     asked = model.panel_key if model.panel == "end" else None
-    return EndSession(session_id=asked) if asked and asked == model.people.key else None
+    return EndSession(session_id=asked) if asked and asked == model.sessions_table.key else None
 
 
 def _suite(model: Model) -> SuiteFiles | None:
@@ -59,7 +59,7 @@ def _suite(model: Model) -> SuiteFiles | None:
 def _about_a_file(model: Model, action: str) -> Intent | None:
     if model.view == "waiting":
         item = model.queue.current
-        file = item.held if item is not None and action == "accept" else None
+        file = item.file if item is not None and action == "accept" else None
     else:
         file = model.library.current
     if file is None:

@@ -1,4 +1,4 @@
-"""The console's whole state, fed by facts and keys. It draws nothing and sends nothing."""
+"""The console's whole state, fed by events and keys. It draws nothing and sends nothing."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ from aileron_tui.state.tables.library import LibraryTable
 from aileron_tui.state.tables.sessions import SessionsTable
 from aileron_tui.state.tables.table import Table
 
-SAID_SECONDS = 4.0
-"""How long the voice repeats what just happened; the next key ends it sooner."""
+MESSAGE_SECONDS = 4.0
+"""How long the status line repeats what just happened; the next key ends it sooner."""
 RECORDS_KEPT = 500
 
 Token = tuple[object, ...]
@@ -79,12 +79,12 @@ class Model:
         self.screens = DecisionScreens()
         self.audit = AuditTable(snapshot.records, self.screens)
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
-        self.people = SessionsTable(snapshot.sessions, now)
+        self.sessions_table = SessionsTable(snapshot.sessions, now)
         self.tables: dict[View, Table] = {
             "activity": self.activity,
             "audit": self.audit,
             "library": self.library,
-            "sessions": self.people,
+            "sessions": self.sessions_table,
         }
         self.lost: str | None = None
         self.arming = Arming(rest=arm_seconds)
@@ -103,7 +103,7 @@ class Model:
         """The person wants to see which lines do."""
         self.list_rows = 0
         """How high the waiting list is, in the layout where that depends on how much waits."""
-        self.said: StatusMessage | None = None
+        self.status_message: StatusMessage | None = None
         self.laid_out: Token | None = None
         """The content whose lines are known; nothing else can be read, so nothing else is offered."""
         self._undrawable: set[Token] = set()
@@ -241,13 +241,13 @@ class Model:
         table = self.table
         return ITEM_FIELDS if table is None else table.fields
 
-    def narrow(self, text: str, now: float) -> None:
+    def set_filter(self, text: str, now: float) -> None:
         """Show the rows of the present list that the filter *text* lets through."""
         parsed, table = parse(text, self.filter_fields), self.table
         if table is None:
-            self.queue.narrow(parsed, now)
+            self.queue.set_filter(parsed, now)
         else:
-            table.narrow(parsed, now)
+            table.set_filter(parsed, now)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -268,16 +268,16 @@ class Model:
         """Keep what is told of a call that was not read yet; it is read in its turn."""
         self._aside[view.approval_id] = view
 
-    def calls_read(self, fact: ApprovalsRead) -> None:
+    def calls_read(self, event: ApprovalsRead) -> None:
         """Take some of what was read."""
-        self.queue.load_more(fact.views, fact.left)
-        for view in fact.views:
+        self.queue.load_more(event.views, event.left)
+        for view in event.views:
             self._aside.pop(view.approval_id, None)
-        if not fact.left:
+        if not event.left:
             # What came meanwhile and was not among them, as after a step of the clock, is not lost.
             late, self._aside = tuple(self._aside.values()), {}
             self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)
-        for view in fact.views:
+        for view in event.views:
             self.activity.know(view)
             self.denying.calls.take(view)
 
@@ -302,8 +302,8 @@ class Model:
         """
         self.key_at, self._key_counted = at, False
         self.key_in_burst = self.arming.in_burst(at)
-        if self.said is not None and self.said.held <= at:
-            self.said = None
+        if self.status_message is not None and self.status_message.kept_until <= at:
+            self.status_message = None
         if not decides or self.arming.in_burst(at):
             self.take_back()
         if self.panel != "none" and not self._panel_quiet:
@@ -353,13 +353,13 @@ class Model:
         if isinstance(intent, Approve | Deny):
             self.queue.decided_here(intent.approval_id)
         elif isinstance(intent, EndSession):
-            session = self.people.current
+            session = self.sessions_table.current
             self.ending[intent.session_id] = session.agent if session is not None else ""
 
     def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
-        """Let the voice report *pieces*, our own words or rendered ones; *hold*: seconds that no key ends."""
+        """Let the status line report *pieces*, our own words or rendered ones; *hold*: seconds that no key ends."""
         spoken = (Piece(pieces),) if isinstance(pieces, str) else pieces
-        self.said = StatusMessage(spoken, at + SAID_SECONDS, at + hold)
+        self.status_message = StatusMessage(spoken, at + MESSAGE_SECONDS, at + hold)
 
     # Time
 
@@ -371,8 +371,8 @@ class Model:
         gone = not self.arming.unsettled and self.queue.tick(now)
         for table in self.tables.values():
             table.tick(now)
-        if self.said is not None and self.said.until <= at:
-            self.said = None
+        if self.status_message is not None and self.status_message.until <= at:
+            self.status_message = None
         if gone:
             self._forget_readings()
 

@@ -1,4 +1,4 @@
-"""What the voice reports when a fact came: what happened to what the person did or looks at."""
+"""What the status line reports when an event came: what happened to what the person did or looks at."""
 
 from aileron_core.console_port import (
     Accept,
@@ -15,9 +15,9 @@ from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, line
 
 
-def audit_exported(fact: AuditExported) -> Line:
+def audit_exported(event: AuditExported) -> Line:
     """Return the report of a copy of the audit: how much stands in it, and where it lies."""
-    return line(Piece(f"✓ {words.views.exported(fact.records)} ", "ok"), *foreign_text(fact.path))
+    return line(Piece(f"✓ {words.views.exported(event.records)} ", "ok"), *foreign_text(event.path))
 
 
 def ended_here(view: ApprovalView, calls: int = 1) -> Line:
@@ -68,9 +68,9 @@ def session_ended(agent: str) -> Line:
     return (Piece(words.status.session_ended(escape(agent)), "ok"),)
 
 
-def everything_stopped(fact: EverythingStopped) -> Line:
+def everything_stopped(event: EverythingStopped) -> Line:
     """Return the report of what stopping everything did."""
-    told = words.panels.everything_stopped(fact.denied, fact.sessions_ended, fact.runs_stopped)
+    told = words.panels.everything_stopped(event.denied, event.sessions_ended, event.runs_stopped)
     return (Piece(told, "danger"),)
 
 

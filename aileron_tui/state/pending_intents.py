@@ -68,11 +68,11 @@ class PendingIntents:
         if not (view.state == "checking" and isinstance(sent[0], Deny)):
             del self._sent[view.approval_id]
 
-    def library(self, fact: LibraryUpdated) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
-        """Yield what was asked of files and has happened, as *fact* tells."""
-        yield from self._suites(fact)
-        held = {file_key(each.kind, each.name): each.digest for each in fact.held_back}
-        items = {file_key(each.kind, each.name): each for each in fact.library}
+    def library(self, event: LibraryUpdated) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
+        """Yield what was asked of files and has happened, as *event* tells."""
+        yield from self._suites(event)
+        held = {file_key(each.kind, each.name): each.digest for each in event.held_back}
+        items = {file_key(each.kind, each.name): each for each in event.library}
         for key, (intent, _) in list(self._sent.items()):
             if not isinstance(intent, Accept | WithdrawAcceptance):
                 continue
@@ -88,9 +88,9 @@ class PendingIntents:
             if done or over:
                 del self._sent[key]
 
-    def _suites(self, fact: LibraryUpdated) -> Iterator[AcceptSuite]:
+    def _suites(self, event: LibraryUpdated) -> Iterator[AcceptSuite]:
         """Yield what was asked of suites, once none of their files waits in the form that was shown."""
-        held = {(each.file, each.digest) for each in fact.held_back}
+        held = {(each.file, each.digest) for each in event.held_back}
         for key, (intent, _) in list(self._sent.items()):
             if isinstance(intent, AcceptSuite) and held.isdisjoint(intent.files):
                 del self._sent[key]

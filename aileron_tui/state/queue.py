@@ -14,7 +14,7 @@ from aileron_core.console_port import (
 from aileron_core.errors import Problem
 from aileron_tui.items import Item, apart
 from aileron_tui.state.filter import Filter, ParsedFilter
-from aileron_tui.state.filter_fields import item_facts
+from aileron_tui.state.filter_fields import item_fields
 from aileron_tui.state.ordered_keys import OrderedKeys
 from aileron_tui.state.pending_intents import file_key, suite_key
 
@@ -78,7 +78,7 @@ class Queue:
         self._files: tuple[Item, ...] = ()
         """Those that the filter lets through, and the selected one."""
         self._file_row: dict[str, int] = {}
-        self._held: frozenset[str] = frozenset()
+        self._not_accepted: frozenset[str] = frozenset()
         """Keys of every file that is not accepted, whether it stands alone or not."""
         self._problems = 0
         self._decided: list[ApprovalView] = []
@@ -96,7 +96,7 @@ class Queue:
     def load(
         self,
         approvals: Iterable[ApprovalView],
-        held: Iterable[NotAcceptedView],
+        not_accepted: Iterable[NotAcceptedView],
         problems: Iterable[Problem] = (),
         more: int = 0,
     ) -> None:
@@ -108,7 +108,7 @@ class Queue:
                 self._put(Item(key=view.approval_id, approval=view))
         self.to_come = more
         self._decided.sort(key=lambda view: view.decided_at or view.ended_at or view.requested_at)
-        self.set_files(held, problems)
+        self.set_files(not_accepted, problems)
         self._select_something()
 
     def load_more(self, approvals: Iterable[ApprovalView], left: int) -> None:
@@ -158,9 +158,9 @@ class Queue:
         return len(self._waiting) + self.to_come
 
     @property
-    def held(self) -> int:
+    def not_accepted(self) -> int:
         """How many files are not accepted."""
-        return len(self._held)
+        return len(self._not_accepted)
 
     @property
     def problems(self) -> int:
@@ -181,7 +181,7 @@ class Queue:
     def file_moved(self, item: Item | None) -> bool:
         """Return whether the action file that *item* was asked for lies there in another form, not accepted."""
         view = item.approval if item is not None else None
-        return view is not None and file_key("action", view.action) in self._held
+        return view is not None and file_key("action", view.action) in self._not_accepted
 
     def index(self, key: str | None) -> int:
         """Return the row of *key*; 0 where there is none."""
@@ -229,9 +229,9 @@ class Queue:
             self._all.add(number, key)
             if self._items[key].waits:
                 self._waiting.add(number, key)
-        self.narrow(self.parsed, now)
+        self.set_filter(self.parsed, now)
 
-    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+    def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
         self.parsed, self._now = parsed, now
         self._shown, self._shown_waiting, self._kept = self._all, self._waiting, None
@@ -240,13 +240,13 @@ class Queue:
             for key, item in self._items.items():
                 if self._lets(item):
                     self._let(self._number[key], item)
-        self._narrow_files()
+        self._filter_files()
         self._keep_selected()
 
     def _lets(self, item: Item) -> bool:
         """Return whether the filter lets *item* through."""
         query: Filter = self.parsed.query
-        return not query or query.matches(item_facts(item), self._now)
+        return not query or query.matches(item_fields(item), self._now)
 
     def _let(self, number: int, item: Item) -> None:
         """Put *item* among the rows that are shown, while there is a filter."""
@@ -256,7 +256,7 @@ class Queue:
         else:
             self._shown_waiting.discard(number)
 
-    def _narrow_files(self) -> None:
+    def _filter_files(self) -> None:
         files = self._all_files.values()
         self._files = tuple(e for e in files if e.key == self.selected or self._lets(e))
         self._file_row = {item.key: row for row, item in enumerate(self._files)}
@@ -272,7 +272,7 @@ class Queue:
         if number is not None and number not in self._shown:
             self._kept = self.selected
             self._let(number, self._items[self.selected or ""])
-        self._narrow_files()
+        self._filter_files()
 
     def _hide(self, key: str) -> None:
         number = self._number.get(key)
@@ -306,18 +306,20 @@ class Queue:
             self.selected = key
         return before is None
 
-    def set_files(self, held: Iterable[NotAcceptedView], problems: Iterable[Problem]) -> None:
+    def set_files(
+        self, not_accepted: Iterable[NotAcceptedView], problems: Iterable[Problem]
+    ) -> None:
         """Take the files that are not accepted and the problems, whole.
 
         Connectors stand before the actions that use them, those that came together first. A row
         under the cursor that is gone passes the cursor on.
         """
-        held = tuple(held)
-        connectors, suites, alone = apart(held)
+        not_accepted = tuple(not_accepted)
+        connectors, suites, alone = apart(not_accepted)
         rows = [
-            *(Item(key=file_key(each.kind, each.name), held=each) for each in connectors),
+            *(Item(key=file_key(each.kind, each.name), file=each) for each in connectors),
             *(Item(key=suite_key(each.suite.suite_id), suite=each) for each in suites),
-            *(Item(key=file_key(each.kind, each.name), held=each) for each in alone),
+            *(Item(key=file_key(each.kind, each.name), file=each) for each in alone),
             *(Item(key=f"problem:{each}", problem=each) for each in problems),
         ]
         files = {item.key: item for item in rows}
@@ -328,10 +330,10 @@ class Queue:
             self.selected = next((key for key in keys if key in files), self.selected)
             if self.selected == gone.key:
                 self.advance()
-        self._held = frozenset(file_key(each.kind, each.name) for each in held)
+        self._not_accepted = frozenset(file_key(each.kind, each.name) for each in not_accepted)
         self._problems = sum(item.problem is not None for item in files.values())
         self._all_files = files
-        self._narrow_files()
+        self._filter_files()
         self._select_something()
 
     def tick(self, now: float) -> bool:
@@ -341,7 +343,7 @@ class Queue:
         nothing else waits: then there is nothing left to protect it from.
         """
         if self.parsed.query.ages:
-            self.narrow(self.parsed, now)
+            self.set_filter(self.parsed, now)
         while self._leaving and self._leaving[0][0] <= now:
             at, key = heappop(self._leaving)
             item = self._items.get(key)

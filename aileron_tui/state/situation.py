@@ -20,13 +20,13 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         view=model.view,
         panel=model.panel,
         approval=item.approval if item is not None else None,
-        held=item.held if item is not None else None,
+        file=item.file if item is not None else None,
         suite=item.suite if item is not None else None,
         file_moved=model.queue.file_moved(item),
         problem=item is not None and item.problem is not None,
         ended=model.activity.call if model.view == "activity" else None,
         item=model.library.current if model.view == "library" else None,
-        session=model.people.current if model.view == "sessions" else None,
+        session=model.sessions_table.current if model.view == "sessions" else None,
         rows=len(model.queue.items) if table is None else len(table),
         opened=table is not None and table.opened,
         filtered=model.filtered,
@@ -91,7 +91,7 @@ def _sending_key(model: Model) -> str:
     if model.view == "waiting":
         return model.queue.selected or ""
     file = model.library.current if model.view == "library" else None
-    return file_key(file.kind, file.name) if file is not None else model.people.key or ""
+    return file_key(file.kind, file.name) if file is not None else model.sessions_table.key or ""
 
 
 def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:

@@ -152,7 +152,7 @@ class AskPanel(Vertical):
 
     def _ask_end(self) -> None:
         """Ask whether the selected session shall end."""
-        session = self._model.people.current
+        session = self._model.sessions_table.current
         if session is not None:
             self._ask("end", session.session_id)
 
@@ -186,7 +186,7 @@ class AskPanel(Vertical):
 
     def _show_all(self) -> None:
         """Forget the filter."""
-        self._model.narrow("", self._clock.now())
+        self._model.set_filter("", self._clock.now())
         self.close()
 
     def _bring(self, other: Callable[[str], str]) -> None:

@@ -56,7 +56,7 @@ LIBRARY_STATES: Final = {
     "error": "in error",
 }
 LIBRARY_GLYPHS: Final = {"ready": "●", "cannot_run": "✗", "held_back": "▲", "error": "!"}
-LIBRARY_VOICE: Final = "What lies in the home. Agents see what is ready, nothing else."
+LIBRARY_STATUS: Final = "What lies in the home. Agents see what is ready, nothing else."
 NO_LIBRARY: Final = "No action lies in the home. `aileron action add` adds one."
 FILE_REMARK: Final = "as Aileron read it from this machine"
 PROBLEMS: Final = "PROBLEMS"
@@ -88,7 +88,7 @@ MODEL: Final = "MODEL"
 MODEL_REMARK: Final = "what passed the gateway, in numbers; contents are not looked at"
 NO_MODEL: Final = "nothing passed the gateway yet"
 NO_ANSWER: Final = "no answer"
-SESSIONS_VOICE: Final = "Who is at work. What an agent says of itself is a claim."
+SESSIONS_STATUS: Final = "Who is at work. What an agent says of itself is a claim."
 NO_SESSIONS: Final = "No agent is at work. `aileron launch` starts one."
 
 

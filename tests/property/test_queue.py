@@ -217,7 +217,7 @@ class Lists(RuleBasedStateMachine):
         newer = [row for row in self.rows if row.came > (self.sorted_at or 0)]
         assert queue.newer == (0 if self.sorted_at is None else len(newer))
         assert queue.waiting == sum(row.view.state in WAITING_STATES for row in self.rows)
-        assert (queue.held, queue.problems) == (len(self.held), len(self.problems))
+        assert (queue.not_accepted, queue.problems) == (len(self.held), len(self.problems))
         ends = [
             row.view.expires_at
             for row in self.rows

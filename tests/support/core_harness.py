@@ -24,7 +24,7 @@ from aileron_core.connectors.protocol import Route
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.console_port import ApprovalUpdated, ApprovalView, CoreEvent
 from aileron_core.home.layout import Home
-from aileron_core.runs import Call, RunAnswer
+from aileron_core.runs import Call, GateAnswer
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.sessions.model import Session
 from aileron_core.settings import Settings
@@ -251,7 +251,7 @@ class Core:
         *,
         key: str | None = None,
         session: Session | None = None,
-    ) -> RunAnswer:
+    ) -> GateAnswer:
         """Make an agent's call, as the route does."""
         given: Json = {"draft_id": DRAFT} if args is None else args
         call = Call(session=session or self.session, action=action, args=given, idempotency_key=key)

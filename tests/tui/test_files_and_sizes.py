@@ -86,7 +86,13 @@ def test_the_way_to_the_problems_is_told_from_every_view() -> None:
     """In another view the key of the list comes first."""
     for width in (60, 80, 120):
         bar = top_bar(
-            view="activity", waiting=3, held=1, problems=2, sessions=(), now=NOW, width=width
+            view="activity",
+            waiting=3,
+            not_accepted=1,
+            problems=2,
+            sessions=(),
+            now=NOW,
+            width=width,
         )
         assert ": 1 end" in plain(bar)
 
@@ -101,7 +107,7 @@ def test_a_held_back_connector_stands_before_the_actions_that_use_it() -> None:
         "held:action",
         "held:action",
     ]
-    assert [item.held.name for item in queue.items if item.held] == ["z", "a", "b"]
+    assert [item.file.name for item in queue.items if item.file] == ["z", "a", "b"]
     assert queue.items[-1].problem == PROBLEMS[0]
 
 

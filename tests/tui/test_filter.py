@@ -22,7 +22,7 @@ CALLS = (call(1, "codex"), call(2, "goose"), call(3, "codex"), call(4, "goose"),
 def narrowed(text: str, *calls: object, now: float = NOW) -> Queue:
     queue = Queue()
     queue.load(calls or CALLS, (held_back(),))
-    queue.narrow(parse(text, ITEM_FIELDS), now)
+    queue.set_filter(parse(text, ITEM_FIELDS), now)
     return queue
 
 
@@ -198,7 +198,7 @@ def test_a_call_that_changes_its_state_joins_or_leaves_what_matches() -> None:
     queue.move(1)
     assert queue.length == 3
     queue.tick(NOW + 61)
-    queue.narrow(parse("", ITEM_FIELDS), NOW)
+    queue.set_filter(parse("", ITEM_FIELDS), NOW)
     assert queue.length == queue.total == 4
 
 
@@ -206,5 +206,5 @@ def test_ten_thousand_calls_are_narrowed_within_a_keystroke() -> None:
     """One walk over all of them: about the time of one frame."""
     queue = Queue()
     queue.load((mail(n, agent="codex" if n % 2 else "goose") for n in range(10_000)), ())
-    queue.narrow(parse("agent:codex final", ITEM_FIELDS), NOW)
+    queue.set_filter(parse("agent:codex final", ITEM_FIELDS), NOW)
     assert queue.matching == 5_000

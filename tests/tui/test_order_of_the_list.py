@@ -131,7 +131,7 @@ def test_ten_thousand_are_put_in_order_within_a_blink() -> None:
     near = ((n * 7919) % 10_000 for n in range(10_000))
     queue.load((mail(n, expires_at=NOW + life) for n, life in enumerate(near)), ())
     for text in ("", "age:<1h"):
-        queue.narrow(parse(text, ITEM_FIELDS), NOW)
+        queue.set_filter(parse(text, ITEM_FIELDS), NOW)
         began = perf_counter()
         queue.change_order(NOW)
         took = perf_counter() - began

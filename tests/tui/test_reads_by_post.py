@@ -8,7 +8,7 @@ from driving import NOW, Console, drive, short, start
 
 from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
 from aileron_tui.draw.blocks import Block
-from aileron_tui.draw.document import approval_blocks, held_blocks
+from aileron_tui.draw.document import approval_blocks, file_blocks
 from aileron_tui.draw.text import plain
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
@@ -41,7 +41,7 @@ def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
     async def scenario(shown: Console) -> None:
         await shown.shows("Let this connector read by POST in its previews?")
         read = offer.name.partition(" ")[2]
-        facts = told(held_blocks(offer))
+        facts = told(file_blocks(offer))
         await shown.shows(f"by POST: {read[:12]}")
         for fact in (means, read, CONNECTOR, "api.linear.app:443", offer.digest):
             assert fact in facts, fact

@@ -184,7 +184,7 @@ def test_connectors_stand_first_then_what_came_together_then_single_files() -> N
         f"suite:{SUITE.suite_id}",
         "held:action:alone",
     ]
-    assert queue.held == 5
+    assert queue.not_accepted == 5
     call = queue.get(short(1).approval_id)
     assert call is not None
     assert call.approval is not None

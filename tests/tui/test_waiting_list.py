@@ -6,7 +6,7 @@ import pytest
 from driving import NOW, Console, drive, mail, short, start
 
 from aileron_core.console_port import ApprovalUpdated, Recorded, RecordView, Refresh
-from aileron_tui.draw.bars import banner_lines, standing_warnings
+from aileron_tui.draw.bars import banner_lines, startup_warnings
 from aileron_tui.draw.text import plain
 from aileron_tui.state.model import Model
 from aileron_tui.state.queue import ELSEWHERE_SECONDS, Queue
@@ -178,7 +178,7 @@ def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_al
 
 def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     """Pause and a storage that fails come first; no warning is dropped for them."""
-    standing = standing_warnings(routes=ROUTES, accepted_installed=True)
+    standing = startup_warnings(routes=ROUTES, accepted_installed=True)
     rows = banner_lines(
         lost=None, storage="disk full", standing=standing, width=100, help_key="?", paused="Held."
     )

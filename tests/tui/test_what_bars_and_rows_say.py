@@ -24,7 +24,7 @@ from tests.support.screens.home import records, sessions
 def bar(width: int, *, held: int = 1, problems: int = 0) -> str:
     return plain(
         top_bar(
-            view="waiting", waiting=7, held=held, problems=problems, sessions=sessions(NOW),
+            view="waiting", waiting=7, not_accepted=held, problems=problems, sessions=sessions(NOW),
             now=NOW, width=width,
         )
     )  # fmt: skip

@@ -119,7 +119,7 @@ class OutgoingCall:
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Opens connections for the pool, on behalf of the exchange of the calling thread."""
+    """Opens connections for the pool, on behalf of the call of the calling thread."""
 
     def __init__(
         self, resolver: Resolver, guard: AddressGuard, routes: Mapping[tuple[str, int], Route]
@@ -131,19 +131,19 @@ class GuardedBackend(httpcore.NetworkBackend):
         self._names = ThreadPoolExecutor(4, thread_name_prefix="aileron-dns")
 
     @contextlib.contextmanager
-    def serving(self, exchange: OutgoingCall) -> Generator[None]:
-        """Make *exchange* the one of the calling thread."""
-        self._local.exchange = exchange
+    def serving(self, call: OutgoingCall) -> Generator[None]:
+        """Make *call* the one of the calling thread."""
+        self._local.call = call
         try:
             yield
         finally:
-            exchange.hold(None)
-            self._local.exchange = None
+            call.hold(None)
+            self._local.call = None
 
     def current(self) -> OutgoingCall:
-        """Return the exchange of the calling thread."""
-        exchange: OutgoingCall = self._local.exchange
-        return exchange
+        """Return the call of the calling thread."""
+        call: OutgoingCall = self._local.call
+        return call
 
     def close(self) -> None:
         """End the threads that resolve names."""
@@ -163,87 +163,85 @@ class GuardedBackend(httpcore.NetworkBackend):
             RefusedAddress: it leads elsewhere.
             httpcore.ConnectError, httpcore.ConnectTimeout: nothing could be reached.
         """
-        exchange = self.current()
+        call = self.current()
         route = self._routes.get((host, port))
         if route is not None:
-            sock = self._connect(exchange, route.address, route.port)
+            sock = self._connect(call, route.address, route.port)
             return _Stream(sock, self)
         problem: Exception | None = None
-        for address in self._addresses(exchange, host, port):
+        for address in self._addresses(call, host, port):
             try:
-                sock = self._connect(exchange, address, port)
+                sock = self._connect(call, address, port)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 problem = error
                 continue
-            return _Stream(self._not_ourselves(exchange, sock, host), self)
+            return _Stream(self._not_ourselves(call, sock, host), self)
         raise problem or httpcore.ConnectError("the name has no address")
 
-    def _addresses(self, exchange: OutgoingCall, host: str, port: int) -> list[str]:
+    def _addresses(self, call: OutgoingCall, host: str, port: int) -> list[str]:
         """Return the addresses of *host*; one that is refused refuses them all."""
         literal = _literal(host)
-        addresses = [literal] if literal else self._resolve(exchange, host, port)
+        addresses = [literal] if literal else self._resolve(call, host, port)
         for address in addresses:
             if (problem := self._guard.problem(address, named=literal is not None)) is not None:
                 raise RefusedAddress(f"{host} leads to {address}, which {problem}")
         return addresses
 
-    def _resolve(self, exchange: OutgoingCall, host: str, port: int) -> list[str]:
+    def _resolve(self, call: OutgoingCall, host: str, port: int) -> list[str]:
         # In a thread of its own: no timeout reaches getaddrinfo, and nobody can stop it.
         future: Future[list[str]] = self._names.submit(self._resolver.resolve, host, port)
-        exchange.resolved.clear()
-        future.add_done_callback(lambda _: exchange.resolved.set())
-        exchange.resolved.wait(exchange.remaining(httpcore.ConnectTimeout))
+        call.resolved.clear()
+        future.add_done_callback(lambda _: call.resolved.set())
+        call.resolved.wait(call.remaining(httpcore.ConnectTimeout))
         if not future.done():
             future.cancel()
-            exchange.remaining(httpcore.ConnectTimeout)
+            call.remaining(httpcore.ConnectTimeout)
             raise httpcore.ConnectTimeout("the name service did not answer in time")
         try:
             return future.result()
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError("the name cannot be resolved") from error
 
-    def _connect(self, exchange: OutgoingCall, address: str, port: int) -> socket.socket:
+    def _connect(self, call: OutgoingCall, address: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
-            exchange.hold(sock)
-            sock.settimeout(exchange.remaining(httpcore.ConnectTimeout, _CONNECT_SECONDS))
+            call.hold(sock)
+            sock.settimeout(call.remaining(httpcore.ConnectTimeout, _CONNECT_SECONDS))
             sock.connect((address, port))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            exchange.connected = True
+            call.connected = True
         except TimeoutError as error:
-            _close(exchange, sock)
+            _close(call, sock)
             raise httpcore.ConnectTimeout("connecting took too long") from error
         except OSError as error:
-            _close(exchange, sock)
+            _close(call, sock)
             raise httpcore.ConnectError(error.strerror or "connecting failed") from error
         except httpcore.TimeoutException:
-            _close(exchange, sock)
+            _close(call, sock)
             raise
         return sock
 
-    def _not_ourselves(
-        self, exchange: OutgoingCall, sock: socket.socket, host: str
-    ) -> socket.socket:
+    def _not_ourselves(self, call: OutgoingCall, sock: socket.socket, host: str) -> socket.socket:
         """Refuse a connection that ends on this machine: its addresses are not all known by range."""
         local, peer = str(sock.getsockname()[0]), str(sock.getpeername()[0])
         if (problem := self._guard.own_address_problem(local, peer)) is not None:
-            _close(exchange, sock)
+            _close(call, sock)
             raise RefusedAddress(f"{host} leads to {peer}, which {problem}")
         return sock
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose every wait ends with the deadline of the exchange that uses it."""
+    """A connection whose every wait ends with the deadline of the call that uses it."""
 
     def __init__(self, sock: socket.socket, backend: GuardedBackend) -> None:
         self._socket = sock
         self._backend = backend
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        exchange = self._backend.current()
-        exchange.hold(self._socket)
-        self._socket.settimeout(exchange.remaining(httpcore.ReadTimeout))
+        call = self._backend.current()
+        call.hold(self._socket)
+        self._socket.settimeout(call.remaining(httpcore.ReadTimeout))
         try:
             return self._socket.recv(max_bytes)
         except TimeoutError as error:
@@ -252,13 +250,13 @@ class _Stream(httpcore.NetworkStream):
             raise httpcore.ReadError(error.strerror or "reading failed") from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        exchange = self._backend.current()
-        exchange.hold(self._socket)
+        call = self._backend.current()
+        call.hold(self._socket)
         view = memoryview(buffer)
         try:
             while view:
-                self._socket.settimeout(exchange.remaining(httpcore.WriteTimeout))
-                exchange.before_write()
+                self._socket.settimeout(call.remaining(httpcore.WriteTimeout))
+                call.before_write()
                 view = view[self._socket.send(view) :]
         except TimeoutError as error:
             raise httpcore.WriteTimeout("writing took too long") from error
@@ -274,7 +272,7 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        exchange = self._backend.current()
+        call = self._backend.current()
         # An IPv6 address stands in brackets in a URL and without them in a certificate.
         name = None if server_hostname is None else server_hostname.strip("[]")
         secured: socket.socket = self._socket
@@ -283,23 +281,23 @@ class _Stream(httpcore.NetworkStream):
             secured = ssl_context.wrap_socket(
                 self._socket, server_hostname=name, do_handshake_on_connect=False
             )
-            exchange.hold(secured)
-            secured.settimeout(exchange.remaining(httpcore.ConnectTimeout))
+            call.hold(secured)
+            secured.settimeout(call.remaining(httpcore.ConnectTimeout))
             assert isinstance(secured, ssl.SSLSocket)
             secured.do_handshake()
         except TimeoutError as error:
-            _close(exchange, secured)
+            _close(call, secured)
             raise httpcore.ConnectTimeout("the TLS handshake took too long") from error
         except ssl.SSLCertVerificationError as error:
-            _close(exchange, secured)
+            _close(call, secured)
             raise httpcore.ConnectError(
                 f"its certificate is not trusted: {error.verify_message}"
             ) from error
         except OSError as error:
-            _close(exchange, secured)
+            _close(call, secured)
             raise httpcore.ConnectError("the TLS handshake failed") from error
         except httpcore.TimeoutException:
-            _close(exchange, secured)
+            _close(call, secured)
             raise
         return _Stream(secured, self._backend)
 
@@ -310,8 +308,8 @@ class _Stream(httpcore.NetworkStream):
         return None
 
 
-def _close(exchange: OutgoingCall, sock: socket.socket) -> None:
-    exchange.hold(None)
+def _close(call: OutgoingCall, sock: socket.socket) -> None:
+    call.hold(None)
     sock.close()
 
 

@@ -99,7 +99,7 @@ class OutgoingClient:
     def send(
         self,
         request: OutgoingRequest,
-        exchange: OutgoingCall,
+        call: OutgoingCall,
         *,
         allowed: Collection[str],
         max_redirects: int = 5,
@@ -109,7 +109,7 @@ class OutgoingClient:
 
         Args:
             request: the method is `GET`, `POST` and so on; CONNECT and TRACE are refused.
-            exchange: its deadline, its stop, and who hears of each hop.
+            call: its deadline, its stop, and who hears of each hop.
             allowed: the exact `host:port` entries it may go to, also by redirect.
             max_redirects: how many are followed.
             max_body: bytes of an answer's body.
@@ -125,10 +125,10 @@ class OutgoingClient:
         headers = allowed_headers(request.headers)
         for _ in range(max_redirects + 1):
             self.check_host(target, allowed)
-            with self._backend.serving(exchange), _translated(target, exchange):
-                exchange.begin_hop(request.method, target.host_port)
-                status, location, body = self._hop(request, target, headers, max_body, exchange)
-            exchange.answered()
+            with self._backend.serving(call), _translated(target, call):
+                call.begin_hop(request.method, target.host_port)
+                status, location, body = self._hop(request, target, headers, max_body, call)
+            call.answered()
             if status not in _REDIRECTS or location is None:
                 return OutgoingResponse(status=status, body=body)
             following = _redirected(target, location)
@@ -169,7 +169,7 @@ class OutgoingClient:
         target: Target,
         headers: list[tuple[bytes, bytes]],
         max_body: int,
-        exchange: OutgoingCall,
+        call: OutgoingCall,
     ) -> tuple[int, str | None, bytes]:
         # A route is plain HTTP whatever the URL says; the Host header stays that of the URL.
         scheme = "http" if self.is_routed(target.host_port) else target.scheme
@@ -179,9 +179,7 @@ class OutgoingClient:
             headers=_wire_headers(request, target, headers),
             content=request.body or b"",
         )
-        response = self._answer(
-            wire, may_repeat=request.method in {"GET", "HEAD"}, exchange=exchange
-        )
+        response = self._answer(wire, may_repeat=request.method in {"GET", "HEAD"}, call=call)
         chunks = BytesIO()  # grows in place, and is not copied at its end: an answer may be large
         stream = response.stream
         with closing(cast("_Closable", stream)):
@@ -197,7 +195,7 @@ class OutgoingClient:
         return response.status, location, chunks.getvalue()
 
     def _answer(
-        self, wire: httpcore.Request, *, may_repeat: bool, exchange: OutgoingCall
+        self, wire: httpcore.Request, *, may_repeat: bool, call: OutgoingCall
     ) -> httpcore.Response:
         """Send a request and read the head of its answer.
 
@@ -208,7 +206,7 @@ class OutgoingClient:
             try:
                 return self._pool.handle_request(wire)
             except (httpcore.RemoteProtocolError, httpcore.ReadError, httpcore.WriteError):
-                if exchange.connected or exchange.stopped or not may_repeat:
+                if call.connected or call.stopped or not may_repeat:
                     raise
 
 
@@ -273,7 +271,7 @@ def _final(error: NetworkError) -> NetworkError:
 
 
 @contextmanager
-def _translated(target: Target, exchange: OutgoingCall) -> Generator[None]:
+def _translated(target: Target, call: OutgoingCall) -> Generator[None]:
     """Turn what the wire raises into errors of ours that name host and kind, and nothing else."""
     place = target.host_port
     try:
@@ -283,7 +281,7 @@ def _translated(target: Target, exchange: OutgoingCall) -> Generator[None]:
             f"{error}; no connector may reach it", details={"requested": f"network:{place}"}
         ) from error
     except httpcore.TimeoutException as error:
-        what = "was stopped" if exchange.stopped else "did not answer in time"
+        what = "was stopped" if call.stopped else "did not answer in time"
         raise NetworkError(f"{place} {what}") from error
     except httpcore.ConnectError as error:
         raise NetworkError(f"{place} cannot be reached: {error}") from error

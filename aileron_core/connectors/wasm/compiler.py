@@ -73,7 +73,7 @@ class Compiler:
         timer.daemon = True
         timer.start()
         try:
-            answer = _exchange(child, module)
+            answer = _communicate(child, module)
         finally:
             timer.cancel()
             child.kill()
@@ -150,7 +150,7 @@ def compile_problem(
     return ""
 
 
-def _exchange(child: subprocess.Popen[bytes], module: bytes) -> bytes:
+def _communicate(child: subprocess.Popen[bytes], module: bytes) -> bytes:
     """Give *child* the module and return what it says; it reads all before it says anything."""
     assert child.stdin is not None
     assert child.stdout is not None

@@ -252,7 +252,7 @@ class WasmEngine:
         """Let the guest of this thread go on until the next tick, or end it with an error."""
         try:
             invocation = self._current()
-            invocation.give_way()
+            invocation.yield_control()
             if not invocation.must_stop():
                 delta[0] = 1
                 kind[0] = _CONTINUE

@@ -35,34 +35,36 @@ class Envelope:
     credential: str | None
 
 
-def read_envelope(data: bytes, give_way: YieldControl) -> Envelope:
+def read_envelope(data: bytes, yield_control: YieldControl) -> Envelope:
     """Read an envelope; keys that are not known are ignored.
 
     Args:
         data: its bytes; what is not UTF-8 in them becomes U+FFFD.
-        give_way: called between the slices of a large one; what it raises passes.
+        yield_control: called between the slices of a large one; what it raises passes.
 
     Raises:
         ValueError: it is malformed or too large; the message names the part, never its value.
     """
-    fields = _members(data, give_way)
-    url = _text(fields, "url", give_way)
+    fields = _members(data, yield_control)
+    url = _text(fields, "url", yield_control)
     if not url:
         raise ValueError("the request names no url")
     return Envelope(
-        method=(_text(fields, "method", give_way) or "GET").upper(),
+        method=(_text(fields, "method", yield_control) or "GET").upper(),
         url=url,
-        headers=_headers(fields.get("headers"), give_way),
-        body=_body(fields, give_way),
-        credential=_text(fields, "credential", give_way) or None,
+        headers=_headers(fields.get("headers"), yield_control),
+        body=_body(fields, yield_control),
+        credential=_text(fields, "credential", yield_control) or None,
     )
 
 
-def _members(data: bytes, give_way: YieldControl) -> dict[str, Any]:
+def _members(data: bytes, yield_control: YieldControl) -> dict[str, Any]:
     """Return the members of the one JSON object that *data* is; of equal keys the last counts."""
     too_large = f"everything of the request but its body is larger than {_MAX_REST} bytes"
     try:
-        parsed: object = load_json(data, give_way, long_text=lambda text: text, errors="replace")
+        parsed: object = load_json(
+            data, yield_control, long_text=lambda text: text, errors="replace"
+        )
     except TooMuchStructure as error:
         raise ValueError(too_large) from error
     except BadText as error:
@@ -83,38 +85,38 @@ def _members(data: bytes, give_way: YieldControl) -> dict[str, Any]:
     return fields
 
 
-def _headers(headers: Any, give_way: YieldControl) -> dict[str, str]:
+def _headers(headers: Any, yield_control: YieldControl) -> dict[str, str]:
     entries = cast("dict[str, Any]", {} if headers is None else headers)
     if not isinstance(headers, dict | None) or not all(
         isinstance(value, str | LongText) for value in entries.values()
     ):
         raise ValueError("the request's headers are not an object of strings")
-    return {key: _decoded("headers", value, give_way) for key, value in entries.items()}
+    return {key: _decoded("headers", value, yield_control) for key, value in entries.items()}
 
 
-def _body(fields: Mapping[str, Any], give_way: YieldControl) -> bytes | None:
+def _body(fields: Mapping[str, Any], yield_control: YieldControl) -> bytes | None:
     body = fields.get("body")
     if not isinstance(body, LongText):
-        text = _text(fields, "body", give_way)
+        text = _text(fields, "body", yield_control)
         return None if text is None else text.encode()
     try:
-        return body.utf8(give_way, "replace")
+        return body.utf8(yield_control, "replace")
     except ValueError as error:
         raise ValueError(f"the request's body cannot be read: {_why(error)}") from error
 
 
-def _text(fields: Mapping[str, Any], key: str, give_way: YieldControl) -> str | None:
+def _text(fields: Mapping[str, Any], key: str, yield_control: YieldControl) -> str | None:
     value = fields.get(key)
     if value is not None and not isinstance(value, str | LongText):
         raise ValueError(f"the request's {key} is not a string")
-    return None if value is None else _decoded(key, value, give_way)
+    return None if value is None else _decoded(key, value, yield_control)
 
 
-def _decoded(key: str, value: str | LongText, give_way: YieldControl) -> str:
+def _decoded(key: str, value: str | LongText, yield_control: YieldControl) -> str:
     if isinstance(value, str):
         return value
     try:
-        return value.text(give_way, "replace")
+        return value.text(yield_control, "replace")
     except ValueError as error:
         raise ValueError(f"the request's {key} cannot be read: {_why(error)}") from error
 

@@ -228,15 +228,15 @@ def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
 
     Raises:
         ValueError: it is none, or holds what has no JSON form again: infinities, lone surrogates.
-        RunStopped: the run was over before it was read.
+        GuestStopped: the run was over before it was read.
     """
 
     def decoded(long: LongText) -> str:
-        return long.text(invocation.give_way)
+        return long.text(invocation.yield_control)
 
     try:
         parsed: object = load_json(
-            text, invocation.give_way, long_text=decoded, parse_float=_finite
+            text, invocation.yield_control, long_text=decoded, parse_float=_finite
         )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error

@@ -131,10 +131,10 @@ class _HostFunctions:
         """Wait as WASI's function does, but no longer than the guest may live."""
         invocation = self._current()
         try:
-            wishes = unsigned(count)
-            if not 1 <= wishes <= MAX_SUBSCRIPTIONS:
+            number_of_subscriptions = unsigned(count)
+            if not 1 <= number_of_subscriptions <= MAX_SUBSCRIPTIONS:
                 return INVAL
-            memory, size = GuestMemory(caller), wishes * SUBSCRIPTION_BYTES
+            memory, size = GuestMemory(caller), number_of_subscriptions * SUBSCRIPTION_BYTES
             subscriptions = memory.read(source, size, size)
             if subscriptions is None:
                 return FAULT
@@ -171,11 +171,11 @@ class _HostFunctions:
         if not invocation.count_request():
             return _FAILED
         try:
-            give_way = invocation.give_way
-            data = GuestMemory(caller).read(pointer, length, MAX_ENVELOPE, give_way)
+            yield_control = invocation.yield_control
+            data = GuestMemory(caller).read(pointer, length, MAX_ENVELOPE, yield_control)
             if data is None or len(data) != unsigned(length):
                 raise ValueError("the request lies outside the connector's memory or is too large")
-            envelope = read_envelope(data, give_way)
+            envelope = read_envelope(data, yield_control)
             self._check(invocation, envelope)
             self._send(invocation, envelope)
         except ValueError as error:
@@ -206,7 +206,7 @@ class _HostFunctions:
         check_credential(manifest, target, envelope.credential, routed=routed)
 
     def _send(self, invocation: Invocation, envelope: Envelope) -> None:
-        exchange = invocation.open_exchange()
+        call = invocation.open_call()
         invocation.leave_guest()
         try:
             answer = self._outgoing.send(
@@ -216,13 +216,13 @@ class _HostFunctions:
                     headers=envelope.headers,
                     body=envelope.body,
                 ),
-                exchange,
+                call,
                 allowed=invocation.hosts,
                 max_redirects=_redirects(invocation, envelope),
                 max_body=invocation.limits.response_bytes,
             )
         finally:
-            invocation.close_exchange()
+            invocation.close_call()
             invocation.enter_guest()
         invocation.response = answer.body
         invocation.response_status = answer.status

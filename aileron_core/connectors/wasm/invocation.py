@@ -19,8 +19,8 @@ GuestEnding: TypeAlias = Literal["returned", "exited", "trapped", "not_started"]
 
 SLICE_SECONDS: Final = 0.05
 """How long a run keeps its turn on the processor while others want one."""
-_HOLD_SECONDS: Final = 0.0003
-_LET_GO_SECONDS: Final = 0.00005
+_GIL_HELD_SECONDS: Final = 0.0003
+_GIL_RELEASED_SECONDS: Final = 0.00005
 
 UNKNOWN_CODE: Final = -1
 """An exit code above 125: wasmtime tells that it was one, and not which."""
@@ -93,9 +93,9 @@ class Invocation:
         self._lock = threading.Lock()
         self._stop_reason: StopReason | None = None
         self._stop = threading.Event()
-        self._exchange: OutgoingCall | None = None
+        self._call: OutgoingCall | None = None
         self.slice_end = 0.0
-        self._lets_go_at = 0.0
+        self._release_gil_at = 0.0
         self.clock_base = clock.monotonic()
         self.stdout = bytearray()
         self.stdout_overflow = False
@@ -125,10 +125,10 @@ class Invocation:
         with self._lock:
             if self._stop_reason is None:
                 self._stop_reason = reason
-            exchange = self._exchange
+            call = self._call
         self._stop.set()
-        if exchange is not None:
-            exchange.stop()
+        if call is not None:
+            call.stop()
 
     def must_stop(self) -> bool:
         """Tell whether it has to end, now that time has passed."""
@@ -159,53 +159,53 @@ class Invocation:
             self._holds_slot = False
             self._slots.release()
 
-    def share(self) -> None:
-        """Let somebody else have a turn if anybody wants one."""
+    def yield_slot(self) -> None:
+        """Let another guest have the slot if one waits for it."""
         if self._holds_slot and self._slots.wanted:
             self.leave_guest()
             self.enter_guest()
 
-    def give_way(self) -> None:
-        """Let others have a turn between two slices of the host's own work for the guest.
+    def yield_control(self) -> None:
+        """Let others run between two slices of the host's own work for the guest.
 
         Raises:
-            RunStopped: the run has to end; this work is counted against it.
+            GuestStopped: the run has to end; this work is counted against it.
         """
         if self.must_stop():
             raise GuestStopped
-        self.let_go()
+        self.release_gil()
         now = self.clock.monotonic()
         if now >= self.slice_end:
-            self.share()
+            self.yield_slot()
             self.slice_end = self.clock.monotonic() + SLICE_SECONDS
 
-    def let_go(self) -> None:
-        """Let go of the interpreter for a moment, after it was held for a while.
+    def release_gil(self) -> None:
+        """Release the interpreter lock for a moment, if it was held for a while.
 
-        Whoever waits for it asks for it only after a while, and a call of somebody else takes it a
-        dozen times: so this lets go without being asked.
+        A waiting thread asks for it only after a while, and another call takes it a dozen times: so
+        it is released without being asked for.
         """
-        if self.clock.monotonic() >= self._lets_go_at:
-            time.sleep(_LET_GO_SECONDS)
-            self._lets_go_at = self.clock.monotonic() + _HOLD_SECONDS
+        if self.clock.monotonic() >= self._release_gil_at:
+            time.sleep(_GIL_RELEASED_SECONDS)
+            self._release_gil_at = self.clock.monotonic() + _GIL_HELD_SECONDS
 
-    def open_exchange(self) -> OutgoingCall:
-        """Return the exchange for one host request, bounded by its own time and the run's."""
+    def open_call(self) -> OutgoingCall:
+        """Return the call for one host request, bounded by its own time and the run's."""
         now = self.clock.monotonic()
         until = min(now + self.limits.http_seconds, self.deadline)
-        exchange = OutgoingCall(self.clock, until, self._sending, self._answered)
+        call = OutgoingCall(self.clock, until, self._sending, self._answered)
         with self._lock:
-            self._exchange = exchange
+            self._call = call
         if self._stop_reason is not None:
-            exchange.stop()
-        return exchange
+            call.stop()
+        return call
 
-    def close_exchange(self) -> None:
-        """Forget the exchange: it is over."""
+    def close_call(self) -> None:
+        """Forget the call: it is over."""
         with self._lock:
-            if self._exchange is not None:
-                self.unanswered_by = self._exchange.waits_for
-            self._exchange = None
+            if self._call is not None:
+                self.unanswered_by = self._call.waits_for
+            self._call = None
 
     def count_request(self) -> bool:
         """Take note that the guest asks for a request; False, and it has to end, past the limit."""

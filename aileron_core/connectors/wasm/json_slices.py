@@ -59,30 +59,30 @@ class LongText:
         """Return its bytes as it was written, escapes and all."""
         return self._end - self._start
 
-    def text(self, give_way: YieldControl, errors: str = "strict") -> str:
+    def text(self, yield_control: YieldControl, errors: str = "strict") -> str:
         """Return it as text.
 
         Raises:
             ValueError: it is none: an unknown escape, half a surrogate pair, a control character.
         """
-        return "".join(self._parts(give_way, errors))
+        return "".join(self._parts(yield_control, errors))
 
-    def utf8(self, give_way: YieldControl, errors: str = "strict") -> bytes:
+    def utf8(self, yield_control: YieldControl, errors: str = "strict") -> bytes:
         """Return it in UTF-8; see `text`. It grows in place: joined, 16 MiB would be one long step."""
         made = BytesIO()
-        for part in self._parts(give_way, errors):
+        for part in self._parts(yield_control, errors):
             made.write(part.encode())
         return made.getvalue()
 
-    def _parts(self, give_way: YieldControl, errors: str) -> Iterator[str]:
+    def _parts(self, yield_control: YieldControl, errors: str) -> Iterator[str]:
         for start, end in _slices(self._data, self._start, self._end):
-            give_way()
+            yield_control()
             yield _scan(f'"{self._data[start:end].decode("utf-8", errors)}"')
 
 
 def load_json(
     data: bytes | bytearray,
-    give_way: YieldControl,
+    yield_control: YieldControl,
     *,
     long_text: Callable[[LongText], Any],
     parse_float: Callable[[str], Any] = float,
@@ -92,7 +92,7 @@ def load_json(
 
     Args:
         data: it, in UTF-8.
-        give_way: called between the slices.
+        yield_control: called between the slices.
         long_text: gives what stands in the value for a long text that is no key.
         parse_float: reads a number with a fraction or an exponent.
         errors: what becomes of bytes that are not UTF-8, as in `bytes.decode`.
@@ -102,7 +102,7 @@ def load_json(
         ValueError: it is no JSON value, or holds an infinity, a NaN or half a surrogate pair.
         RecursionError: it is nested too deeply.
     """
-    structure, lifted = (data, []) if len(data) <= SLICE_BYTES else _lift(data, give_way)
+    structure, lifted = (data, []) if len(data) <= SLICE_BYTES else _lift(data, yield_control)
     following = iter(lifted)
 
     def constant(name: str) -> Any:
@@ -123,16 +123,16 @@ def load_json(
 
 
 def _lift(
-    data: bytes | bytearray, give_way: YieldControl
+    data: bytes | bytearray, yield_control: YieldControl
 ) -> tuple[bytes | bytearray, list[LongText]]:
     """Return *data* with a `_PLACE` for each long text that is no key, and those texts in order."""
     pieces: list[bytes | bytearray] = []
     lifted: list[LongText] = []
     at = kept = away = 0
     while (quote := data.find(b'"', at)) >= 0:
-        give_way()
+        yield_control()
         _check_between(data, at, quote)
-        end = _text_end(data, quote + 1, give_way)
+        end = _text_end(data, quote + 1, yield_control)
         at = end + 1
         if end - quote > LONG_BYTES and _ENDS_KEY.match(data, at, at + STRUCTURE_BYTES) is None:
             pieces += data[kept:quote], _PLACE
@@ -154,7 +154,7 @@ def _check_between(data: bytes | bytearray, start: int, end: int) -> None:
         raise ValueError("NaN is not JSON")
 
 
-def _text_end(data: bytes | bytearray, at: int, give_way: YieldControl) -> int:
+def _text_end(data: bytes | bytearray, at: int, yield_control: YieldControl) -> int:
     """Return where the closing quote stands of the text that begins at *at*."""
     while at < len(data):
         found = _INSIDE_TEXT.match(data, at, at + SLICE_BYTES)
@@ -164,7 +164,7 @@ def _text_end(data: bytes | bytearray, at: int, give_way: YieldControl) -> int:
         if stop == at:
             break
         at = stop
-        give_way()
+        yield_control()
     raise BadText("a text in it has no end")
 
 

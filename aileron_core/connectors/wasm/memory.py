@@ -27,11 +27,11 @@ class GuestMemory:
         self._size = 0 if self._memory is None else self._memory.data_len(caller)
 
     def read(
-        self, pointer: int, length: int, limit: int, give_way: Callable[[], None] | None = None
+        self, pointer: int, length: int, limit: int, yield_control: Callable[[], None] | None = None
     ) -> bytes | None:
         """Return up to *limit* bytes of the guest's range; None if the range leaves its memory.
 
-        *give_way* is called between two parts of a large one.
+        *yield_control* is called between two parts of a large one.
         """
         parts = self.parts(pointer, length, limit)
         if parts is None:
@@ -39,8 +39,8 @@ class GuestMemory:
         kept = BytesIO()
         for part in parts:
             kept.write(part)
-            if give_way is not None:
-                give_way()
+            if yield_control is not None:
+                yield_control()
         return kept.getvalue()
 
     def parts(self, pointer: int, length: int, limit: int) -> Iterator[bytearray] | None:

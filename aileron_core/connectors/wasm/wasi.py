@@ -43,20 +43,20 @@ def poll(invocation: Invocation, subscriptions: bytes) -> bytes:
 
     Standard streams are always ready: input is bytes in memory, output goes to memory.
     """
-    wishes = [
+    waited = [
         _read(invocation, subscriptions[at : at + SUBSCRIPTION_BYTES])
         for at in range(0, len(subscriptions), SUBSCRIPTION_BYTES)
     ]
-    at_once = [wish for wish in wishes if wish.kind != _CLOCK or wish.error or wish.seconds <= 0]
+    at_once = [each for each in waited if each.kind != _CLOCK or each.error or each.seconds <= 0]
     if at_once:
-        return b"".join(_event(wish) for wish in at_once)
-    shortest = min(wish.seconds for wish in wishes)
+        return b"".join(_event(each) for each in at_once)
+    shortest = min(each.seconds for each in waited)
     invocation.leave_guest()
     try:
         invocation.sleep(shortest)
     finally:
         invocation.enter_guest()
-    return b"".join(_event(wish) for wish in wishes if wish.seconds <= shortest)
+    return b"".join(_event(each) for each in waited if each.seconds <= shortest)
 
 
 def write_output(
@@ -83,7 +83,7 @@ def write_output(
         kept = invocation.stdout if descriptor == _STDOUT else invocation.stderr
         for part in parts:
             kept += part
-            invocation.let_go()
+            invocation.release_gil()
         taken += size
     return SUCCESS, taken
 
@@ -109,6 +109,6 @@ def _read(invocation: Invocation, entry: bytes) -> _Subscription:
     return _Subscription(userdata=userdata, kind=kind, seconds=seconds)
 
 
-def _event(wish: _Subscription) -> bytes:
-    ready = 1 if wish.kind in (_FD_READ, _FD_WRITE) and not wish.error else 0
-    return struct.pack("<QHBxxxxxQHxxxxxx", wish.userdata, wish.error, wish.kind, ready, 0)
+def _event(each: _Subscription) -> bytes:
+    ready = 1 if each.kind in (_FD_READ, _FD_WRITE) and not each.error else 0
+    return struct.pack("<QHBxxxxxQHxxxxxx", each.userdata, each.error, each.kind, ready, 0)

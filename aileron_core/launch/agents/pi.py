@@ -17,7 +17,7 @@ _NAMES: Mapping[str, ProviderName] = {
     "openai": "openai",
     "google": "gemini",
 }
-"""Pi's name of a provider -> whose wire it is."""
+"""Pi's name of a provider -> whose API it speaks."""
 _SUFFIXES = {"anthropic": "", "openai": "/v1", "google": "/v1beta"}
 """What stands between a provider's address and the paths that Pi puts behind it."""
 

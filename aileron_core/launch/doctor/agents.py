@@ -35,7 +35,7 @@ class AgentReport:
 
     @property
     def tried(self) -> bool:
-        """Whether this very version's wiring was tried."""
+        """Whether the recipe was tried with this very version."""
         return self.version in self.agent.tested_versions
 
 

@@ -170,7 +170,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
         """Return the key of a row."""
         return item.key
 
-    def facts_of(self, item: ActivityEntry) -> FilterFields:
+    def fields_of(self, item: ActivityEntry) -> FilterFields:
         """Return what a row offers to a filter."""
         record = item.first
         state = f"{item.state} {_state_word(item)}"
@@ -301,7 +301,7 @@ class ActivityTable(KeyedTable[ActivityEntry]):
             made += now_blocks(known, unfold=unfold)
         return tuple(made)
 
-    def voice(self, registry: CommandRegistry) -> Line:
+    def status(self, registry: CommandRegistry) -> Line:
         """Return the order, or what came in above while the person reads."""
         if not self._entries:
             return (Piece(words.views.NO_RECORDS, "muted"),)

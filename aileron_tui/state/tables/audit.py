@@ -66,7 +66,7 @@ class AuditTable(Table):
 
     def __init__(self, records: Sequence[RecordView], screens: DecisionScreens) -> None:
         super().__init__()
-        self._book = RecordPages(records)
+        self._pages = RecordPages(records)
         self._screens = screens
         self._replaying: str | None = None
         """The record that is shown as the screen in which its call was decided."""
@@ -82,15 +82,15 @@ class AuditTable(Table):
 
     def add(self, record: RecordView, now: float) -> None:
         """Take a record that was committed just now."""
-        self._book.add(record, now)
+        self._pages.add(record, now)
 
-    def take(self, fact: RecordsRead, now: float) -> None:
+    def take(self, event: RecordsRead, now: float) -> None:
         """Take what was read."""
-        self._book.take(fact, now)
+        self._pages.take(event, now)
 
-    def read_whole(self, fact: RecordRead) -> None:
+    def read_whole(self, event: RecordRead) -> None:
         """Take the whole body of a record."""
-        self._whole = fact
+        self._whole = event
 
     def wanted(self) -> ReadRecords | ReadRecord | None:
         """Return the reading that is needed now, if any."""
@@ -98,16 +98,16 @@ class AuditTable(Table):
         if self.opened and key is not None and self._asked != int(key):
             self._asked = int(key)
             return ReadRecord(seq=int(key))
-        return self._book.wanted(*self._in_view, self.index)
+        return self._pages.wanted(*self._in_view, self.index)
 
     def refused(self) -> None:
         """What was asked for could not be done; it may be asked for again."""
-        self._book.refused()
+        self._pages.refused()
         self.verifying, self._asked = False, None
 
-    def verify_ended(self, fact: AuditVerified) -> None:
+    def verify_ended(self, event: AuditVerified) -> None:
         """Take the result."""
-        self.verifying, self.verified = False, fact
+        self.verifying, self.verified = False, event
 
     # The cursor
 
@@ -122,16 +122,16 @@ class AuditTable(Table):
 
     def stay(self) -> None:
         """Keep the cursor where it is: the person reads this record."""
-        if self._selected is None and self._book.newest:
-            self._selected = self._book.newest
+        if self._selected is None and self._pages.newest:
+            self._selected = self._pages.newest
 
     def __len__(self) -> int:
-        return len(self._numbers) if self.filtered else self._book.newest
+        return len(self._numbers) if self.filtered else self._pages.newest
 
     @property
     def _numbers(self) -> Sequence[int]:
         """What the filter found, and the selected record at its place whatever it is."""
-        found = self._book.found
+        found = self._pages.found
         if self._selected is None:
             return found
         at = bisect_left(found, -self._selected, key=lambda number: -number)
@@ -142,12 +142,12 @@ class AuditTable(Table):
     @property
     def total(self) -> int:
         """How many records there are."""
-        return self._book.newest
+        return self._pages.newest
 
     @property
     def matching(self) -> int:
         """How many records the filter has found so far."""
-        return len(self._book.found) if self.filtered else self._book.newest
+        return len(self._pages.found) if self.filtered else self._pages.newest
 
     @property
     def index(self) -> int:
@@ -156,7 +156,7 @@ class AuditTable(Table):
             return 0
         if self.filtered:
             return bisect_left(self._numbers, -self._selected, key=lambda number: -number)
-        return self._book.newest - self._selected
+        return self._pages.newest - self._selected
 
     @property
     def key(self) -> str | None:
@@ -173,7 +173,7 @@ class AuditTable(Table):
     def _at(self, row_number: int) -> int | None:
         if not 0 <= row_number < len(self):
             return None
-        return self._numbers[row_number] if self.filtered else self._book.newest - row_number
+        return self._numbers[row_number] if self.filtered else self._pages.newest - row_number
 
     def go(self, row: int) -> None:
         """Select the record at *row*; going down stops following the newest."""
@@ -184,18 +184,18 @@ class AuditTable(Table):
         """Note which rows stand in view: *height* from *top* on."""
         self._in_view = (top, max(1, height))
 
-    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+    def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the records that *parsed* lets through, beginning with those at hand."""
         if parsed.query:
             self.stay()
         self.parsed = parsed
-        self._book.search(parsed.query, now)
+        self._pages.search(parsed.query, now)
 
     @property
     def current(self) -> RecordView | None:
         """The selected record, if it was read."""
         number = self._at(self.index)
-        return self._book.get(number) if number is not None else None
+        return self._pages.get(number) if number is not None else None
 
     # The screen as seen
 
@@ -221,26 +221,26 @@ class AuditTable(Table):
 
     def header(self, width: int, now: float) -> tuple[Line, ...]:
         """Return how many records there are and what the last verifying said, and the columns."""
-        told = line(" ", Piece(words.views.records(self._book.newest), "strong"), *self._verdict())
+        told = line(" ", Piece(words.views.records(self._pages.newest), "strong"), *self._verdict())
         return (cut(told, width - 1), column_titles(_COLUMNS, "what", width))
 
     def _verdict(self) -> Line:
         if self.verifying:
             return (Piece(f" · {words.views.VERIFYING}", "muted"),)
-        fact = self.verified
-        if fact is None:
+        event = self.verified
+        if event is None:
             return (Piece(f" · {words.views.NOT_VERIFIED}", "muted"),)
-        when = f"{clock_seconds(fact.at)}, {fact.seconds:.1f} s"
-        if fact.problems:
-            return (Piece(f" · ✗ {words.views.problems(len(fact.problems))} ({when})", "danger"),)
-        return (Piece(f" · ✓ {words.views.sound(fact.records)} ({when})", "ok"),)
+        when = f"{clock_seconds(event.at)}, {event.seconds:.1f} s"
+        if event.problems:
+            return (Piece(f" · ✗ {words.views.problems(len(event.problems))} ({when})", "danger"),)
+        return (Piece(f" · ✓ {words.views.sound(event.records)} ({when})", "ok"),)
 
     def row(self, number: int, width: int, now: float, *, selected: bool) -> Line:
         """Return one record on one line."""
         seq = self._at(number)
         if seq is None:
             return ()
-        record = self._book.get(seq)
+        record = self._pages.get(seq)
         if record is None:
             named: dict[str, Line] = {"no.": (Piece(str(seq), "muted"),)}
             return column_row(_COLUMNS, named, self._absent(seq), width, selected=selected)
@@ -258,17 +258,17 @@ class AuditTable(Table):
 
     def _absent(self, number: int) -> Line:
         """Return what stands in place of a record that is not known: read later, or not there."""
-        if self._book.is_missing(number):
+        if self._pages.is_missing(number):
             return (Piece(words.views.NO_RECORD, "danger"),)
         return (Piece(words.views.READING, "faint"),)
 
     def about(self, width: int, now: float) -> tuple[Line, ...]:
         """Return what verifying found, else the summary of the selected record."""
-        fact = self.verified
-        if fact is not None and fact.problems:
-            shown = [foreign_text(text, "danger") for text in fact.problems[:PROBLEMS_SHOWN]]
-            if len(fact.problems) > PROBLEMS_SHOWN:
-                more = len(fact.problems) - PROBLEMS_SHOWN + 1
+        event = self.verified
+        if event is not None and event.problems:
+            shown = [foreign_text(text, "danger") for text in event.problems[:PROBLEMS_SHOWN]]
+            if len(event.problems) > PROBLEMS_SHOWN:
+                more = len(event.problems) - PROBLEMS_SHOWN + 1
                 shown[-1] = (Piece(words.views.more_problems(more), "danger"),)
             return tuple(cut(line("  ", *each), width - 1) for each in shown)
         record = self.current
@@ -323,26 +323,26 @@ class AuditTable(Table):
             made.append(value("", pieces, "record"))
         return tuple(made)
 
-    def voice(self, registry: CommandRegistry) -> Line:
+    def status(self, registry: CommandRegistry) -> Line:
         """Return the order, or how far the filter has looked."""
-        if not self._book.newest:
+        if not self._pages.newest:
             return (Piece(words.views.NO_RECORDS, "muted"),)
-        if self.filtered and self._book.down_to > 1:
-            looked = self._book.newest - self._book.down_to + 1
-            return (Piece(words.views.looked_through(looked, self._book.newest), "muted"),)
+        if self.filtered and self._pages.down_to > 1:
+            looked = self._pages.newest - self._pages.down_to + 1
+            return (Piece(words.views.looked_through(looked, self._pages.newest), "muted"),)
         return (Piece(words.views.ACTIVITY_REMARK, "muted"),)
 
-    def filter_voice(self) -> Line:
+    def filter_status(self) -> Line:
         """Return what the filter found, and how far it has looked."""
-        if self.filtered and self._book.down_to > 1:
+        if self.filtered and self._pages.down_to > 1:
             looked = words.views.looked_through(
-                self._book.newest - self._book.down_to + 1, self._book.newest
+                self._pages.newest - self._pages.down_to + 1, self._pages.newest
             )
-            found = Piece(f"{words.filters.found(len(self._book.found))} ", "muted")
+            found = Piece(f"{words.filters.found(len(self._pages.found))} ", "muted")
             return line(
                 found, *foreign_text(self.parsed.text, "strong"), Piece(f" {looked}", "muted")
             )
-        return super().filter_voice()
+        return super().filter_status()
 
 
 def _part(name: str, text: str) -> Line:

@@ -63,7 +63,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         """Return the key of a row."""
         return library_key(item.kind, item.name)
 
-    def facts_of(self, item: LibraryItemView) -> FilterFields:
+    def fields_of(self, item: LibraryItemView) -> FilterFields:
         """Return what a row offers to a filter."""
         state = f"{item.state} {words.views.LIBRARY_STATES[item.state]}"
         hosts = " ".join(item.hosts)
@@ -178,10 +178,10 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             if each.key:
                 yield value("", line(Piece("at ", "muted"), *foreign_text(each.key)))
 
-    def voice(self, registry: CommandRegistry) -> Line:
+    def status(self, registry: CommandRegistry) -> Line:
         """Return what the list is about."""
         return (
-            Piece(words.views.LIBRARY_VOICE if self._items else words.views.NO_LIBRARY, "muted"),
+            Piece(words.views.LIBRARY_STATUS if self._items else words.views.NO_LIBRARY, "muted"),
         )
 
 

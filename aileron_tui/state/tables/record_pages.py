@@ -49,7 +49,7 @@ class RecordPages:
     def add(self, record: RecordView, now: float) -> None:
         """Take a record that was committed just now."""
         self._note(record)
-        if self._query and self._query.matches(record_facts(record), now):
+        if self._query and self._query.matches(record_fields(record), now):
             self.found.insert(0, record.seq)
 
     # Reading
@@ -84,20 +84,20 @@ class RecordPages:
         enough = len(self.found) > index + NEAR
         return None if enough or self.down_to <= 1 else self.down_to
 
-    def take(self, fact: RecordsRead, now: float) -> None:
+    def take(self, event: RecordsRead, now: float) -> None:
         """Take what was read."""
-        if self._asked == fact.before_seq:
+        if self._asked == event.before_seq:
             self._asked = None
-        for record in fact.records:
+        for record in event.records:
             self._note(record)
-        self.newest = max(self.newest, fact.total)
-        if fact.before_seq is None:
+        self.newest = max(self.newest, event.total)
+        if event.before_seq is None:
             return
-        if fact.before_seq % PAGE == 1:
-            self._note_page((fact.before_seq - 2) // PAGE)
-        if self._query and fact.before_seq == self.down_to:
-            self._look_through(reversed(fact.records), now)
-            self.down_to = min((record.seq for record in fact.records), default=1)
+        if event.before_seq % PAGE == 1:
+            self._note_page((event.before_seq - 2) // PAGE)
+        if self._query and event.before_seq == self.down_to:
+            self._look_through(reversed(event.records), now)
+            self.down_to = min((record.seq for record in event.records), default=1)
 
     def refused(self) -> None:
         """The reading could not be done; another may."""
@@ -133,11 +133,11 @@ class RecordPages:
         """Look at *records*, newest first, which follow the last one looked at without a gap."""
         for record in records:
             self.down_to = record.seq
-            if self._query.matches(record_facts(record), now):
+            if self._query.matches(record_fields(record), now):
                 self.found.append(record.seq)
 
 
-def record_facts(record: RecordView) -> FilterFields:
+def record_fields(record: RecordView) -> FilterFields:
     """Return what a record offers to a filter."""
     by = words.views.ACTORS.get(record.actor, words.views.NAME)
     named = {

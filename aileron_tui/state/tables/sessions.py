@@ -52,7 +52,7 @@ class SessionsTable(KeyedTable[SessionView]):
         """Return the key of a row."""
         return item.session_id
 
-    def facts_of(self, item: SessionView) -> FilterFields:
+    def fields_of(self, item: SessionView) -> FilterFields:
         """Return what a row offers to a filter."""
         link = words.views.CONNECTED if item.connected else words.views.NOT_CONNECTED
         held = words.item.CONTAINMENT[item.containment]
@@ -135,10 +135,10 @@ class SessionsTable(KeyedTable[SessionView]):
         passed = _model(item.traffic)
         return (*_seen(item), blank(), *_said(item), blank(), *passed, blank(), *_record(item))
 
-    def voice(self, registry: CommandRegistry) -> Line:
+    def status(self, registry: CommandRegistry) -> Line:
         """Return what the list is about."""
         return (
-            Piece(words.views.SESSIONS_VOICE if self._items else words.views.NO_SESSIONS, "muted"),
+            Piece(words.views.SESSIONS_STATUS if self._items else words.views.NO_SESSIONS, "muted"),
         )
 
 

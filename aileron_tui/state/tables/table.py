@@ -69,7 +69,7 @@ class Table(ABC):
         """Select *row*, or the nearest there is."""
 
     @abstractmethod
-    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+    def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
 
     @abstractmethod
@@ -93,8 +93,8 @@ class Table(ABC):
         """Return the document of the opened row."""
 
     @abstractmethod
-    def voice(self, registry: CommandRegistry) -> Line:
-        """Return what the voice says of the list."""
+    def status(self, registry: CommandRegistry) -> Line:
+        """Return what the status line says of the list."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -110,8 +110,8 @@ class Table(ABC):
     def stay(self) -> None:  # noqa: B027 - most have nothing to do
         """Keep the cursor where it is: the person reads this row."""
 
-    def filter_voice(self) -> Line:
-        """Return what the voice says of the filter; nothing without one."""
+    def filter_status(self) -> Line:
+        """Return what the status line says of the filter; nothing without one."""
         given = (self.parsed, self.matching, self.total)
         return filter_doubt(*given) or filter_status(*given)
 
@@ -137,14 +137,14 @@ class KeyedTable(Table, Generic[T]):
         """Return the key of a row."""
 
     @abstractmethod
-    def facts_of(self, item: T) -> FilterFields:
+    def fields_of(self, item: T) -> FilterFields:
         """Return what a row offers to a filter."""
 
     def set(self, items: Sequence[T], now: float) -> None:
         """Take the rows, whole. Where the selected one is gone, its neighbour is selected."""
         row = self.index
         self._items = items
-        self._narrow(now)
+        self._apply_filter(now)
         if self._selected is not None and self._selected not in self._rows:
             self.opened = False
             self._selected = self._key_at(row)
@@ -152,23 +152,23 @@ class KeyedTable(Table, Generic[T]):
             # From the start on: a row that comes in above must not take the cursor.
             self._selected = self._key_at(0)
 
-    def narrow(self, parsed: ParsedFilter, now: float) -> None:
+    def set_filter(self, parsed: ParsedFilter, now: float) -> None:
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
         if self._selected is None:
             self._selected = self._key_at(0)
         self.parsed = parsed
-        self._narrow(now)
+        self._apply_filter(now)
 
     def tick(self, now: float) -> None:
         """Let rows grow older: an age may let them through no more."""
         if self.parsed.query.ages:
-            self._narrow(now)
+            self._apply_filter(now)
 
-    def _narrow(self, now: float) -> None:
+    def _apply_filter(self, now: float) -> None:
         query = self.parsed.query
         found = [(each, self.key_of(each)) for each in self._items]
         if query:
-            kept = [(e, k) for e, k in found if query.matches(self.facts_of(e), now)]
+            kept = [(e, k) for e, k in found if query.matches(self.fields_of(e), now)]
             keys = {key for _, key in kept}
             self._matching = len(kept)
             found = [(e, k) for e, k in found if k in keys or k == self._selected]

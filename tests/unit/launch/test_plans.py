@@ -9,6 +9,8 @@ import pytest
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.plan import Plan, PlanContext
+from aileron_core.settings import AGENT_NAMES
+from aileron_tui.cli import commands
 
 
 def plan(agent: str, **more: Any) -> Plan:
@@ -55,3 +57,8 @@ def test_opencode_settings_that_cannot_be_parsed_are_left_alone(text: str) -> No
     """A clear error, and no launch without what the person set."""
     with pytest.raises(InvalidRequest, match="OPENCODE_CONFIG_CONTENT"):
         plan("opencode", env={"OPENCODE_CONFIG_CONTENT": text})
+
+
+def test_commands_settings_and_modules_know_the_same_agents() -> None:
+    """The names are written once more where a command's start must not wait for the settings."""
+    assert commands.AGENTS == AGENT_NAMES == tuple(AGENTS)

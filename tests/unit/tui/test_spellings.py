@@ -1,7 +1,7 @@
 """A host that stands for another: both spellings, in a call and in a connector to take in."""
 
 from aileron_core.console_port import NotAcceptedView
-from aileron_tui.draw.document import approval_blocks, held_blocks
+from aileron_tui.draw.document import approval_blocks, file_blocks
 from aileron_tui.draw.hidden_characters import hidden_characters_of
 from aileron_tui.draw.text import plain
 from tests.support.screens.calls import approval
@@ -33,4 +33,4 @@ def test_a_connector_that_asks_for_such_a_host_says_so_before_it_is_taken_in() -
         connector="",
         hosts=(HOST,),
     )
-    assert TOLD in [plain(block.pieces) for block in held_blocks(held)]
+    assert TOLD in [plain(block.pieces) for block in file_blocks(held)]
