@@ -141,7 +141,7 @@ async def open_session(request: Request) -> Response:
         "expires_at": rfc3339(opened.session.expires_at),
     }
     if contained:
-        sockets: SessionSockets = request.app.state.own_sockets
+        sockets: SessionSockets = request.app.state.session_sockets
         told["socket"] = str(await sockets.open(opened.session.session_id))
     return _json(told, 201, cache_control="no-store")
 
