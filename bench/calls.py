@@ -1,16 +1,20 @@
 """A call that does nothing, through the relay, over HTTP, and straight at the sandbox (the floor).
 
-Aim: p50 under 5 ms through the relay, durable records included.
+Aim: p50 under 5 ms through the relay, durable records included. With `AILERON_BENCH_BESIDE`, also call by
+call in turn with another version.
 """
 
 import asyncio
+import contextlib
 import http.client
 import json
 import os
 import statistics
 import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from aileron_core.connectors.http.client import OutgoingClient
 from aileron_core.connectors.protocol import Limits
@@ -24,36 +28,76 @@ from bench.support import RELAY, home, milliseconds, serving
 CALLS = 300
 
 
-def _through_relay(path: Path) -> list[float]:
-    process = subprocess.Popen(
-        [str(RELAY)],
-        env={**os.environ, "AILERON_HOME": str(path)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
+BESIDE = "AILERON_BENCH_BESIDE"
+"""Names the `bin` folder of an environment with another version, to be measured in the same run."""
 
-    def ask(id_: int, method: str, params: dict[str, object]) -> dict[str, object]:
-        message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
-        process.stdin.write(json.dumps(message).encode() + b"\n")
-        process.stdin.flush()
+
+class _Agent:
+    """A relay of the console at *path*, after the handshake."""
+
+    def __init__(self, path: Path, relay: Path = RELAY) -> None:
+        self._process = subprocess.Popen(
+            [str(relay)],
+            env={**os.environ, "AILERON_HOME": str(path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._number = 0
+        self._ask("initialize", _HELLO)
+        self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _write(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        self._number += 1
+        self._write({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
         while True:
-            answer = json.loads(process.stdout.readline())
-            if answer.get("id") == id_:
+            answer = json.loads(self._process.stdout.readline())
+            if answer.get("id") == self._number:
                 return answer
 
-    ask(1, "initialize", _HELLO)
-    process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-    took: list[float] = []
-    for number in range(CALLS):
+    def call(self) -> float:
+        """Return how long a call takes."""
         began = time.perf_counter()
-        answer = ask(number + 2, "tools/call", {"name": "nothing", "arguments": {}})
-        took.append(time.perf_counter() - began)
+        answer = self._ask("tools/call", {"name": "nothing", "arguments": {}})
+        took = time.perf_counter() - began
         assert not answer["result"]["isError"], answer
-    process.stdin.close()
-    process.wait()
+        return took
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _through_relay(path: Path) -> list[float]:
+    agent = _Agent(path)
+    took = [agent.call() for _ in range(CALLS)]
+    agent.end()
     return took
+
+
+def _beside(other: Path) -> None:
+    """Print the relay's calls of this version and of another one, call by call in turn."""
+    with contextlib.ExitStack() as stack:
+        agents: list[_Agent] = []
+        for folder in (other, Path(sys.executable).parent):
+            path = stack.enter_context(home())
+            stack.enter_context(serving(path, python=str(folder / "python")))
+            agents.append(_Agent(path, folder / "aileron-mcp"))
+            stack.callback(agents[-1].end)
+        for agent in agents:
+            agent.call()
+        rounds = [[agent.call() for agent in agents] for _ in range(4 * CALLS)]
+    old, new = ([each[at] for each in rounds] for at in (0, 1))
+    print(f"  the other's, through its relay {milliseconds(old)}")
+    print(f"  this one's                     {milliseconds(new)}")
+    ratio = statistics.median(new) / statistics.median(old)
+    print(f"  ratio of the medians           {ratio:.2f} (aim: at most 0.70)")
 
 
 def _over_http(path: Path, url: str) -> list[float]:
@@ -100,6 +144,8 @@ def main() -> None:
     print(f"  sandbox alone (floor)          {milliseconds(floor)}")
     print(f"  POST /v1/actions/nothing/run   {milliseconds(http_)}")
     print(f"  tools/call through the relay   {milliseconds(relay)}")
+    if other := os.environ.get(BESIDE):
+        _beside(Path(other))
     base = statistics.median(floor)
     print(
         f"  ratio to the floor             HTTP {statistics.median(http_) / base:.1f}, "

@@ -85,11 +85,13 @@ def home() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def serving(path: Path, routes: Sequence[str] = ()) -> Iterator[dict[str, str]]:
-    """Run `aileron serve` on *path* with *routes* and yield what it says of itself."""
+def serving(
+    path: Path, routes: Sequence[str] = (), python: str = sys.executable
+) -> Iterator[dict[str, str]]:
+    """Run *python*'s `aileron serve` on *path* with *routes* and yield what it says of itself."""
     given = [word for route in routes for word in ("--route", route)]
     process = subprocess.Popen(
-        [*AILERON, "serve", "--json", "--accept-installed", *given],
+        [python, *AILERON[1:], "serve", "--json", "--accept-installed", *given],
         env={**os.environ, "AILERON_HOME": str(path)},
         stdout=subprocess.PIPE,
         text=True,

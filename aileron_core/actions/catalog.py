@@ -86,13 +86,13 @@ class CatalogEntry:
 
 
 def cannot_run(action: Action) -> str:
-    """Return why no call of *action* can run, whatever was accepted; empty where one can."""
+    """Return why no call of *action* can run, whatever is accepted; empty where one can."""
     if not action.uncovered:
         return ""
     step = action.uncovered[0]
     return (
         f"It cannot run: {step.op} is not among the capabilities that it lists for "
-        f"{step.connector}. Add it to the action file, and take that in."
+        f"{step.connector}. Add it to the action file, and accept that."
     )
 
 
@@ -208,7 +208,7 @@ def _no_problems(action: Action) -> Sequence[Problem]:
 
 
 class Catalog:
-    """The actions of a scan, with what of them was accepted."""
+    """The actions of a scan, with what of them is accepted."""
 
     def __init__(
         self,
@@ -243,7 +243,7 @@ class Catalog:
         return {entry.action.name: entry.action for entry in self._ready() if entry.action}
 
     def not_accepted(self) -> tuple[CatalogEntry, ...]:
-        """Return the files that wait for a person to take them in."""
+        """Return the files that wait for a person to accept them."""
         return tuple(entry for entry in self.entries if entry.state == "held_back")
 
     def problems(self) -> tuple[Problem, ...]:
@@ -257,7 +257,7 @@ class Catalog:
         return [entry for entry in self._entries.values() if entry.state == "ready"]
 
     def _refuse_duplicates(self, name_of: Callable[[Action], str], what: str) -> None:
-        """Refuse the later file of two with one name; what was accepted is not pushed out by what was not."""
+        """Refuse the later file of two with one name; what is accepted is not pushed out by what is not."""
         first: dict[str, str] = {}
         accepted_first = sorted(self._entries.values(), key=lambda entry: entry.state != "ready")
         for entry in accepted_first:
@@ -296,7 +296,7 @@ class Catalog:
         """Return what to do where no ready action declares *op* idempotent."""
         held = [entry.action for entry in self.not_accepted() if entry.action]
         if name := _ops(held, _is_idempotent).get(op):
-            return f"{name} does and is held back: take it in"
+            return f"{name} does and is not accepted: accept it"
         return "add an action with a step that does"
 
     def _fail(self, file: str, path: tuple[str, ...], message: str) -> None:

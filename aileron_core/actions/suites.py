@@ -1,6 +1,6 @@
 """Which action files one `aileron action add` brought, so that a person is shown them together.
 
-A suite is a list in a file of the home: it takes nothing in, and a file of the folder belongs to it
+A suite is a list in a file of the home: it accepts nothing, and a file of the folder belongs to it
 only in the very bytes that were added. What counts is what a person accepts of what is shown.
 """
 

@@ -44,8 +44,12 @@ class AuditEvent(StrEnum):
     """It was said to be contained, and was seen not to be."""
     GATEWAY_PASSED = "gateway.passed"
 
-    LIBRARY_ACCEPTED = "library.taken_in"
-    LIBRARY_WITHDRAWN = "library.held_back"
+    LIBRARY_ACCEPTED = "library.accepted"
+    LIBRARY_WITHDRAWN = "library.withdrawn"
+    LIBRARY_TAKEN_IN = "library.taken_in"
+    """Not written any more: older records name an acceptance so."""
+    LIBRARY_HELD_BACK = "library.held_back"
+    """Not written any more: older records name a withdrawn acceptance so."""
     LIBRARY_REMOVED = "library.removed"
     """A file went: what comes in its place waits for a person, whatever its bytes."""
 
@@ -89,6 +93,8 @@ _OF_PEOPLE = frozenset(
         AuditEvent.OUTCOME_LOOKED_AT,
         AuditEvent.LIBRARY_ACCEPTED,
         AuditEvent.LIBRARY_WITHDRAWN,
+        AuditEvent.LIBRARY_TAKEN_IN,
+        AuditEvent.LIBRARY_HELD_BACK,
         AuditEvent.CONSOLE_PAUSED,
         AuditEvent.CONSOLE_RESUMED,
         AuditEvent.CONSOLE_EVERYTHING_STOPPED,

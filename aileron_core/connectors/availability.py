@@ -13,7 +13,7 @@ def offer_problems(
     """Return what keeps *action* from being offered.
 
     Args:
-        action: an action whose file was accepted.
+        action: an action whose file is accepted.
         installed: what lies in the store, by hash.
         accepted: the hash that a person accepted, by `fqn@version`.
     """
@@ -34,5 +34,5 @@ def _unusable(
     if found.ref != ref:
         return f"the connector with this hash is {found.ref}, not {ref}"
     if accepted.get(ref) != requirement.hash:
-        return f"{ref} is held back: take it in, in the console"
+        return f"{ref} is not accepted: accept it, in the console"
     return None

@@ -27,8 +27,6 @@ from aileron_core.runs.run_counts import RunCounts
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
 
-__all__ = ["EventPublisher"]
-
 TOGETHER = 250
 """Approvals that a front end is told at once: more than it draws, and few enough to make in between."""
 _COUNTS_SECONDS = 0.25
@@ -147,7 +145,7 @@ class EventPublisher:
         """Files came, went or differ."""
         self._facts.publish(
             LibraryUpdated(
-                held_back=library.not_accepted(),
+                not_accepted=library.not_accepted(),
                 problems=library.problems(),
                 actions_ready=len(library.ready()),
                 library=library.items(),

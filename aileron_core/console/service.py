@@ -93,7 +93,7 @@ class ConsoleService:
             approvals=approvals,
             more=more,
             sessions=self.publisher.sessions(),
-            held_back=self.library.not_accepted(),
+            not_accepted=self.library.not_accepted(),
             problems=self.library.problems(),
             actions_ready=len(self.library.ready()),
             records=found,

@@ -39,8 +39,6 @@ from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.model import Process, Session
 from aileron_core.sessions.registry import SessionRegistry
 
-__all__ = ["approval_view", "record_view", "records_from", "session_view"]
-
 _AFTER_ALL = 2**63 - 1
 """Greater than the number of any record."""
 
@@ -146,7 +144,7 @@ def _note(held: LiveRun) -> str:
     if held.resolved is None and held.row.state not in FINAL:
         return (
             "The action file that was asked for is not accepted any more, so this cannot run. "
-            "Deny it, or take the same file in again and restart the console."
+            "Deny it, or accept the same file again and restart the console."
         )
     if held.row.progress is None or held.row.note:
         return held.row.note

@@ -35,7 +35,7 @@ class Snapshot:
     approvals: tuple[ApprovalView, ...]
     """The open ones that came first, in order of arrival, and the last ended ones (at most 200)."""
     sessions: tuple[SessionView, ...]
-    held_back: tuple[NotAcceptedView, ...]
+    not_accepted: tuple[NotAcceptedView, ...]
     problems: tuple[Problem, ...]
     actions_ready: int
     records: tuple[RecordView, ...]
@@ -67,9 +67,9 @@ class SessionsUpdated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryUpdated:
-    """What is taken in, held back or broken among actions and connectors, whole."""
+    """What is accepted, not accepted or broken among actions and connectors, whole."""
 
-    held_back: tuple[NotAcceptedView, ...]
+    not_accepted: tuple[NotAcceptedView, ...]
     problems: tuple[Problem, ...]
     actions_ready: int
     library: tuple[LibraryItemView, ...] = ()

@@ -37,7 +37,7 @@ class FetchAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
-    """Accept the held-back file as it is, by the digest that was shown."""
+    """Accept the file as it is, by the digest that was shown."""
 
     kind: Literal["action", "connector", "preview"]
     name: str
@@ -58,7 +58,7 @@ class AcceptSuite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawAcceptance:
-    """Stop offering what was taken in; agents stop seeing it at once. `t` takes it in again."""
+    """Stop offering what was accepted; agents stop seeing it at once. It can be accepted again."""
 
     kind: Literal["action", "connector", "preview"]
     name: str

@@ -255,7 +255,7 @@ class SuiteView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAcceptedView:
-    """A file that lies in the home and that nobody has taken in, or not in this form.
+    """A file that lies in the home and that nobody has accepted, or not in this form.
 
     Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
     connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
@@ -273,11 +273,11 @@ class NotAcceptedView:
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""
     cannot_run: str = ""
-    """Why no call of it can run once it is taken in: our own sentence. Empty where one can."""
+    """Why no call of it can run once it is accepted: our own sentence. Empty where one can."""
     reads: bool = False
     """The file marks the action as one that only reads."""
     suite: SuiteView | None = None
-    """With what it came, where more than one file of that is held back still."""
+    """With what it came, where more than one file of that is not accepted yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +307,7 @@ class LibraryItemView:
     digest: str
     """Of the file as it lies there now; hex."""
     state: Literal["ready", "cannot_run", "held_back", "error"]
-    """`cannot_run`: it was taken in, and every call of it is refused."""
+    """`cannot_run`: it is accepted, and every call of it is refused."""
     why: str
     """Why it is not ready: our own sentence. Empty when it is."""
     version: str
@@ -317,7 +317,7 @@ class LibraryItemView:
     effect: str
     connector: str
     hosts: tuple[str, ...]
-    taken_in_at: float | None
-    taken_in_by: str
+    accepted_at: float | None
+    accepted_by: str
     steps: tuple[str, ...] = ()
     """Every step of an action as `connector.op`, in order."""

@@ -1,4 +1,4 @@
-"""What a person accepted, by digest (docs/threat-model.md#accepted-files)."""
+"""What a person accepted, by digest: rows that count only as far as the audit accounts for them."""
 
 import json
 import sqlite3
@@ -9,18 +9,14 @@ from typing import Any, cast
 from aileron_core.audit.events import AuditEvent
 from aileron_core.storage.database import Tx
 
-__all__ = [
-    "AcceptanceRecord",
-    "all_records",
-    "drop",
-    "put",
-    "withdrawn",
-]
+_ACCEPTED = {AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_TAKEN_IN}
+_WITHDRAWN = {AuditEvent.LIBRARY_WITHDRAWN, AuditEvent.LIBRARY_HELD_BACK}
+_EVENTS = (*_ACCEPTED, *_WITHDRAWN, AuditEvent.LIBRARY_REMOVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceRecord:
-    """One thing that counts, in exactly these bytes."""
+    """One thing that is accepted, in exactly these bytes."""
 
     kind: str
     """`action`, `connector`, `preview`, or `project`."""
@@ -28,57 +24,66 @@ class AcceptanceRecord:
     """An action file's name in the folder; a connector's `fqn@version`, for `preview` with what its
     previews may read by POST after it; `<agent> <folder>`."""
     digest: str
-    taken_at: float
-    taken_by: str
+    accepted_at: float
+    """Epoch seconds."""
+    accepted_by: str
     """`person`, or `--accept-installed`."""
 
 
-def put(tx: Tx, pin: AcceptanceRecord) -> None:
-    """Write that *pin* counts from now on, in place of an earlier one of that name."""
+def put(tx: Tx, accepted: AcceptanceRecord) -> None:
+    """Write that *accepted* counts from now on, in place of an earlier one of that name."""
     tx.execute(
         "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) VALUES(?,?,?,?,?,?) "
         "ON CONFLICT(kind, name) DO UPDATE SET digest = excluded.digest, "
         "taken_at = excluded.taken_at, taken_by = excluded.taken_by, "
         "last_record = excluded.last_record",
-        (pin.kind, pin.name, pin.digest, pin.taken_at, pin.taken_by, tx.next_seq()),
+        (
+            accepted.kind,
+            accepted.name,
+            accepted.digest,
+            accepted.accepted_at,
+            accepted.accepted_by,
+            tx.next_seq(),
+        ),
     )
 
 
 def drop(tx: Tx, kind: str, name: str) -> None:
-    """Write that what was taken in under *name* counts no more."""
+    """Write that what was accepted under *name* counts no more."""
     tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
 
 
 def all_records(connection: sqlite3.Connection) -> list[AcceptanceRecord]:
-    """Return every pin that the newest record of its name accounts for.
+    """Return every acceptance that the newest record of its name accounts for.
 
-    A row that another program inserted, or put back after it was held back or removed, takes nothing in.
+    A row that another program inserted, or put back after it was withdrawn or removed, accepts nothing.
     """
     newest = _newest(connection)
     found = connection.execute("SELECT kind, name, digest, taken_at, taken_by FROM pins")
     return [
-        AcceptanceRecord(kind=kind, name=name, digest=digest, taken_at=at, taken_by=by)
+        AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=at, accepted_by=by)
         for kind, name, digest, at, by in found
-        if newest.get((kind, name)) == (AuditEvent.LIBRARY_ACCEPTED, digest)
+        if (said := newest.get((kind, name))) and said[0] in _ACCEPTED and said[1] == digest
     ]
 
 
 def withdrawn(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    """Return (kind, name, digest) of what a person held back and has not taken in again since."""
+    """Return (kind, name, digest) of what a person withdrew and has not accepted again since."""
     return {
         (kind, name, digest)
         for (kind, name), (event, digest) in _newest(connection).items()
-        if event == AuditEvent.LIBRARY_WITHDRAWN
+        if event in _WITHDRAWN
     }
 
 
 def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[str, str]]:
     """Return event and digest of the newest record about each (kind, name)."""
     newest: dict[tuple[str, str], tuple[str, str]] = {}
+    places = ", ".join("?" for _ in _EVENTS)
     # `run IS NULL` first: an index finds these few among all the records of runs.
     for event, body in connection.execute(
-        "SELECT event, body FROM audit WHERE run IS NULL AND event IN (?, ?, ?) ORDER BY seq",
-        (AuditEvent.LIBRARY_ACCEPTED, AuditEvent.LIBRARY_WITHDRAWN, AuditEvent.LIBRARY_REMOVED),
+        f"SELECT event, body FROM audit WHERE run IS NULL AND event IN ({places}) ORDER BY seq",  # noqa: S608
+        _EVENTS,
     ):
         said = _said(body)
         kind, name, digest = said.get("kind"), said.get("name"), said.get("digest")

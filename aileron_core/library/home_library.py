@@ -1,4 +1,4 @@
-"""The actions and connectors of the home: what lies there, what a person took in, what is held back."""
+"""The actions and connectors of the home: what lies there, and what of it is accepted."""
 
 import asyncio
 import logging
@@ -11,10 +11,8 @@ from aileron_core import tasks
 from aileron_core.actions.catalog import Catalog, CatalogEntry, CatalogScan, read_file, scan
 from aileron_core.actions.model import Action
 from aileron_core.actions.suites import Suite, forget_suite, read_suites
-from aileron_core.audit.events import AuditEvent
-from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json, sha256_hex
-from aileron_core.clock import Clock, rfc3339
+from aileron_core.clock import Clock
 from aileron_core.connectors.availability import offer_problems
 from aileron_core.connectors.posted_reads import acceptance_name
 from aileron_core.connectors.protocol import Connector, ConnectorIdentity, Route
@@ -30,23 +28,18 @@ from aileron_core.errors import (
     Problem,
     Unavailable,
 )
-from aileron_core.library import acceptance as pins
 from aileron_core.library import preview_reads, removal
-from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.acceptances import Acceptances
 from aileron_core.library.file_stamps import FileStamps, read_stamps
 from aileron_core.library.preview_reads import accepted_reads, reads_of
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.runs import ResolvedAction
 from aileron_core.runs.run_table import calls_by_action
-from aileron_core.storage.database import Database, Tx
-
-__all__ = ["HomeLibrary"]
+from aileron_core.storage.database import Database
 
 _log = logging.getLogger(__name__)
 _MOST_READS = 16
 """What of one connector's previews is offered: an agent's arguments may choose what they try."""
-_NOUNS = {"action": "action", "connector": "connector", preview_reads.KIND: "reads by POST of"}
-"""How a record calls what a pin is about, before its name."""
 
 
 class HomeLibrary:
@@ -70,17 +63,16 @@ class HomeLibrary:
             actions: the folder of action files.
             store: where connectors lie.
             registry: what makes them ready to be called.
-            database: where it is written what was taken in.
+            database: where it is written what is accepted.
             clock: the time.
             routes: where requests of some hosts really go.
-            changed: called after each reading or taking in.
+            changed: called after each reading and each acceptance.
             guard: gives what a run calls in place of a connector.
         """
         self._folder = actions
         self._store = store
         self._registry = registry
         self._database = database
-        self._clock = clock
         self._routes = {route.host: f"{route.address}:{route.port}" for route in routes}
         self._changed = changed
         self._guard = guard
@@ -90,9 +82,7 @@ class HomeLibrary:
         self._installed: Mapping[str, WasmConnector] = {}
         self._warmed: set[str] = set()
         self._store_problems: tuple[Problem, ...] = ()
-        self._pins: dict[tuple[str, str], AcceptanceRecord] = {}
-        self._refused: set[tuple[str, str, str]] = set()
-        self._offers: dict[str, str] = {}
+        self._accepted = Acceptances(database, clock, self._connectors_of)
         self._accepts_all = False
         self._catalog = Catalog(self._scan, {})
         self._seen: FileStamps | None = None
@@ -106,7 +96,7 @@ class HomeLibrary:
 
         Raises:
             NotFound: no file holds an action of that name.
-            Conflict: it, or a connector of it, is held back or broken.
+            Conflict: it, or a connector of it, is not accepted or broken.
         """
         action = self._catalog.ready().get(name)
         if action is None:
@@ -118,30 +108,29 @@ class HomeLibrary:
 
     def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
         """Return what previews of exactly this connector may read by POST, and who accepted each."""
-        return accepted_reads(self._pins.values(), identity.ref, identity.hash)
+        return accepted_reads(self._accepted.records.values(), identity.ref, identity.hash)
 
     async def offer_read(self, identity: ConnectorIdentity, read: str) -> bool:
         """Offer a person to accept *read*; with `--accept-installed` it counts at once, on record.
 
         Returns:
-            Whether it counts. Beyond 16 of one connector nothing more is offered or taken in.
+            Whether it counts. Beyond 16 of one connector nothing more is offered or accepted.
 
         Raises:
             StorageUnavailable: it could not be put on record.
         """
         name = acceptance_name(identity.ref, read)
-        key = (preview_reads.KIND, name)
-        if (pin := self._pins.get(key)) is not None and pin.digest == identity.hash:
+        if self._accepted.digest(preview_reads.KIND, name) == identity.hash:
             return True
-        known = reads_of(self._pins.values(), identity.ref)
-        offered = [each for each in self._offers if each.startswith(f"{identity.ref} ")]
+        known = reads_of(self._accepted.records.values(), identity.ref)
+        offered = [each for each in self._accepted.offers if each.startswith(f"{identity.ref} ")]
         if name not in offered and len(known) + len(offered) >= _MOST_READS:
             return False
-        if self._accepts_all and (*key, identity.hash) not in self._refused:
-            await self._pin([(*key, identity.hash)], "--accept-installed")
+        wanted = (preview_reads.KIND, name, identity.hash)
+        if self._accepts_all and wanted not in self._accepted.withdrawn:
+            await self._accept([wanted], "--accept-installed")
             return True
-        if self._offers.get(name) != identity.hash:
-            self._offers[name] = identity.hash
+        if self._accepted.offer(name, identity.hash):
             self._changed()
         return False
 
@@ -162,24 +151,13 @@ class HomeLibrary:
                 self._store.read(identity.hash)
             except (HashMismatch, NotFound):
                 return f"the bytes of the connector {identity.fqn} were changed"
-            if self._taken_in("connector", identity.ref) != identity.hash:
-                return f"the connector {identity.ref} {self._ended('connector', identity.ref)}"
-        if self._taken_in("action", loaded.action.file) != digest:
-            return (
-                f"the action file {loaded.action.file} {self._ended('action', loaded.action.file)}"
-            )
+            if self._accepted.digest("connector", identity.ref) != identity.hash:
+                ended = self._accepted.why_ended("connector", identity.ref)
+                return f"the connector {identity.ref} {ended}"
+        if self._accepted.digest("action", loaded.action.file) != digest:
+            ended = self._accepted.why_ended("action", loaded.action.file)
+            return f"the action file {loaded.action.file} {ended}"
         return ""
-
-    def _ended(self, kind: str, name: str) -> str:
-        """Return how what was taken in came to count no more, as the end of a sentence."""
-        if (kind, name) in self._pins:
-            return "was replaced by one with other bytes"
-        held_back = any((kind, name) == each[:2] for each in self._refused)
-        return "was held back" if held_back else "was removed and put back"
-
-    def _taken_in(self, kind: str, name: str) -> str | None:
-        pin = self._pins.get((kind, name))
-        return pin.digest if pin else None
 
     def _missing(self, name: str) -> AileronError:
         for entry in self._catalog.entries:
@@ -187,7 +165,7 @@ class HomeLibrary:
                 continue  # a file that is no action any more is known by the name of the file
             if entry.state == "held_back":
                 return Conflict(
-                    f"{name} is held back: a person has to take its file in, in the console.",
+                    f"{name} is not accepted: a person has to accept its file, in the console.",
                     details={"outcome": "held_back"},
                 )
             return Conflict(
@@ -215,40 +193,38 @@ class HomeLibrary:
         return (*self._catalog.problems(), *self._store_problems)
 
     def not_accepted(self) -> tuple[NotAcceptedView, ...]:
-        """Return what lies there and was not taken in, or not in this form."""
-        return not_accepted_views(self._shelf())
+        """Return what lies there and is not accepted, or not in this form."""
+        return not_accepted_views(self._state())
 
     def items(self) -> tuple[LibraryItemView, ...]:
         """Return everything that lies there, whatever its state."""
-        return library_items(self._shelf())
+        return library_items(self._state())
 
-    def _shelf(self) -> LibraryState:
+    def _state(self) -> LibraryState:
         return LibraryState(
             catalog=self._catalog,
             installed=self._installed,
             store_problems=self._store_problems,
-            pins=self._pins,
-            refused=self._refused,
-            offers=self._offers,
+            accepted=self._accepted.records,
+            withdrawn=self._accepted.withdrawn,
+            offers=self._accepted.offers,
             suites=self._suites,
         )
 
     # Reading the folders
 
     async def load(self) -> None:
-        """Read pins and folders; called once at start."""
-        found = await self._database.read(pins.all_records)
-        self._pins = {(pin.kind, pin.name): pin for pin in found}
-        self._refused = await self._database.read(pins.withdrawn)
+        """Read what was accepted, and the folders; called once at start."""
+        await self._accepted.load()
         await self._rescan()
 
     async def poll(self) -> None:
         """Read the folders again if something in them changed, or may have; called every half second."""
-        seen = await asyncio.to_thread(self._glance)
+        seen = await asyncio.to_thread(self._stamps)
         if self._seen is None or not self._seen.settled or seen.stamps != self._seen.stamps:
             await self._rescan()
 
-    def _glance(self) -> FileStamps:
+    def _stamps(self) -> FileStamps:
         store = self._folder.parent / "store" / "connectors" / "sha256"
         return read_stamps(self._folder, store, self._suite_folder, now_ns=time.time_ns())
 
@@ -256,7 +232,7 @@ class HomeLibrary:
         async with self._reading:  # one that began earlier must not end later, with older files
             first = self._seen is None
             await self._end_removed(told=not first)
-            self._seen = await asyncio.to_thread(self._glance)
+            self._seen = await asyncio.to_thread(self._stamps)
             before = (self._scan, tuple(self._installed), self._store_problems)
             suites = self._suites
             self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
@@ -273,28 +249,19 @@ class HomeLibrary:
         """Record what was removed; it counts no more, also where the same bytes come back."""
         home = self._folder.parent
         notes = await asyncio.to_thread(removal.read_notes, home)
-        gone = await asyncio.to_thread(removal.removed, home, tuple(self._pins.values()), notes)
-
-        def unit(tx: Tx) -> None:
-            for pin in gone:
-                pins.drop(tx, pin.kind, pin.name)
-                tx.record(
-                    self._record(AuditEvent.LIBRARY_REMOVED, pin, "What was taken in was removed:")
-                )
-
+        records = tuple(self._accepted.records.values())
+        gone = await asyncio.to_thread(removal.removed, home, records, notes)
         if gone:
-            await self._database.write(unit)
-            for pin in gone:
-                self._pins.pop((pin.kind, pin.name), None)
+            await self._accepted.remove(gone)
         await asyncio.to_thread(removal.clear_notes, notes)
         if gone and told:
             self._judge()
 
     def _judge(self) -> None:
-        taken_in = self._digests("connector")
+        accepted = self._accepted.digests("connector")
         installed = {digest: each.identity for digest, each in self._installed.items()}
         usable = {
-            digest for digest, found in installed.items() if taken_in.get(found.ref) == digest
+            digest for digest, found in installed.items() if accepted.get(found.ref) == digest
         }
         if cold := usable - self._warmed:
             self._warmed |= cold
@@ -302,13 +269,13 @@ class HomeLibrary:
             tasks.spawn(self._compile(connectors), name="compile connectors")
         self._catalog = Catalog(
             self._scan,
-            self._digests("action"),
-            extra_problems=lambda action: offer_problems(action, installed, taken_in),
+            self._accepted.digests("action"),
+            extra_problems=lambda action: offer_problems(action, installed, accepted),
         )
         self._changed()
 
     async def _compile(self, connectors: Sequence[WasmConnector]) -> None:
-        """Compile what was taken in before anybody has to wait for it: one by one, most used first.
+        """Compile what is accepted before anybody has to wait for it: one by one, most used first.
 
         A connector that is called before its turn is compiled at once, beside this.
         """
@@ -328,11 +295,7 @@ class HomeLibrary:
                         "%s cannot be compiled: %s", connector.identity.hash, type(error).__name__
                     )
 
-    def _digests(self, kind: str) -> dict[str, str]:
-        """Return by name the digest of everything of *kind* that was taken in."""
-        return {name: pin.digest for (of, name), pin in self._pins.items() if of == kind}
-
-    # Taking in, and back
+    # Accepting, and withdrawing it
 
     async def accept(self, kind: str, name: str, digest: str, *, by: str) -> None:
         """Record that exactly *digest* counts from now on.
@@ -343,12 +306,12 @@ class HomeLibrary:
         await self._rescan()
         named = [view for view in self.not_accepted() if (view.kind, view.name) == (kind, name)]
         if not named:
-            raise Conflict(f"{name} is not held back any more. Nothing changed.")
+            raise Conflict(f"{name} does not wait to be accepted any more. Nothing changed.")
         for view in named:
             if view.digest == digest:
-                await self._pin([_pin_of(view)], by)
+                await self._accept([_key_of(view)], by)
                 return
-        raise Conflict(f"{name} changed while you looked. Nothing was taken in.")
+        raise Conflict(f"{name} changed while you looked. Nothing was accepted.")
 
     async def accept_suite(
         self, suite_id: str, files: Sequence[tuple[str, str]], *, by: str
@@ -356,20 +319,20 @@ class HomeLibrary:
         """Record that these action files count, each in exactly the digest that was shown.
 
         Raises:
-            Conflict: not all of them lie there so any more; the others were taken in.
+            Conflict: not all of them lie there so any more; the others were accepted.
         """
         await self._rescan()
         held = {
             (view.file, view.digest): view for view in self.not_accepted() if view.kind == "action"
         }
-        found = [_pin_of(held[each]) for each in files if each in held]
+        found = [_key_of(held[each]) for each in files if each in held]
         if found:
-            await self._pin(found, by)
+            await self._accept(found, by)
         await self._forget_suite(suite_id)
         if gone := [file for file, digest in files if (file, digest) not in held]:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise Conflict(
-                f"Took in {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
+                f"Accepted {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
                 "looked: look at the list again."
             )
 
@@ -383,50 +346,26 @@ class HomeLibrary:
         self._changed()
 
     async def accept_all(self) -> int:
-        """Take in whatever lies there (`--accept-installed`); return how many files that were.
+        """Accept whatever lies there (`--accept-installed`); return how many files that were.
 
-        From then on what previews try to read by POST is taken in as well.
+        From then on what previews try to read by POST is accepted as well.
         """
         self._accepts_all = True
-        found = [_pin_of(view) for view in self.not_accepted()]
+        found = [_key_of(view) for view in self.not_accepted()]
         if found:
-            await self._pin(found, "--accept-installed")
+            await self._accept(found, "--accept-installed")
         return len(found)
 
-    async def _pin(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
-        now = self._clock.now()
-        taken = [
-            AcceptanceRecord(kind=kind, name=name, digest=digest, taken_at=now, taken_by=by)
-            for kind, name, digest in found
-        ]
-
-        ended = self._ended_reads(taken)
-
-        def unit(tx: Tx) -> None:
-            self._end(tx, ended)
-            for pin in taken:
-                pins.put(tx, pin)
-                how = " (--accept-installed)" if by != "person" else ""
-                tx.record(
-                    self._record(
-                        AuditEvent.LIBRARY_ACCEPTED, pin, f"Took in the {_NOUNS[pin.kind]}", how
-                    )
-                )
-
-        await self._database.write(unit)
-        self._forget(ended)
-        for pin in taken:
-            self._offers.pop(pin.name, None)
-            self._pins[pin.kind, pin.name] = pin
-            self._refused.discard((pin.kind, pin.name, pin.digest))
+    async def _accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
+        await self._accepted.accept(found, by)
         self._judge()
 
     async def withdraw_acceptance(self, kind: str, name: str, digest: str) -> None:
-        """Record that what was taken in with *digest* counts no more; agents stop seeing it at once.
+        """Record that what was accepted with *digest* counts no more; agents stop seeing it at once.
 
         Args:
             kind: `action`, `connector` or `preview`.
-            name: the action's name, the connector's `fqn@version`, or the pin's of a preview's read.
+            name: the action's name, the connector's `fqn@version`, or what a preview's read is accepted by.
             digest: of the bytes that a person was shown.
 
         Raises:
@@ -435,67 +374,22 @@ class HomeLibrary:
         names = {name}
         if kind == "action":  # an action counts by its file's name
             names = {entry.file for entry in self._catalog.entries if entry.name == name}
-        pinned = (self._pins.get((kind, each)) for each in sorted(names))
-        found = next((pin for pin in pinned if pin and pin.digest == digest), None)
+        records = (self._accepted.records.get((kind, each)) for each in sorted(names))
+        found = next((each for each in records if each and each.digest == digest), None)
         if found is None:
             raise Conflict(f"{name} does not count in the form that you saw. Nothing changed.")
-
-        ended = [found]
-        if kind == "connector":
-            ended += reads_of(self._pins.values(), found.name)
-        await self._database.write(lambda tx: self._end(tx, ended))
-        self._forget(ended)
-        if kind == preview_reads.KIND:  # so that it can be taken in again
-            self._offers[found.name] = found.digest
+        await self._accepted.withdraw(found)
         self._judge()
 
-    def _ended_reads(self, taken: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
-        """Return what was accepted of previews' reads of connectors that *taken* has with other bytes."""
-        return [
-            read
-            for pin in taken
-            if pin.kind == "connector"
-            for read in reads_of(self._pins.values(), pin.name)
-            if read.digest != pin.digest
-        ]
-
-    def _end(self, tx: Tx, ended: Sequence[AcceptanceRecord]) -> None:
-        for pin in ended:
-            pins.drop(tx, pin.kind, pin.name)
-            tx.record(
-                self._record(AuditEvent.LIBRARY_WITHDRAWN, pin, f"Held back the {_NOUNS[pin.kind]}")
-            )
-
-    def _forget(self, ended: Sequence[AcceptanceRecord]) -> None:
-        for pin in ended:
-            self._pins.pop((pin.kind, pin.name), None)
-            self._refused.add((pin.kind, pin.name, pin.digest))
-
-    def _record(
-        self, event: AuditEvent, pin: AcceptanceRecord, what: str, how: str = ""
-    ) -> AuditRecord:
-        extra: dict[str, Json] = {"kind": pin.kind, "name": pin.name, "digest": pin.digest}
-        if event == AuditEvent.LIBRARY_ACCEPTED:
-            extra["by"] = pin.taken_by
-            if pin.kind == "action":
-                extra["connectors"] = self._connectors_of(pin)
-        return AuditRecord(
-            at=rfc3339(self._clock.now()),
-            event=event,
-            summary=f"{what} {pin.name}{how}",
-            extra=extra,
-        )
-
-    def _connectors_of(self, pin: AcceptanceRecord) -> Json:
-        """Return the exact connectors that taking in this action file is a yes to."""
-        entries = self._catalog.entries
-        action = next((each.action for each in entries if each.file == pin.name), None)
+    def _connectors_of(self, name: str) -> Json:
+        """Return the exact connectors that accepting this action file is a yes to."""
+        action = next((each.action for each in self._catalog.entries if each.file == name), None)
         return [
             {"fqn": each.fqn, "version": each.version, "hash": each.hash}
             for each in (action.requires if action else ())
         ]
 
 
-def _pin_of(view: NotAcceptedView) -> tuple[str, str, str]:
-    """Return what a pin says: an action counts by its file's name, a connector by its reference."""
+def _key_of(view: NotAcceptedView) -> tuple[str, str, str]:
+    """Return what it is accepted by: an action by its file's name, a connector by its reference."""
     return view.kind, view.file if view.kind == "action" else view.name, view.digest

@@ -1,31 +1,29 @@
-"""What a person accepted that a connector's previews read by POST: pins of the connector's digest."""
+"""What a person accepted that a connector's previews read by POST: by the connector's digest."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from aileron_core.library.acceptance import AcceptanceRecord
 
-__all__ = ["KIND", "accepted_reads", "reads_of"]
-
 KIND: Final = "preview"
-"""The kind of these pins."""
+"""The kind of such an acceptance."""
 
 
-def reads_of(pins: Iterable[AcceptanceRecord], ref: str) -> list[AcceptanceRecord]:
-    """Return the pins of *pins* that are about reads of the connector *ref*, whatever its bytes."""
-    return [pin for pin in pins if pin.kind == KIND and pin.name.startswith(f"{ref} ")]
+def reads_of(records: Iterable[AcceptanceRecord], ref: str) -> list[AcceptanceRecord]:
+    """Return those of *records* that are about reads of the connector *ref*, whatever its bytes."""
+    return [each for each in records if each.kind == KIND and each.name.startswith(f"{ref} ")]
 
 
-def accepted_reads(pins: Iterable[AcceptanceRecord], ref: str, digest: str) -> dict[str, str]:
+def accepted_reads(records: Iterable[AcceptanceRecord], ref: str, digest: str) -> dict[str, str]:
     """Return what the connector *ref* with exactly *digest* may read by POST, and who accepted each.
 
-    A connector that is not taken in itself may read nothing.
+    A connector that is not accepted itself may read nothing.
     """
-    found = list(pins)
-    if not any((pin.kind, pin.name, pin.digest) == ("connector", ref, digest) for pin in found):
+    found = list(records)
+    if not any((each.kind, each.name, each.digest) == ("connector", ref, digest) for each in found):
         return {}
     return {
-        pin.name.removeprefix(f"{ref} "): pin.taken_by
-        for pin in reads_of(found, ref)
-        if pin.digest == digest
+        each.name.removeprefix(f"{ref} "): each.accepted_by
+        for each in reads_of(found, ref)
+        if each.digest == digest
     }

@@ -1,4 +1,4 @@
-"""Which project's settings a person took in, for which agent and in exactly which bytes."""
+"""Which project's settings a person accepted, for which agent and in exactly which bytes."""
 
 from pathlib import PurePosixPath
 
@@ -6,18 +6,16 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import InvalidRequest
-from aileron_core.library import acceptance as pins
+from aileron_core.library import acceptance
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.storage.database import Database, Tx
 
-__all__ = ["KIND", "ProjectTrust"]
-
 KIND = "project"
-"""The kind of a pin that says so; its name is `<agent> <folder>`."""
+"""The kind of such an acceptance; its name is `<agent> <folder>`."""
 
 
 class ProjectTrust:
-    """What was taken in, in the memory of this console; the database is its record.
+    """The accepted projects, in the memory of this console; the database is their record.
 
     Args:
         database: where it is written down.
@@ -27,16 +25,16 @@ class ProjectTrust:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._pins: dict[str, AcceptanceRecord] = {}
+        self._records: dict[str, AcceptanceRecord] = {}
 
     async def load(self) -> None:
-        """Read what the last life took in; called once at start."""
-        found = await self._database.read(pins.all_records)
-        self._pins = {pin.name: pin for pin in found if pin.kind == KIND}
+        """Read what earlier lives recorded; called once at start."""
+        found = await self._database.read(acceptance.all_records)
+        self._records = {each.name: each for each in found if each.kind == KIND}
 
     def all(self) -> tuple[AcceptanceRecord, ...]:
         """Return every project that counts, by name."""
-        return tuple(self._pins[name] for name in sorted(self._pins))
+        return tuple(self._records[name] for name in sorted(self._records))
 
     async def accept(self, agent: str, path: str, digest: str) -> AcceptanceRecord:
         """Record that *digest* counts for *agent* in the folder *path* from now on.
@@ -48,25 +46,30 @@ class ProjectTrust:
         folder = PurePosixPath(path)
         if str(folder) != path or folder.root != "/" or ".." in folder.parts:
             raise InvalidRequest("'path' must be the absolute path of a folder, without '..'.")
-        pin = AcceptanceRecord(
+        accepted = AcceptanceRecord(
             kind=KIND,
             name=f"{agent} {path}",
             digest=digest,
-            taken_at=self._clock.now(),
-            taken_by="person",
+            accepted_at=self._clock.now(),
+            accepted_by="person",
         )
 
         def unit(tx: Tx) -> None:
-            pins.put(tx, pin)
+            acceptance.put(tx, accepted)
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),
                     event=AuditEvent.LIBRARY_ACCEPTED,
-                    summary=f"Took in the settings of a project for {agent}",
-                    extra={"kind": KIND, "name": pin.name, "digest": digest, "by": pin.taken_by},
+                    summary=f"Accepted the settings of a project for {agent}",
+                    extra={
+                        "kind": KIND,
+                        "name": accepted.name,
+                        "digest": digest,
+                        "by": accepted.accepted_by,
+                    },
                 )
             )
 
         await self._database.write(unit)
-        self._pins[pin.name] = pin
-        return pin
+        self._records[accepted.name] = accepted
+        return accepted

@@ -1,6 +1,6 @@
 """What was removed counts no more, also where the same bytes come back.
 
-The console looks for what a person took in and does not lie there any more. What was there again
+The console looks for what a person accepted and does not lie there any more. What was there again
 before it looked, it cannot see: so the commands that remove something leave a note,
 
     <home>/store/removed/<random>.json      {"kind": "action", "name": "send-draft.md"}
@@ -18,8 +18,6 @@ from typing import Any, cast
 
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.preview_reads import KIND
-
-__all__ = ["clear_notes", "note_removed", "noted", "read_notes", "removed"]
 
 _AGAIN_SECONDS = 0.25
 """An editor may just have taken the old file away and be about to put the new one in its place."""
@@ -56,29 +54,31 @@ def clear_notes(notes: RemovalNotes) -> None:
         path.unlink(missing_ok=True)
 
 
-def noted(pins: Iterable[AcceptanceRecord], notes: RemovalNotes) -> Sequence[AcceptanceRecord]:
-    """Return those of *pins* that were noted as removed."""
+def noted(accepted: Iterable[AcceptanceRecord], notes: RemovalNotes) -> Sequence[AcceptanceRecord]:
+    """Return those of *accepted* that were noted as removed."""
     said = set(notes.values())
-    return [pin for pin in pins if said & {(pin.kind, pin.name), (_lies_as(pin), pin.digest)}]
+    return [
+        each for each in accepted if said & {(each.kind, each.name), (_lies_as(each), each.digest)}
+    ]
 
 
-def _lies_as(pin: AcceptanceRecord) -> str:
+def _lies_as(record: AcceptanceRecord) -> str:
     """What a connector's previews read by POST goes with its connector."""
-    return "connector" if pin.kind == KIND else pin.kind
+    return "connector" if record.kind == KIND else record.kind
 
 
 def removed(
-    home: Path, pins: Sequence[AcceptanceRecord], notes: RemovalNotes
+    home: Path, accepted: Sequence[AcceptanceRecord], notes: RemovalNotes
 ) -> Sequence[AcceptanceRecord]:
-    """Return those of *pins* that were noted as removed, or do not lie there. It may take a moment.
+    """Return those of *accepted* that were noted as removed, or do not lie there. It may take a moment.
 
     A file or folder that cannot be looked at is not gone.
     """
-    found = noted(pins, notes)
-    gone = [pin for pin in pins if pin not in found and _is_gone(home, pin)]
+    found = noted(accepted, notes)
+    gone = [each for each in accepted if each not in found and _is_gone(home, each)]
     if gone:
         time.sleep(_AGAIN_SECONDS)
-    return [*found, *(pin for pin in gone if _is_gone(home, pin))]
+    return [*found, *(each for each in gone if _is_gone(home, each))]
 
 
 def _folder(home: Path) -> Path:
@@ -95,11 +95,11 @@ def _read(path: Path) -> tuple[str, str]:
     return str(said.get("kind")), str(said.get("name"))
 
 
-def _is_gone(home: Path, pin: AcceptanceRecord) -> bool:
-    if pin.kind == "action":
-        paths = [home / "actions" / pin.name]
-    elif _lies_as(pin) == "connector":
-        folder = home / "store" / "connectors" / pin.digest.replace(":", "/", 1)
+def _is_gone(home: Path, record: AcceptanceRecord) -> bool:
+    if record.kind == "action":
+        paths = [home / "actions" / record.name]
+    elif _lies_as(record) == "connector":
+        folder = home / "store" / "connectors" / record.digest.replace(":", "/", 1)
         paths = [folder / "connector.wasm", folder / "manifest.toml"]
     else:  # a project's settings count for a folder, not for a file of the home
         return False

@@ -15,29 +15,27 @@ from aileron_core.errors import Problem
 from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.library.preview_reads import KIND, reads_of
 
-__all__ = ["LibraryState", "library_items", "not_accepted_views"]
-
 ItemKey: TypeAlias = tuple[str, str]
 """`action` and the file's name, or `connector` and `fqn@version`."""
-_HELD_BACK = "You held it back."
-_NEW = "Nobody has taken it in."
-_CHANGED = "It is not what was taken in: its bytes differ."
+_WITHDRAWN = "You withdrew its acceptance."
+_NEW = "Nobody has accepted it."
+_CHANGED = "It is not what was accepted: its bytes differ."
 _STORED = re.compile(r"(?:^|[/\\])sha256[/\\]([0-9a-f]{64})(?:[/\\]|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryState:
-    """What lies in the home at one moment, and what of it was taken in."""
+    """What lies in the home at one moment, and what of it is accepted."""
 
     catalog: Catalog
     installed: Mapping[str, Connector]
     """By hash."""
     store_problems: Sequence[Problem]
-    pins: Mapping[ItemKey, AcceptanceRecord]
-    refused: Collection[tuple[str, str, str]]
-    """(kind, name as in `pins`, digest) of what a person held back."""
+    accepted: Mapping[ItemKey, AcceptanceRecord]
+    withdrawn: Collection[tuple[str, str, str]]
+    """(kind, name as in `accepted`, digest) of what a person withdrew."""
     offers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What previews tried to read by POST: the name that its pin would have, the connector's hash."""
+    """What previews tried to read by POST: the name it would be accepted by, the connector's hash."""
     suites: Sequence[Suite] = ()
     """The newest first."""
 
@@ -47,36 +45,36 @@ class LibraryState:
         return tuple(sorted({host for each in found if each for host in each.hosts}))
 
 
-def not_accepted_views(shelf: LibraryState) -> tuple[NotAcceptedView, ...]:
-    """Return what was not taken in, or not in this form."""
-    entries = shelf.catalog.not_accepted()
-    suites = _suites(shelf, entries)
-    actions = (_held_action(shelf, entry, suites.get(entry.file)) for entry in entries)
+def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
+    """Return what is not accepted, or not in this form."""
+    entries = library.catalog.not_accepted()
+    suites = _suites(library, entries)
+    actions = (_action_view(library, entry, suites.get(entry.file)) for entry in entries)
     connectors = (
         NotAcceptedView(
             kind="connector",
             name=each.identity.ref,
-            file=_place(each),
+            file=_folder(each),
             digest=each.identity.hash,
-            why="changed" if ("connector", each.identity.ref) in shelf.pins else "new",
+            why="changed" if ("connector", each.identity.ref) in library.accepted else "new",
             gated=None,
             connector=each.identity.fqn,
             hosts=each.hosts,
         )
-        for each in shelf.installed.values()
-        if not _counts(shelf, each)
+        for each in library.installed.values()
+        if not _counts(library, each)
     )
-    return (*_offered_reads(shelf), *actions, *connectors)
+    return (*_offered_reads(library), *actions, *connectors)
 
 
-def _offered_reads(shelf: LibraryState) -> Iterator[NotAcceptedView]:
-    for name, digest in shelf.offers.items():
-        connector = shelf.installed.get(digest)
-        if connector is not None and _counts(shelf, connector):
+def _offered_reads(library: LibraryState) -> Iterator[NotAcceptedView]:
+    for name, digest in library.offers.items():
+        connector = library.installed.get(digest)
+        if connector is not None and _counts(library, connector):
             yield NotAcceptedView(
                 kind=KIND,
                 name=name,
-                file=_place(connector),
+                file=_folder(connector),
                 digest=digest,
                 why="new",
                 gated=None,
@@ -85,36 +83,36 @@ def _offered_reads(shelf: LibraryState) -> Iterator[NotAcceptedView]:
             )
 
 
-def _suites(shelf: LibraryState, entries: Sequence[CatalogEntry]) -> Mapping[str, SuiteView]:
+def _suites(library: LibraryState, entries: Sequence[CatalogEntry]) -> Mapping[str, SuiteView]:
     """Return, by file, with what each of *entries* came; one that is left over stands alone.
 
-    So does a file with other bytes than were added, and one that a person held back by itself.
+    So does a file with other bytes than were added, and one whose acceptance a person withdrew by itself.
     """
     newest = {
         (file, digest): suite
-        for suite in reversed(shelf.suites)
+        for suite in reversed(library.suites)
         for file, digest in suite.files.items()
     }
     found = {
         entry.file: newest[entry.file, entry.sha256]
         for entry in entries
         if (entry.file, entry.sha256) in newest
-        and ("action", entry.file, entry.sha256) not in shelf.refused
+        and ("action", entry.file, entry.sha256) not in library.withdrawn
     }
     counts = Counter(suite.suite_id for suite in found.values())
     views = {
         suite.suite_id: SuiteView(
             suite_id=suite.suite_id, source=suite.source, added_at=suite.added_at
         )
-        for suite in shelf.suites
+        for suite in library.suites
     }
     return {
         file: views[suite.suite_id] for file, suite in found.items() if counts[suite.suite_id] > 1
     }
 
 
-def _held_action(
-    shelf: LibraryState, entry: CatalogEntry, suite: SuiteView | None
+def _action_view(
+    library: LibraryState, entry: CatalogEntry, suite: SuiteView | None
 ) -> NotAcceptedView:
     assert entry.action is not None
     return NotAcceptedView(
@@ -122,10 +120,10 @@ def _held_action(
         name=entry.name,
         file=entry.file,
         digest=entry.sha256,
-        why="changed" if ("action", entry.file) in shelf.pins else "new",
+        why="changed" if ("action", entry.file) in library.accepted else "new",
         gated=entry.action.gated,
         connector=", ".join(requirement.fqn for requirement in entry.action.requires),
-        hosts=shelf.hosts_of(entry.action),
+        hosts=library.hosts_of(entry.action),
         steps=_steps(entry.action),
         cannot_run=cannot_run(entry.action),
         reads=entry.action.reads,
@@ -137,19 +135,19 @@ def _steps(action: Action) -> tuple[str, ...]:
     return tuple(f"{step.connector}.{step.op}" for step in action.steps)
 
 
-def library_items(shelf: LibraryState) -> tuple[LibraryItemView, ...]:
+def library_items(library: LibraryState) -> tuple[LibraryItemView, ...]:
     """Return everything that lies there: actions by name, then connectors by name, then broken ones."""
-    actions = [_action_item(shelf, entry) for entry in shelf.catalog.entries]
+    actions = [_action_item(library, entry) for entry in library.catalog.entries]
     actions.sort(key=lambda item: (item.name, item.file))
-    connectors = [_connector_item(shelf, each) for each in shelf.installed.values()]
+    connectors = [_connector_item(library, each) for each in library.installed.values()]
     connectors.sort(key=lambda item: (item.name, item.digest))
-    return (*actions, *connectors, *_reads(shelf), *_broken_connectors(shelf))
+    return (*actions, *connectors, *_reads(library), *_broken_connectors(library))
 
 
-def _action_item(shelf: LibraryState, entry: CatalogEntry) -> LibraryItemView:
+def _action_item(library: LibraryState, entry: CatalogEntry) -> LibraryItemView:
     action = entry.action
     key = ("action", entry.file)
-    pin = shelf.pins.get(key)
+    accepted = library.accepted.get(key)
     preview = action.approval.preview if action else None
     stopped = cannot_run(action) if action else ""
     effect = (action.approval.effect or ("ask" if action.gated else "")) if action else ""
@@ -161,65 +159,65 @@ def _action_item(shelf: LibraryState, entry: CatalogEntry) -> LibraryItemView:
         state="cannot_run" if entry.state == "ready" and stopped else entry.state,
         why=_error(entry.errors)
         if entry.state == "error"
-        else _why(shelf, key, entry.sha256) or stopped,
+        else _why(library, key, entry.sha256) or stopped,
         version=action.version if action else "",
         gated=action.gated if action else None,
         preview=preview.op if preview else "",
         effect=effect.upper(),
         connector=", ".join(each.fqn for each in action.requires) if action else "",
-        hosts=shelf.hosts_of(action) if action else (),
+        hosts=library.hosts_of(action) if action else (),
         steps=_steps(action) if action else (),
-        taken_in_at=pin.taken_at if pin else None,
-        taken_in_by=pin.taken_by if pin else "",
+        accepted_at=accepted.accepted_at if accepted else None,
+        accepted_by=accepted.accepted_by if accepted else "",
     )
 
 
-def _connector_item(shelf: LibraryState, connector: Connector) -> LibraryItemView:
+def _connector_item(library: LibraryState, connector: Connector) -> LibraryItemView:
     identity = connector.identity
     key = ("connector", identity.ref)
-    pin = shelf.pins.get(key)
-    state: Literal["ready", "held_back"] = "ready" if _counts(shelf, connector) else "held_back"
+    accepted = library.accepted.get(key)
+    state: Literal["ready", "held_back"] = "ready" if _counts(library, connector) else "held_back"
     return LibraryItemView(
         kind="connector",
         name=identity.ref,
-        file=_place(connector),
+        file=_folder(connector),
         digest=identity.hash,
         state=state,
-        why=_why(shelf, key, identity.hash),
+        why=_why(library, key, identity.hash),
         version=identity.version,
         gated=None,
         preview="",
         effect="",
         connector=identity.fqn,
         hosts=connector.hosts,
-        taken_in_at=pin.taken_at if pin else None,
-        taken_in_by=pin.taken_by if pin else "",
+        accepted_at=accepted.accepted_at if accepted else None,
+        accepted_by=accepted.accepted_by if accepted else "",
     )
 
 
-def _reads(shelf: LibraryState) -> Iterator[LibraryItemView]:
+def _reads(library: LibraryState) -> Iterator[LibraryItemView]:
     """Yield what previews read by POST, accepted and offered, of the connectors that count."""
-    for connector in shelf.installed.values():
-        if not _counts(shelf, connector):
+    for connector in library.installed.values():
+        if not _counts(library, connector):
             continue
         identity = connector.identity
-        for pin in reads_of(shelf.pins.values(), identity.ref):
-            if pin.digest == identity.hash:
-                yield _read_item(connector, pin.name, pin, "")
-        for name, digest in shelf.offers.items():
+        for accepted in reads_of(library.accepted.values(), identity.ref):
+            if accepted.digest == identity.hash:
+                yield _read_item(connector, accepted.name, accepted, "")
+        for name, digest in library.offers.items():
             if digest == identity.hash:
-                yield _read_item(connector, name, None, _why(shelf, (KIND, name), digest))
+                yield _read_item(connector, name, None, _why(library, (KIND, name), digest))
 
 
 def _read_item(
-    connector: Connector, name: str, pin: AcceptanceRecord | None, why: str
+    connector: Connector, name: str, accepted: AcceptanceRecord | None, why: str
 ) -> LibraryItemView:
     return LibraryItemView(
         kind=KIND,
         name=name,
-        file=_place(connector),
+        file=_folder(connector),
         digest=connector.identity.hash,
-        state="held_back" if pin is None else "ready",
+        state="held_back" if accepted is None else "ready",
         why=why,
         version=connector.identity.version,
         gated=None,
@@ -228,15 +226,15 @@ def _read_item(
         connector=connector.identity.fqn,
         steps=(),
         hosts=connector.hosts,
-        taken_in_at=pin.taken_at if pin else None,
-        taken_in_by=pin.taken_by if pin else "",
+        accepted_at=accepted.accepted_at if accepted else None,
+        accepted_by=accepted.accepted_by if accepted else "",
     )
 
 
-def _broken_connectors(shelf: LibraryState) -> tuple[LibraryItemView, ...]:
+def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:
     """Return one item for each place of the store that holds no connector that can be used."""
     by_place: dict[str, list[Problem]] = {}
-    for problem in shelf.store_problems:
+    for problem in library.store_problems:
         match = _STORED.search(problem.file)
         by_place.setdefault(f"sha256:{match[1]}" if match else problem.file, []).append(problem)
     return tuple(
@@ -253,31 +251,31 @@ def _broken_connectors(shelf: LibraryState) -> tuple[LibraryItemView, ...]:
             effect="",
             connector="",
             hosts=(),
-            taken_in_at=None,
-            taken_in_by="",
+            accepted_at=None,
+            accepted_by="",
         )
         for place, problems in sorted(by_place.items())
     )
 
 
-def _place(connector: Connector) -> str:
+def _folder(connector: Connector) -> str:
     """Return the folder below the home in which a person finds the connector's manifest."""
     return f"store/connectors/{connector.identity.hash.replace(':', '/', 1)}"
 
 
-def _counts(shelf: LibraryState, connector: Connector) -> bool:
-    pin = shelf.pins.get(("connector", connector.identity.ref))
-    return pin is not None and pin.digest == connector.identity.hash
+def _counts(library: LibraryState, connector: Connector) -> bool:
+    accepted = library.accepted.get(("connector", connector.identity.ref))
+    return accepted is not None and accepted.digest == connector.identity.hash
 
 
-def _why(shelf: LibraryState, key: ItemKey, digest: str) -> str:
+def _why(library: LibraryState, key: ItemKey, digest: str) -> str:
     """Return why what lies there with *digest* does not count; empty where it does."""
-    pin = shelf.pins.get(key)
-    if pin is not None and pin.digest == digest:
+    accepted = library.accepted.get(key)
+    if accepted is not None and accepted.digest == digest:
         return ""
-    if (*key, digest) in shelf.refused:
-        return _HELD_BACK
-    return _NEW if pin is None else _CHANGED
+    if (*key, digest) in library.withdrawn:
+        return _WITHDRAWN
+    return _NEW if accepted is None else _CHANGED
 
 
 def _error(problems: Sequence[Problem]) -> str:

@@ -53,7 +53,7 @@ class ApprovalService:
             if run.resolved is None:
                 raise Conflict(
                     f"The action {run.row.action} is not accepted any more. {run.nothing_ran}; deny it, "
-                    "or take the action in again and have the agent ask anew."
+                    "or accept the action again and have the agent ask anew."
                 )
             if run.preview.status == "fetching" or run.row.digest is None:
                 raise Conflict("Still looking. Nothing was decided.")

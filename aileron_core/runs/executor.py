@@ -225,7 +225,7 @@ def refusal(action: Action) -> CapabilityDenied | None:
     requirement = action.requirement(step.connector)
     return CapabilityDenied(
         f"The action {action.name} does not list the op {step.op} among its capabilities of "
-        f"{step.connector}. Nothing was sent. Add it to the action file, and take that in.",
+        f"{step.connector}. Nothing was sent. Add it to the action file, and accept that.",
         details={
             "requested": step.op,
             "granted": list(requirement.capabilities if requirement else ()),

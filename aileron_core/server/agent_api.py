@@ -27,7 +27,7 @@ from aileron_core.server.responses import action_body, completed_body, pending_b
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 
-RunAnswer: TypeAlias = CompletedBody | PendingBody | Failure
+CallAnswer: TypeAlias = CompletedBody | PendingBody | Failure
 """`Failure`: an ungated run that was on record and failed."""
 
 
@@ -116,7 +116,7 @@ class AgentApi:
         *,
         idempotency_key: str | None = None,
         claims: ClientClaims = NO_CLAIMS,
-    ) -> RunAnswer:
+    ) -> CallAnswer:
         """Run an action to its end, or put it before a person and return at once.
 
         A caller that is cancelled does not break it off.

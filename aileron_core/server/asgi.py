@@ -25,7 +25,7 @@ from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import Guard
 from aileron_core.server.error_responses import error_response, failure_response
 from aileron_core.server.gateway.app import Gateway
-from aileron_core.server.gateway.client_request import WIRE
+from aileron_core.server.gateway.client_request import CLIENT_REQUEST
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.openapi import document
 from aileron_core.server.request_parsing import require_session
@@ -98,7 +98,7 @@ class GatewayDispatch:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         extensions = scope.get("extensions")
-        if extensions and WIRE in extensions:
+        if extensions and CLIENT_REQUEST in extensions:
             gateway: Gateway = self._app.state.gateway
             await gateway(scope, receive)
         else:

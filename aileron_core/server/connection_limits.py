@@ -7,8 +7,6 @@ own, so that they can use up neither the files that the process needs nor the pl
 import resource
 from typing import Protocol
 
-__all__ = ["NOBODY", "PERSON", "ClientConnection", "ConnectionLimits"]
-
 NOBODY = "nobody"
 """Holds the connections over TCP that have not shown a token that opens something."""
 PERSON = "person"

@@ -12,10 +12,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from aileron_core.home.owner import Peer, peer_of
 from aileron_core.server.auth import ADMIT, OWN_SOCKET
 from aileron_core.server.connection_limits import NOBODY, PERSON, ConnectionLimits
-from aileron_core.server.gateway.client_request import PREFIX, WIRE, ClientRequest, Listener
+from aileron_core.server.gateway.client_request import (
+    CLIENT_REQUEST,
+    PREFIX,
+    ClientRequest,
+    Listener,
+)
 from aileron_core.server.session_sockets import ConnectionMade
-
-__all__ = ["ServedConnection"]
 
 _MAX_HEAD = 64 * 1024
 """Bytes of request line and headers, counted in whole reads: the parser itself has no bound."""
@@ -31,7 +34,7 @@ closed with bytes unread is reset, and a reset may take the answer away."""
 
 
 class _GatewayHttp(HttpToolsProtocol):
-    """HTTP that gives the gateway's requests what ASGI has no room for (`gateway.wire`)."""
+    """HTTP that gives the gateway's requests what ASGI has no room for (`gateway.client_request`)."""
 
     listener: Listener | None = None
     early: bytearray | None = None
@@ -72,7 +75,7 @@ class _GatewayHttp(HttpToolsProtocol):
         parser = self.parser
         assert parser is not None
         upgrade = parser.should_upgrade()
-        wire = ClientRequest(
+        client = ClientRequest(
             self,
             method=parser.get_method(),
             target=self.url,
@@ -81,12 +84,12 @@ class _GatewayHttp(HttpToolsProtocol):
             upgrade=upgrade,
         )
         scope: dict[str, Any] = cast("dict[str, Any]", self.scope)
-        scope["extensions"] = {**scope.get("extensions", {}), WIRE: wire}
+        scope["extensions"] = {**scope.get("extensions", {}), CLIENT_REQUEST: client}
         super().on_headers_complete()
-        wire.cycle = self.cycle
+        client.cycle = self.cycle
         if upgrade:
             # The parser stops behind it: whatever is answered, no other request can follow.
-            wire.close_after()
+            client.close_after()
             self._upgrades = True
 
     def on_message_complete(self) -> None:
@@ -289,7 +292,7 @@ class ServedConnection(_GatewayHttp):
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """Have an answer that comes before its request is whole say that it is the last one."""
-        if WIRE in cycle.scope["extensions"]:  # the gateway writes its own
+        if CLIENT_REQUEST in cycle.scope["extensions"]:  # the gateway writes its own
             super()._start_asgi_task(cycle, app)
             return
 

@@ -141,7 +141,7 @@ async def open_session(request: Request) -> Response:
         "expires_at": rfc3339(opened.session.expires_at),
     }
     if contained:
-        sockets: SessionSockets = request.app.state.own_sockets
+        sockets: SessionSockets = request.app.state.session_sockets
         told["socket"] = str(await sockets.open(opened.session.session_id))
     return _json(told, 201, cache_control="no-store")
 
@@ -225,7 +225,7 @@ async def accept_project(request: Request) -> Response:
 
 def _project(record: AcceptanceRecord) -> ProjectBody:
     agent, _, path = record.name.partition(" ")
-    at = rfc3339(record.taken_at)
+    at = rfc3339(record.accepted_at)
     return {"agent": agent, "path": path, "digest": record.digest, "taken_at": at}
 
 

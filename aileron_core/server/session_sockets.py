@@ -18,8 +18,6 @@ from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.containment.peer import containment_of
 from aileron_core.server.sockets import bind_unix
 
-__all__ = ["ConnectionMade", "Serve", "SessionSockets"]
-
 ConnectionMade = Callable[[socket.socket], None]
 """Told of each connection, before anything of it is answered."""
 Serve = Callable[[socket.socket, str, ConnectionMade], Awaitable[asyncio.AbstractServer]]
@@ -47,7 +45,7 @@ class SessionSockets:
         """Listen for the sessions of an earlier life that are still open, and for those that come."""
         living = {each.session_id for each in self._app.sessions.all() if each.contained}
         _clear(self._app.home.run, living)
-        forget = self._app.events.subscribe(self._told)
+        forget = self._app.events.subscribe(self._hear)
         try:
             for session_id in living:
                 await self.open(session_id)
@@ -88,9 +86,9 @@ class SessionSockets:
 
         return met
 
-    def _told(self, fact: CoreEvent) -> None:
-        if isinstance(fact, SessionsUpdated):
-            living = {session.session_id for session in fact.sessions}
+    def _hear(self, event: CoreEvent) -> None:
+        if isinstance(event, SessionsUpdated):
+            living = {session.session_id for session in event.sessions}
             for session_id in [each for each in self._open if each not in living]:
                 self._open.pop(session_id).close()
                 _remove(self._app.home.run, session_id)

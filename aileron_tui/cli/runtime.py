@@ -94,7 +94,7 @@ async def _served(
     unkeep = app.events.subscribe(_keep_calls)
     unsweep = app.events.subscribe(LaunchSweep(app.home.path))
     server = EmbeddedServer(asgi_app, [tcp, unix])
-    own = asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
+    own = asgi_app.state.session_sockets = SessionSockets(app, server.serve_session)
     try:
         async with mcp.run(), server, own.listening():
             await app.address.announce(port)

@@ -113,7 +113,7 @@ def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None
     for done in model.sent.library(event):
         model.say(outcomes.file_changed(done), at)
     model.actions_ready = event.actions_ready
-    model.queue.set_files(event.held_back, event.problems)
+    model.queue.set_files(event.not_accepted, event.problems)
     model.library.renew(event.library, event.problems, now)
 
 

@@ -64,7 +64,7 @@ class Model:
         self.registry = registry
         self.queue = Queue()
         self.queue.load(
-            snapshot.approvals, snapshot.held_back, snapshot.problems, more=snapshot.more
+            snapshot.approvals, snapshot.not_accepted, snapshot.problems, more=snapshot.more
         )
         self._aside: dict[str, ApprovalView] = {}
         self.sessions: tuple[SessionView, ...] = snapshot.sessions

@@ -71,7 +71,7 @@ class PendingIntents:
     def library(self, event: LibraryUpdated) -> Iterator[Accept | AcceptSuite | WithdrawAcceptance]:
         """Yield what was asked of files and has happened, as *event* tells."""
         yield from self._suites(event)
-        held = {file_key(each.kind, each.name): each.digest for each in event.held_back}
+        held = {file_key(each.kind, each.name): each.digest for each in event.not_accepted}
         items = {file_key(each.kind, each.name): each for each in event.library}
         for key, (intent, _) in list(self._sent.items()):
             if not isinstance(intent, Accept | WithdrawAcceptance):
@@ -90,7 +90,7 @@ class PendingIntents:
 
     def _suites(self, event: LibraryUpdated) -> Iterator[AcceptSuite]:
         """Yield what was asked of suites, once none of their files waits in the form that was shown."""
-        held = {(each.file, each.digest) for each in event.held_back}
+        held = {(each.file, each.digest) for each in event.not_accepted}
         for key, (intent, _) in list(self._sent.items()):
             if isinstance(intent, AcceptSuite) and held.isdisjoint(intent.files):
                 del self._sent[key]

@@ -30,7 +30,7 @@ def test_what_was_taken_in_is_on_record_and_outlives_a_restart(home: Path) -> No
     ]
     said = [each for each in console.records() if each.get("kind") == "project"]
     assert [each["digest"] for each in said] == [DIGEST, "cd" * 32, DIGEST]
-    assert {each["event"] for each in said} == {"library.taken_in"}
+    assert {each["event"] for each in said} == {"library.accepted"}
     assert aileron_json("audit", "verify", home=home)["ok"]
     console.end()
 

@@ -244,7 +244,7 @@ def test_it_says_at_start_what_it_took_in_and_where_it_leads(console: Console) -
     assert started["event"] == "console.started"
     assert started["accept_installed"] is True
     assert any("gmail.googleapis.com:443" in route for route in started["routes"])
-    taken = [each for each in console.records() if each["event"] == "library.taken_in"]
+    taken = [each for each in console.records() if each["event"] == "library.accepted"]
     assert len(taken) == 4
     assert {each["by"] for each in taken} == {"--accept-installed"}
     console.end()

@@ -184,7 +184,7 @@ def start(
     *views: ApprovalView, held: tuple[NotAcceptedView, ...] = (), **changes: object
 ) -> Snapshot:
     """Return a snapshot with exactly *views*."""
-    return replace(snapshot(NOW), approvals=views, held_back=held, **changes)
+    return replace(snapshot(NOW), approvals=views, not_accepted=held, **changes)
 
 
 def mail(number: int = 1, **changes: object) -> ApprovalView:

@@ -111,8 +111,8 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
         connector="x",
         steps=("x",),
         hosts=("x",),
-        taken_in_at=now,
-        taken_in_by="x",
+        accepted_at=now,
+        accepted_by="x",
     )
     return dataclasses.replace(
         state,
@@ -120,7 +120,7 @@ def hostile_snapshot(now: float, say: Say) -> Snapshot:
         routes=(f"{say()} -> {say()}",),
         approvals=tuple(views),
         sessions=tuple(hostile(each, say) for each in state.sessions),
-        held_back=tuple(hostile(each, say) for each in state.held_back),
+        not_accepted=tuple(hostile(each, say) for each in state.not_accepted),
         problems=(Problem(file=say(), line=3, key=say(), message=say(), severity="error"),),
         records=tuple(hostile(each, say) for each in state.records),
         library=(hostile(library, say),),

@@ -406,7 +406,7 @@ def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
         assert shown.port.intents == [
             Accept(kind="action", name="post-invoice", digest=HELD.digest)
         ]
-        shown.port.tell(LibraryUpdated(held_back=(), problems=(), actions_ready=8))
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
         await shown.shows("Nothing is waiting.")
 
     drive(scenario, start(held=(HELD,)))
@@ -418,7 +418,7 @@ def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
     async def scenario(shown: Console) -> None:
         await shown.rest()
         other = replace(HELD, digest="cd" * 32)
-        shown.port.tell(LibraryUpdated(held_back=(other,), problems=(), actions_ready=7))
+        shown.port.tell(LibraryUpdated(not_accepted=(other,), problems=(), actions_ready=7))
         await shown.shows("cdcdcd")
         assert not shown.armed
         await shown.rest()

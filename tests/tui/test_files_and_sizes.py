@@ -73,10 +73,10 @@ def test_a_problem_that_is_mended_leaves_the_list() -> None:
 
     async def scenario(shown: Console) -> None:
         await shown.shows("A file has a problem")
-        shown.port.tell(LibraryUpdated(held_back=(), problems=PROBLEMS[1:], actions_ready=1))
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=PROBLEMS[1:], actions_ready=1))
         await shown.until(lambda: "execute.op" not in shown.text)
         await shown.shows("It is not valid TOML.")
-        shown.port.tell(LibraryUpdated(held_back=(), problems=(), actions_ready=2))
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=2))
         await shown.shows("Nothing is waiting.")
 
     drive(scenario, start(problems=PROBLEMS))
@@ -119,14 +119,14 @@ def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
         await shown.rest()
         assert warning not in shown.text
         other = held("connector", "send-draft"), held("action", "send-other")
-        shown.port.tell(LibraryUpdated(held_back=other, problems=(), actions_ready=1))
+        shown.port.tell(LibraryUpdated(not_accepted=other, problems=(), actions_ready=1))
         await shown.shows("send-other")
         assert warning not in shown.text
         changed = (held("action", "send-draft"),)
-        shown.port.tell(LibraryUpdated(held_back=changed, problems=(), actions_ready=1))
+        shown.port.tell(LibraryUpdated(not_accepted=changed, problems=(), actions_ready=1))
         await shown.shows(f"▲ {warning}")
         assert not shown.armed
-        shown.port.tell(LibraryUpdated(held_back=(), problems=(), actions_ready=1))
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=1))
         await shown.until(lambda: warning not in shown.text)
 
     drive(scenario, start(short(1)))

@@ -162,7 +162,7 @@ def test_words_find_what_an_item_is_about() -> None:
     assert keys(narrowed("action:do-goose")) == ["codex", "goose", "goose"]
     assert narrowed("gmail.googleapis").matching == 5
     assert narrowed("r-8842190447").matching == 5
-    assert narrowed("state:held").matching == 1
+    assert narrowed('state:"not accepted"').matching == 1
     assert narrowed("state:waiting").matching == 5
     assert narrowed("age:3s").matching == 3
     assert narrowed("age:>3s").matching == 2

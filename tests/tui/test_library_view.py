@@ -99,7 +99,7 @@ def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() ->
         await shown.press("t")
         items = tuple(other if item.name == "post-invoice" else item for item in STATE.library)
         held = (replace(held_back(), digest=other.digest),)
-        told = LibraryUpdated(held_back=held, problems=(), actions_ready=2, library=items)
+        told = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
         shown.port.tell(told)
         await shown.shows("It changed on disk.")
         shown.clock.advance(0.03)
@@ -168,7 +168,7 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
         before = shown.row
         items = (new, *STATE.library)
         told = LibraryUpdated(
-            held_back=STATE.held_back, problems=(), actions_ready=3, library=items
+            not_accepted=STATE.not_accepted, problems=(), actions_ready=3, library=items
         )
         shown.port.tell(told)
         await shown.shows("a-new-one")

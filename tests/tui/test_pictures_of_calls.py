@@ -98,7 +98,7 @@ def test_the_end_of_an_item_says_who_asks(snap_compare: Snap, look: Look) -> Non
     """The kernel's facts first; the agent's own ids below them, behind the dotted bar."""
     first = snapshot(NOW).approvals[0]
     brief = replace(first, preview=replace(first.preview, fields=first.preview.fields[:1]))
-    state = replace(snapshot(NOW), approvals=(brief, *snapshot(NOW).approvals[7:]), held_back=())
+    state = replace(snapshot(NOW), approvals=(brief, *snapshot(NOW).approvals[7:]), not_accepted=())
 
     async def scenario(shown: Console) -> None:
         await shown.read_all()

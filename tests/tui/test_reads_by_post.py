@@ -48,7 +48,7 @@ def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
         await shown.rest()
         await shown.press_alone("t")
         assert shown.port.intents == [Accept(kind="preview", name=offer.name, digest=offer.digest)]
-        shown.port.tell(LibraryUpdated(held_back=(), problems=(), actions_ready=1))
+        shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=1))
         await shown.shows("Accepted")
 
     drive(scenario, start(held=(offer,)), size=(140, 40))

@@ -26,7 +26,7 @@ def named(intent: AcceptSuite) -> set[str]:
 
 
 def library(*held: NotAcceptedView) -> LibraryUpdated:
-    return LibraryUpdated(held_back=held, problems=(), actions_ready=0)
+    return LibraryUpdated(not_accepted=held, problems=(), actions_ready=0)
 
 
 @every_look

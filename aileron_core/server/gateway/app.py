@@ -4,15 +4,17 @@ import asyncio
 import logging
 import resource
 import sys
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any, Protocol, TypeAlias
+
+from starlette.types import Receive
 
 from aileron_core.app import App
 from aileron_core.console_port import CoreEvent, SessionsUpdated
 from aileron_core.errors import AileronError
 from aileron_core.server.auth import admit, check_address, own_socket_of
 from aileron_core.server.gateway.client import ConnectionPool, UpstreamConnection
-from aileron_core.server.gateway.client_request import PREFIX, WIRE, ClientRequest
+from aileron_core.server.gateway.client_request import CLIENT_REQUEST, PREFIX, ClientRequest
 from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.forwarding import Forwarding, request_head
 from aileron_core.server.gateway.providers import GatewayError, Provider, error_body, provider_of
@@ -21,10 +23,7 @@ from aileron_core.server.gateway.upstreams import Upstream, upstreams
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.traffic import GatewayRequest
 
-__all__ = ["Gateway"]
-
 Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 _MOST_OPEN = 256
 """Requests of one session at once. All sessions together: a quarter of the files that may be open,
@@ -56,7 +55,7 @@ class Gateway:
         self._count = 0
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most = soft // 4 if soft > 0 else sys.maxsize
-        self._forget = app.events.subscribe(self._told)
+        self._forget = app.events.subscribe(self._hear)
 
     def close(self) -> None:
         """End what is open and kept."""
@@ -66,8 +65,8 @@ class Gateway:
         self._pool.close()
         self._dialer.close()
 
-    def _told(self, fact: CoreEvent) -> None:
-        if isinstance(fact, SessionsUpdated):
+    def _hear(self, event: CoreEvent) -> None:
+        if isinstance(event, SessionsUpdated):
             for session_id in [each for each in self._open if not self._app.sessions.get(each)]:
                 self._cut(session_id)
 
@@ -77,26 +76,26 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive) -> None:
         """Answer one request."""
-        wire: ClientRequest = scope["extensions"][WIRE]
-        token, target = _split(wire.target)
+        client: ClientRequest = scope["extensions"][CLIENT_REQUEST]
+        token, target = _split(client.target)
         path = target.partition(b"?")[0]
-        provider = provider_of(wire.method, path, wire.headers)
+        provider = provider_of(client.method, path, client.headers)
         try:
-            session = self._admitted(scope, wire, token)
+            session = self._admitted(scope, client, token)
         except GatewayError as fault:
-            _answer(wire, provider, fault)
+            _answer(client, provider, fault)
             return
         passing = self._app.traffic.began(
-            session.session_id, provider, wire.method.decode("latin-1"), path.decode("latin-1")
+            session.session_id, provider, client.method.decode("latin-1"), path.decode("latin-1")
         )
         try:
-            await self._counted(wire, receive, target, self._upstreams[provider], passing)
+            await self._counted(client, receive, target, self._upstreams[provider], passing)
         except GatewayError as fault:
-            passing.status, passing.ours = _answer(wire, provider, fault), True
+            passing.status, passing.ours = _answer(client, provider, fault), True
         finally:
             self._app.traffic.ended(passing)
 
-    def _admitted(self, scope: Scope, wire: ClientRequest, token: bytes) -> Session:
+    def _admitted(self, scope: Scope, client: ClientRequest, token: bytes) -> Session:
         """Return the session whose request this is.
 
         Raises:
@@ -113,9 +112,9 @@ class Gateway:
                 "unauthorized", "No open session of Aileron's has this gateway address."
             )
         admit(scope, session, streams=True)
-        if wire.method == b"CONNECT":
+        if client.method == b"CONNECT":
             raise GatewayError("invalid", "CONNECT is not passed.")
-        if wire.upgrade and _body_of(wire)[0]:
+        if client.upgrade and _body_of(client)[0]:
             message = "A request that asks for another protocol must have no body."
             raise GatewayError("invalid", message)
         if len(self._open.get(session.session_id, ())) >= _MOST_OPEN:
@@ -131,103 +130,105 @@ class Gateway:
 
     async def _counted(
         self,
-        wire: ClientRequest,
+        client: ClientRequest,
         receive: Receive,
         target: bytes,
         upstream: Upstream,
         passing: GatewayRequest,
     ) -> None:
-        exchange = Forwarding(wire, passing, self._app.traffic)
+        forwarding = Forwarding(client, passing, self._app.traffic)
         opened = self._open.setdefault(passing.session_id, set())
-        opened.add(exchange)
+        opened.add(forwarding)
         self._count += 1
         try:
-            await self._passed(wire, receive, target, upstream, exchange)
+            await self._passed(client, receive, target, upstream, forwarding)
         except GatewayError:
-            if not exchange.gone:
+            if not forwarding.gone:
                 raise
         except asyncio.CancelledError:
-            exchange.cut()
+            forwarding.cut()
             raise
         except Exception as error:  # noqa: BLE001 - the HTTP edge
             # Type only: the message may quote what passed.
             _log.error("a model request ended with %s", type(error).__name__)
-            exchange.cut()
+            forwarding.cut()
         finally:
             self._count -= 1
-            opened.discard(exchange)
+            opened.discard(forwarding)
             if not opened:
                 self._open.pop(passing.session_id, None)
 
     async def _passed(
         self,
-        wire: ClientRequest,
+        client: ClientRequest,
         receive: Receive,
         target: bytes,
         upstream: Upstream,
-        exchange: Forwarding,
+        forwarding: Forwarding,
     ) -> None:
         if not upstream.keeps_below_base(target.partition(b"?")[0]):
             message = "A path with `.` or `..` as a segment, in any encoding, is not passed: "
             raise GatewayError(
                 "invalid", f"{message}it could leave the base path of {upstream.host}."
             )
-        wire.listen(exchange)
-        head = request_head(wire, upstream, target)
-        has_body, chunked = _body_of(wire)
+        client.listen(forwarding)
+        head = request_head(client, upstream, target)
+        has_body, chunked = _body_of(client)
         connection = self._pool.kept(upstream)
         while True:
             if connection is None:
-                connection = await self._opened(upstream, exchange)
+                connection = await self._opened(upstream, forwarding)
             if connection is None:
                 return
-            exchange.carry(connection)
+            forwarding.carry(connection)
             if has_body:
-                await exchange.send_with_body(head, receive, chunked=chunked)
+                await forwarding.send_with_body(head, receive, chunked=chunked)
             else:
-                exchange.send(head)
-            outcome = await exchange.done
-            if outcome != "stale" or has_body or wire.method not in (b"GET", b"HEAD"):
+                forwarding.send(head)
+            outcome = await forwarding.done
+            if outcome != "stale" or has_body or client.method not in (b"GET", b"HEAD"):
                 break
             connection = None
-            exchange.again()
+            forwarding.again()
         if outcome == "whole":
-            if exchange.reusable:
+            if forwarding.reusable:
                 self._pool.keep(upstream, connection)
             else:
                 connection.close()
         elif outcome == "switched":
-            await self._tunnelled(wire, connection, exchange)
+            await self._tunnelled(client, connection, forwarding)
         elif outcome in ("stale", "unanswered"):
             raise GatewayError("unreachable", f"{upstream.place} hung up without an answer.")
 
-    async def _opened(self, upstream: Upstream, exchange: Forwarding) -> UpstreamConnection | None:
+    async def _opened(
+        self, upstream: Upstream, forwarding: Forwarding
+    ) -> UpstreamConnection | None:
         """Return a new connection; None where the client did not wait for it."""
         loop = asyncio.get_running_loop()
         dialling = loop.create_task(self._pool.opened(upstream), name="gateway dial")
         try:
-            await asyncio.wait((dialling, exchange.done), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((dialling, forwarding.done), return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not dialling.done():
                 dialling.cancel()
-        if not exchange.done.done():
+        if not forwarding.done.done():
             return dialling.result()
         if not dialling.cancelled() and dialling.done() and dialling.exception() is None:
             dialling.result().close()
         return None
 
     async def _tunnelled(
-        self, wire: ClientRequest, connection: UpstreamConnection, exchange: Forwarding
+        self, client: ClientRequest, connection: UpstreamConnection, forwarding: Forwarding
     ) -> None:
-        passing, traffic = exchange.passing, self._app.traffic
+        passing, traffic = forwarding.passing, self._app.traffic
         upstream = connection.hand_over()
-        if upstream is None or wire.gone:
+        if upstream is None or client.gone:
             if upstream is not None:
                 upstream.abort()
-            wire.break_off(at_once=True)
+            client.break_off(at_once=True)
             return
         tunnel = Tunnel(
-            wire.side,
+            client.side,
             upstream,
             sent=lambda count: traffic.sent(passing, count),
             came=lambda count: traffic.came(passing, count),
@@ -235,7 +236,7 @@ class Gateway:
         opened = self._open[passing.session_id]
         opened.add(tunnel)
         try:
-            tunnel.begin(exchange.rest)
+            tunnel.begin(forwarding.rest)
             await tunnel.ended.wait()
         finally:
             tunnel.cut()
@@ -250,10 +251,10 @@ def _split(target: bytes) -> tuple[bytes, bytes]:
     return token, b"/%b%b%b" % (path, question, query)
 
 
-def _body_of(wire: ClientRequest) -> tuple[bool, bool]:
+def _body_of(client: ClientRequest) -> tuple[bool, bool]:
     """Return whether the request has a body, and whether that comes in chunks."""
     has_body = False
-    for name, value in wire.headers:
+    for name, value in client.headers:
         lower = name.lower()
         if lower == b"transfer-encoding":
             return True, True
@@ -262,23 +263,23 @@ def _body_of(wire: ClientRequest) -> tuple[bool, bool]:
     return has_body, False
 
 
-def _answer(wire: ClientRequest, provider: Provider, fault: GatewayError) -> int:
+def _answer(client: ClientRequest, provider: Provider, fault: GatewayError) -> int:
     """Answer with an error of our own; return its status."""
     status, body = error_body(provider, fault)
     lines = [
         b"HTTP/1.1 %d %b\r\n" % (status, _REASONS[status]),
         b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body),
     ]
-    if not wire.is_whole:
-        wire.close_after()
-    if not wire.keeps_alive:
+    if not client.is_whole:
+        client.close_after()
+    if not client.keeps_alive:
         lines.append(b"Connection: close\r\n")
     lines.append(b"\r\n")
-    if wire.method != b"HEAD":
+    if client.method != b"HEAD":
         lines.append(body)
-    wire.start()
-    wire.write(lines)
-    wire.finish()
+    client.start()
+    client.write(lines)
+    client.finish()
     return status
 
 

@@ -18,8 +18,6 @@ from aileron_core.server.gateway.connect import Dialer
 from aileron_core.server.gateway.providers import Header
 from aileron_core.server.gateway.upstreams import Upstream
 
-__all__ = ["ConnectionPool", "Framing", "ResponseHandler", "UpstreamConnection"]
-
 Framing: TypeAlias = Literal["none", "length", "chunked", "close"]
 """How an answer's end is told: there is no body, by Content-Length, by chunks, by hanging up."""
 

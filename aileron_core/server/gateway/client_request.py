@@ -14,9 +14,7 @@ from typing import Any, Protocol
 
 from aileron_core.server.gateway.providers import Header
 
-__all__ = ["PREFIX", "WIRE", "ClientProtocol", "ClientRequest", "Listener", "UvicornCycle"]
-
-WIRE = "aileron.wire"
+CLIENT_REQUEST = "aileron.client_request"
 """Scope extension: the `Wire` of a request. What no client's connection brought has none."""
 PREFIX = b"/gw/"
 

@@ -18,8 +18,6 @@ from aileron_core.connectors.http.addresses import AddressGuard, Resolver, Syste
 from aileron_core.server.gateway.providers import GatewayError
 from aileron_core.server.gateway.upstreams import Upstream
 
-__all__ = ["Dialer", "Proxies"]
-
 _RESOLVE_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0
 """For one address; with several, the next is tried sooner (`_HEAD_START`)."""

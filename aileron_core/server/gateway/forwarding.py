@@ -4,8 +4,9 @@ No task runs between the two connections: a read of the one is a write of the ot
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
+
+from starlette.types import Receive
 
 from aileron_core.server.gateway.client import Framing, UpstreamConnection
 from aileron_core.server.gateway.client_request import ClientRequest
@@ -13,9 +14,6 @@ from aileron_core.server.gateway.providers import Header
 from aileron_core.server.gateway.upstreams import Upstream
 from aileron_core.sessions.traffic import GatewayRequest, TrafficMeter
 
-__all__ = ["Forwarding", "Outcome", "request_head"]
-
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Outcome: TypeAlias = Literal["whole", "stale", "unanswered", "broken", "gone", "switched"]
 """How it ended: the answer is whole; a kept connection had died unnoticed; there was no answer;
 it broke off half-way; the client hung up or was cut off; another protocol took over."""
@@ -36,22 +34,22 @@ belong to the body's framing, which stays as it was."""
 _END = b"0\r\n"
 
 
-def request_head(wire: ClientRequest, upstream: Upstream, target: bytes) -> bytes:
+def request_head(client: ClientRequest, upstream: Upstream, target: bytes) -> bytes:
     """Return the head that goes up: as it came, but for Host and what is meant for us alone.
 
     Args:
-        wire: the request.
+        client: the request.
         upstream: whose name stands in Host.
         target: path and query behind our prefix.
     """
-    ended = _dropped(wire.headers)
-    if wire.upgrade:
+    ended = _dropped(client.headers)
+    if client.upgrade:
         ended -= {b"connection", b"upgrade"}
     host = upstream.authority.encode("ascii")
-    pieces = [wire.method, b" ", upstream.base, target, b" HTTP/1.1\r\n"]
-    if not any(len(name) == 4 and name.lower() == b"host" for name, _ in wire.headers):
+    pieces = [client.method, b" ", upstream.base, target, b" HTTP/1.1\r\n"]
+    if not any(len(name) == 4 and name.lower() == b"host" for name, _ in client.headers):
         pieces += (b"Host: ", host, b"\r\n")
-    for name, value in wire.headers:
+    for name, value in client.headers:
         lower = name.lower()
         if lower not in ended:
             pieces += (name, b": ", host if lower == b"host" else value, b"\r\n")
@@ -73,13 +71,15 @@ class Forwarding:
     """The answer of one request, from a `Connection` to a `Wire`.
 
     Args:
-        wire: the client's side.
+        client: the client's side.
         passing: where it is counted.
         traffic: who counts.
     """
 
-    def __init__(self, wire: ClientRequest, passing: GatewayRequest, traffic: TrafficMeter) -> None:
-        self._wire = wire
+    def __init__(
+        self, client: ClientRequest, passing: GatewayRequest, traffic: TrafficMeter
+    ) -> None:
+        self._wire = client
         self.passing = passing
         self._traffic = traffic
         self._connection: UpstreamConnection | None = None
@@ -168,12 +168,12 @@ class Forwarding:
 
     def head(self, status: int, reason: bytes, headers: list[Header], framing: Framing) -> None:
         """Pass the head on."""
-        wire = self._wire
-        old = wire.version == "1.0"
+        client = self._wire
+        old = client.version == "1.0"
         self._chunked = framing in ("chunked", "close")
         if old and self._chunked:
             self._chunked = False
-            wire.close_after()
+            client.close_after()
         ended = _dropped(headers)
         lines = [b"HTTP/1.1 %d %b\r\n" % (status, reason)]
         for name, value in headers:
@@ -183,13 +183,13 @@ class Forwarding:
             lines.append(b"%b: %b\r\n" % (name, value))
         if framing == "close" and self._chunked:
             lines.append(b"Transfer-Encoding: chunked\r\n")
-        if not wire.keeps_alive:
+        if not client.keeps_alive:
             lines.append(b"Connection: close\r\n")
         lines.append(b"\r\n")
         self._pieces += lines
         self.head_sent = True
         self.passing.status = status
-        wire.start()
+        client.start()
 
     def switched(self, reason: bytes, headers: list[Header], rest: bytes) -> None:
         """Pass a 101 on as it is, if that was asked for."""

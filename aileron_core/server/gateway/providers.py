@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-__all__ = ["GatewayError", "GatewayErrorKind", "Header", "Provider", "error_body", "provider_of"]
-
 Provider: TypeAlias = Literal["anthropic", "openai", "gemini"]
 Header: TypeAlias = tuple[bytes, bytes]
 GatewayErrorKind: TypeAlias = Literal[

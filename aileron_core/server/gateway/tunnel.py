@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 from aileron_core.server.gateway.client_request import ClientProtocol
 
-__all__ = ["Tunnel"]
-
 
 class _TunnelEnd(asyncio.Protocol):
     """One end; what it hears goes to the other one.

@@ -9,8 +9,6 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from aileron_core.server.gateway.providers import Provider
 from aileron_core.settings import GatewaySettings
 
-__all__ = ["Upstream", "upstreams"]
-
 _DEFAULT: Mapping[Provider, str] = {
     "anthropic": "https://api.anthropic.com",
     "openai": "https://api.openai.com",

@@ -75,7 +75,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
             "effect": item.effect,
         }
         text = f"{item.name} {item.file} {item.why} {item.connector} {' '.join(item.steps)} {hosts} {state}"
-        return FilterFields(text=text, fields=named, at=item.taken_in_at)
+        return FilterFields(text=text, fields=named, at=item.accepted_at)
 
     @property
     def version(self) -> tuple[object, ...]:
@@ -119,7 +119,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item is None:
             return ()
         told = line(Piece(words.views.ACCEPTED, "muted"), *_since(item))
-        if item.why or item.taken_in_at is None:
+        if item.why or item.accepted_at is None:
             told = foreign_text(item.why, _ROLES[item.state]) if item.why else _since(item)
         return about_lines(
             line(*told, Piece(" · ", "muted"), *foreign_text(item.file, "muted")), width
@@ -159,7 +159,7 @@ class LibraryTable(KeyedTable[LibraryItemView]):
         if item.why:
             for number, pieces in enumerate(block(rendered(item.why, unfold=unfold), "attn")):
                 made.append(value("Why" if number == 0 else "", pieces))
-        if item.taken_in_at is not None:
+        if item.accepted_at is not None:
             made.append(value("Accepted", _since(item)))
         made.append(value("Then", _then(item)))
         return (*made, *self._problem_blocks(item, unfold=unfold))
@@ -211,10 +211,10 @@ def _hosts(item: LibraryItemView) -> Line:
 
 
 def _since(item: LibraryItemView) -> Line:
-    if item.taken_in_at is None:
+    if item.accepted_at is None:
         return (Piece(words.views.NOT_ACCEPTED, "muted"),)
-    at = f"{day(item.taken_in_at)} {clock_seconds(item.taken_in_at)}"
-    by = words.views.ACTORS.get(item.taken_in_by, item.taken_in_by)
+    at = f"{day(item.accepted_at)} {clock_seconds(item.accepted_at)}"
+    by = words.views.ACTORS.get(item.accepted_by, item.accepted_by)
     return line(Piece(at), Piece(" by ", "muted"), *foreign_text(by))
 
 

@@ -256,7 +256,7 @@ def snapshot(now: float) -> Snapshot:
         accepted_installed=False,
         approvals=fixtures(now),
         sessions=sessions(now),
-        held_back=(held_back(),),
+        not_accepted=(held_back(),),
         problems=(),
         actions_ready=2,
         records=records(now),

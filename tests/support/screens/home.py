@@ -117,8 +117,8 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
         connector="gmail",
         steps=("gmail.send_draft",),
         hosts=("gmail.googleapis.com:443",),
-        taken_in_at=now - 86_400,
-        taken_in_by="person",
+        accepted_at=now - 86_400,
+        accepted_by="person",
     )
     free = replace(
         send, name="list-drafts", file="actions/list-drafts.md", gated=False, preview="",
@@ -128,7 +128,7 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
         send, name="post-invoice", file="actions/post-invoice.md", digest="5b0e" * 16,
         state="held_back", why="Nobody took it in.", version="0.1.0", effect="CREATE",
         connector="billing", steps=("billing.post_invoice",), preview="billing.get_invoice",
-        hosts=("api.billing.example:443",), taken_in_at=None, taken_in_by="",
+        hosts=("api.billing.example:443",), accepted_at=None, accepted_by="",
     )  # fmt: skip
     broken = replace(
         held, name="pay", file="actions/pay.md", state="error", gated=None, effect="", steps=(),

@@ -67,7 +67,7 @@ class FixtureCore:
     def __init__(self, start: Snapshot, clock: Clock) -> None:
         self._clock = clock
         self._views = {view.approval_id: view for view in start.approvals}
-        self._held = start.held_back
+        self._held = start.not_accepted
         self._library = start.library
         self._problems = start.problems
         self._sessions = start.sessions
@@ -142,7 +142,7 @@ class FixtureCore:
                 return item
             if taken:
                 at = self._clock.now()
-                return replace(item, state="ready", why="", taken_in_at=at, taken_in_by="person")
+                return replace(item, state="ready", why="", accepted_at=at, accepted_by="person")
             return replace(item, state="held_back", why="A person holds it back.")
 
         self._library = tuple(moved(item) for item in self._library)
@@ -155,7 +155,7 @@ class FixtureCore:
         )
         ready = sum(item.state == "ready" and item.kind == "action" for item in self._library)
         told = LibraryUpdated(
-            held_back=self._held,
+            not_accepted=self._held,
             problems=self._problems,
             actions_ready=ready,
             library=self._library,
@@ -169,7 +169,7 @@ class FixtureCore:
             if (held.file, held.digest) not in intent.files
         )
         told = LibraryUpdated(
-            held_back=self._held,
+            not_accepted=self._held,
             problems=self._problems,
             actions_ready=len(intent.files),
             library=self._library,

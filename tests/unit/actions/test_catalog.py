@@ -266,7 +266,7 @@ def test_a_preview_may_ask_only_what_a_ready_action_declares_idempotent(
     (problem,) = catalog.problems()
     assert problem.key == "approval.preview.op"
     assert problem.line == 24
-    assert "idempotent = true; read does and is held back: take it in" in problem.message
+    assert "idempotent = true; read does and is not accepted: accept it" in problem.message
     (tmp_path / "read.md").unlink()
     (problem,) = Catalog(scan(tmp_path), accepted).problems()
     assert "idempotent = true; add an action with a step that does" in problem.message

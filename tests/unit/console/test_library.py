@@ -54,16 +54,16 @@ def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(home
             assert seen(core) == ["list-drafts"]  # send-draft's preview asks what get-draft may ask
             told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
             shown = item(told.library, "get-draft")
-            assert (shown.state, shown.why) == ("held_back", "You held it back.")
-            assert (shown.taken_in_at, shown.taken_in_by) == (None, "")
-            assert [each.name for each in told.held_back] == ["get-draft"]
-            with pytest.raises(Conflict, match="held back"):
+            assert (shown.state, shown.why) == ("held_back", "You withdrew its acceptance.")
+            assert (shown.accepted_at, shown.accepted_by) == (None, "")
+            assert [each.name for each in told.not_accepted] == ["get-draft"]
+            with pytest.raises(Conflict, match="is not accepted"):
                 await core.call("get-draft", {"id": "r-1"})
             query = "SELECT name FROM pins WHERE kind = 'action' ORDER BY name"
             rows = await core.app.database.read(lambda c: c.execute(query).fetchall())
             assert rows == [("list-drafts.md",), ("send-draft.md",)]
             assert (await core.app.audit.verify()).problems == ()
-            (record,) = await core.records("library.held_back")
+            (record,) = await core.records("library.withdrawn")
             assert (record["actor"], record["kind"], record["name"]) == (
                 "person",
                 "action",
@@ -72,11 +72,11 @@ def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(home
             with pytest.raises(Conflict, match="Nothing changed"):
                 await hold_back(core, "get-draft")
         async with Core.open(home, accept=False) as core:  # over a restart too
-            assert item(await library(core), "get-draft").why == "You held it back."
+            assert item(await library(core), "get-draft").why == "You withdrew its acceptance."
             await take_in(core, "get-draft")
             shown = item(await library(core), "get-draft")
-            assert (shown.state, shown.why, shown.taken_in_by) == ("ready", "", "person")
-            assert shown.taken_in_at is not None
+            assert (shown.state, shown.why, shown.accepted_by) == ("ready", "", "person")
+            assert shown.accepted_at is not None
             assert seen(core) == ["get-draft", "list-drafts", "send-draft"]
 
     run(story())
@@ -94,7 +94,7 @@ def test_holding_back_asks_for_the_bytes_that_were_shown(home: Path) -> None:
                         WithdrawAcceptance(kind=kind, name=name, digest="0" * 64)
                     )  # type: ignore[arg-type]
             assert len(seen(core)) == 3
-            assert await core.records("library.held_back") == []
+            assert await core.records("library.withdrawn") == []
 
     run(story())
 
@@ -109,11 +109,11 @@ def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
             assert seen(core) == []
             shown = await library(core)
             assert item(shown, CONNECTOR).state == "held_back"
-            (held,) = (await core.app.console.snapshot()).held_back
+            (held,) = (await core.app.console.snapshot()).not_accepted
             assert (home / held.file / "manifest.toml").is_file(), "one can look at what is asked"
             broken = item(shown, "get-draft")
             assert broken.state == "error"
-            assert f"{CONNECTOR} is held back" in broken.why
+            assert f"{CONNECTOR} is not accepted" in broken.why
             await take_in(core, CONNECTOR)
             assert len(seen(core)) == 3
 
@@ -132,7 +132,7 @@ def test_an_approval_of_what_was_held_back_runs_nothing(home: Path, name: str) -
             await core.approve(view)
             ended = await core.ended(view)
             assert ended.state == "failed"
-            assert "was held back after you looked" in ended.outcome
+            assert "had its acceptance withdrawn after you looked" in ended.outcome
 
     with Mailbox() as mailbox:
         run(story(mailbox))
@@ -209,9 +209,9 @@ def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(home
         CONNECTOR: "ready",
         "sha256:" + "0" * 64: "error",
     }
-    assert said["new-one"].why == "Nobody has taken it in."
-    assert said["list-drafts"].why == "It is not what was taken in: its bytes differ."
-    assert said["list-drafts"].taken_in_at is not None
+    assert said["new-one"].why == "Nobody has accepted it."
+    assert said["list-drafts"].why == "It is not what was accepted: its bytes differ."
+    assert said["list-drafts"].accepted_at is not None
     assert said["broken.md"].why
     assert said["sha256:" + "0" * 64].why
     send = said["send-draft"]
@@ -231,6 +231,6 @@ def test_everything_that_lies_there_is_listed_with_what_is_to_be_said_of_it(home
         ("gmail.googleapis.com:443",),
     )
     assert said["get-draft"].effect == ""
-    assert {each.taken_in_by for each in snapshot.library if each.state == "ready"} == {
+    assert {each.accepted_by for each in snapshot.library if each.state == "ready"} == {
         "--accept-installed"
     }

@@ -38,7 +38,7 @@ def suite(home: Path, tmp_path: Path) -> Path:
 
 
 async def held(core: Core) -> tuple[NotAcceptedView, ...]:
-    views = (await core.app.console.snapshot()).held_back
+    views = (await core.app.console.snapshot()).not_accepted
     return tuple(each for each in views if each.kind == "action")
 
 
@@ -93,7 +93,7 @@ def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
         async with Core.open(home, accept=False) as core:
             (connector,) = (
                 each
-                for each in (await core.app.console.snapshot()).held_back
+                for each in (await core.app.console.snapshot()).not_accepted
                 if each.kind != "action"
             )
             await core.app.library.accept(
@@ -109,7 +109,7 @@ def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
             assert time.process_time() - begun < SECONDS
             assert await held(core) == ()
             assert len(core.app.library.ready()) == ALL
-            records = await core.records("library.taken_in")
+            records = await core.records("library.accepted")
             assert len(records) == ALL + 1
             assert {each["actor"] for each in records} == {"person"}
             assert (await core.app.audit.verify()).problems == ()
@@ -143,7 +143,9 @@ def test_what_is_left_out_stays_held_back_and_stands_alone(few: Path) -> None:
             (left,) = await held(core)
             assert (left.name, left.suite) == ("first-002", None)
             told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
-            assert [each.name for each in told.held_back if each.kind == "action"] == ["first-002"]
+            assert [each.name for each in told.not_accepted if each.kind == "action"] == [
+                "first-002"
+            ]
 
     run(story())
 
@@ -156,11 +158,11 @@ def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(few:
             files = await held(core)
             changed = few / "actions" / "read-001.md"
             changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
-            with pytest.raises(Conflict, match=r"Took in 2 of 3\. read-001\.md changed or went"):
+            with pytest.raises(Conflict, match=r"Accepted 2 of 3\. read-001\.md changed or went"):
                 await core.app.console.carry_out(take_in(*files))
             (left,) = await held(core)
             assert left.name == "read-001"
-            records = await core.records("library.taken_in")
+            records = await core.records("library.accepted")
             assert sorted(each["name"] for each in records) == ["first-002.md", "gated-000.md"]
 
     run(story())

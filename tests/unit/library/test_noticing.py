@@ -185,7 +185,7 @@ def test_a_removed_file_is_gone_and_one_under_another_name_is_held_back(home: Pa
             library = core.app.library
             path.rename(path.with_name("renamed.md"))
             await library.poll()
-            with pytest.raises(Conflict, match="held back"):
+            with pytest.raises(Conflict, match="is not accepted"):
                 await core.call("list-drafts", {})
             path.with_name("renamed.md").unlink()
             await library.poll()
@@ -224,7 +224,7 @@ def test_taking_in_an_action_names_the_bytes_that_it_will_run(home: Path) -> Non
 
     async def story() -> None:
         async with Core.open(home) as core:
-            records = await core.records("library.taken_in")
+            records = await core.records("library.accepted")
             by_name = {record["name"]: record for record in records}
             connector = by_name["local://aileron/mail-drafts@0.1.0"]
             assert by_name["get-draft.md"]["connectors"] == [

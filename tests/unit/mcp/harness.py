@@ -262,7 +262,7 @@ class Served:
             mounts = {"/mcp": self.mcp.app, "/mcp/": self.mcp.app}
             self.asgi_app = create_app(app, mounts, agents=agents)
             server = EmbeddedServer(self.asgi_app, sockets)
-            own = self.asgi_app.state.own_sockets = SessionSockets(app, server.serve_session)
+            own = self.asgi_app.state.session_sockets = SessionSockets(app, server.serve_session)
             self.mcp.start()
             async with self.mcp.run(), server, own.listening():
                 await app.address.announce(self.port)

@@ -294,7 +294,7 @@ def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
             action = next(view for view in library.not_accepted() if view.name == "get-draft")
             await library.accept("action", action.name, action.digest, by="person")
             assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
-            assert [r["name"] for r in await core.records("library.taken_in")] == [
+            assert [r["name"] for r in await core.records("library.accepted")] == [
                 connector.name,
                 "get-draft.md",
             ]
@@ -302,7 +302,7 @@ def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
             path = home / "actions" / "get-draft.md"
             path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
             await library.poll()
-            with pytest.raises(Conflict, match="held back"):
+            with pytest.raises(Conflict, match="is not accepted"):
                 await core.call("get-draft", {"id": DRAFT})
 
     with Mailbox() as mailbox:

@@ -187,7 +187,7 @@ def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
             await go_on(core)
             with pytest.raises(Unauthorized, match="has ended"):
                 await gone
-            with pytest.raises(Conflict, match="held back"):
+            with pytest.raises(Conflict, match="is not accepted"):
                 await refused
 
     with Mailbox() as mailbox:

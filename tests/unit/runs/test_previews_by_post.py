@@ -78,12 +78,12 @@ def test_a_refused_query_is_offered_and_shown_once_a_person_accepted(home: Path)
                 assert view.preview.reads == ((GRAPHQL, "person"),)
                 assert view.digest != first.digest
                 assert (posts(service), offers(core)) == (1, [])
-                record = (await core.records("library.taken_in"))[-1]
+                record = (await core.records("library.accepted"))[-1]
                 assert (record["kind"], record["name"], record["digest"], record["by"]) == (
                     "preview", offer.name, digest, "person",
                 )  # fmt: skip
                 (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
-                assert (item.name, item.state, item.taken_in_by) == (offer.name, "ready", "person")
+                assert (item.name, item.state, item.accepted_by) == (offer.name, "ready", "person")
             # What was accepted counts in the next life too.
             async with Core.open(home, routes=service.route(*HOSTS), accept=False) as core:
                 assert (await asked(core)).preview.reads == ((GRAPHQL, "person"),)
@@ -140,7 +140,7 @@ def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> None:
                 view = await asked(core)
                 assert view.preview.status == "ready"
                 assert view.preview.reads == ((AWS + ATHENA, "--accept-installed"),)
-                record = (await core.records("library.taken_in"))[-1]
+                record = (await core.records("library.accepted"))[-1]
                 assert record["summary"].endswith("(--accept-installed)")
 
     run(story())
@@ -161,7 +161,7 @@ def test_held_back_it_reads_no_more_and_a_yes_that_covered_it_runs_nothing(home:
                 )
                 assert [each.name for each in offers(core)] == [name]
                 (item,) = [each for each in core.app.library.items() if each.kind == "preview"]
-                assert (item.state, item.why) == ("held_back", "You held it back.")
+                assert (item.state, item.why) == ("held_back", "You withdrew its acceptance.")
                 await core.approve(view)
                 back = await core.back(view)
                 assert back.drift is not None

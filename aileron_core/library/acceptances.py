@@ -1,0 +1,168 @@
+"""Everything of the home that is accepted, in memory and on record."""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+
+from aileron_core.audit.events import AuditEvent
+from aileron_core.audit.record import AuditRecord
+from aileron_core.canonical import Json
+from aileron_core.clock import Clock, rfc3339
+from aileron_core.library import acceptance, preview_reads
+from aileron_core.library.acceptance import AcceptanceRecord
+from aileron_core.library.preview_reads import reads_of
+from aileron_core.storage.database import Database, Tx
+
+_NOUNS = {"action": "action", "connector": "connector", preview_reads.KIND: "reads by POST of"}
+"""How a record calls what was accepted, before its name."""
+
+
+class Acceptances:
+    """What counts, what a person withdrew, and what a preview asks to be accepted.
+
+    Args:
+        database: where it is written down.
+        clock: the time.
+        connectors_of: gives the exact connectors that accepting the action
+            file of that name is a yes to; for the record.
+    """
+
+    def __init__(
+        self, database: Database, clock: Clock, connectors_of: Callable[[str], Json]
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._connectors_of = connectors_of
+        self._records: dict[tuple[str, str], AcceptanceRecord] = {}
+        self._withdrawn: set[tuple[str, str, str]] = set()
+        self._offers: dict[str, str] = {}
+
+    async def load(self) -> None:
+        """Read what earlier lives recorded; called once at start."""
+        found = await self._database.read(acceptance.all_records)
+        self._records = {(each.kind, each.name): each for each in found}
+        self._withdrawn = await self._database.read(acceptance.withdrawn)
+
+    @property
+    def records(self) -> Mapping[tuple[str, str], AcceptanceRecord]:
+        """By kind and name."""
+        return self._records
+
+    @property
+    def withdrawn(self) -> Set[tuple[str, str, str]]:
+        """(kind, name, digest) of what a person withdrew."""
+        return self._withdrawn
+
+    @property
+    def offers(self) -> Mapping[str, str]:
+        """What previews tried to read by POST: the name it would be accepted by, the connector's hash."""
+        return self._offers
+
+    def digest(self, kind: str, name: str) -> str | None:
+        """Return in which bytes *name* is accepted, None if in none."""
+        found = self._records.get((kind, name))
+        return found.digest if found else None
+
+    def digests(self, kind: str) -> dict[str, str]:
+        """Return by name the digest of everything of *kind* that is accepted."""
+        return {name: each.digest for (of, name), each in self._records.items() if of == kind}
+
+    def why_ended(self, kind: str, name: str) -> str:
+        """Return how what was accepted came to count no more, as the end of a sentence."""
+        if (kind, name) in self._records:
+            return "was replaced by one with other bytes"
+        withdrawn = any((kind, name) == each[:2] for each in self._withdrawn)
+        return "had its acceptance withdrawn" if withdrawn else "was removed and put back"
+
+    def offer(self, name: str, digest: str) -> bool:
+        """Offer a person to accept *name*; return whether that is new."""
+        if self._offers.get(name) == digest:
+            return False
+        self._offers[name] = digest
+        return True
+
+    async def accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
+        """Record that each (kind, name, digest) counts from now on.
+
+        Raises:
+            StorageUnavailable: it could not be written, and so does not count.
+        """
+        now = self._clock.now()
+        accepted = [
+            AcceptanceRecord(kind=kind, name=name, digest=digest, accepted_at=now, accepted_by=by)
+            for kind, name, digest in found
+        ]
+        replaced = self._reads_of_other_bytes(accepted)
+        how = " (--accept-installed)" if by != "person" else ""
+
+        def unit(tx: Tx) -> None:
+            self._write_withdrawn(tx, replaced)
+            for each in accepted:
+                acceptance.put(tx, each)
+                said = f"Accepted the {_NOUNS[each.kind]} {each.name}{how}"
+                tx.record(self._record(AuditEvent.LIBRARY_ACCEPTED, each, said))
+
+        await self._database.write(unit)
+        self._forget_withdrawn(replaced)
+        for each in accepted:
+            self._offers.pop(each.name, None)
+            self._records[each.kind, each.name] = each
+            self._withdrawn.discard((each.kind, each.name, each.digest))
+
+    async def withdraw(self, found: AcceptanceRecord) -> None:
+        """Record that *found* counts no more, nor what the previews of a connector may read.
+
+        Raises:
+            StorageUnavailable: it could not be written, and so still counts.
+        """
+        ended = [found]
+        if found.kind == "connector":
+            ended += reads_of(self._records.values(), found.name)
+        await self._database.write(lambda tx: self._write_withdrawn(tx, ended))
+        self._forget_withdrawn(ended)
+        if found.kind == preview_reads.KIND:  # so that it can be accepted again
+            self._offers[found.name] = found.digest
+
+    async def remove(self, gone: Sequence[AcceptanceRecord]) -> None:
+        """Record that the files of *gone* were removed: the same bytes count no more when they return.
+
+        Raises:
+            StorageUnavailable: it could not be written.
+        """
+
+        def unit(tx: Tx) -> None:
+            for each in gone:
+                acceptance.drop(tx, each.kind, each.name)
+                said = f"What was accepted was removed: {each.name}"
+                tx.record(self._record(AuditEvent.LIBRARY_REMOVED, each, said))
+
+        await self._database.write(unit)
+        for each in gone:
+            self._records.pop((each.kind, each.name), None)
+
+    def _reads_of_other_bytes(self, accepted: Sequence[AcceptanceRecord]) -> list[AcceptanceRecord]:
+        """Return the accepted reads of connectors that *accepted* has with other bytes."""
+        return [
+            read
+            for each in accepted
+            if each.kind == "connector"
+            for read in reads_of(self._records.values(), each.name)
+            if read.digest != each.digest
+        ]
+
+    def _write_withdrawn(self, tx: Tx, ended: Sequence[AcceptanceRecord]) -> None:
+        for each in ended:
+            acceptance.drop(tx, each.kind, each.name)
+            said = f"Withdrew the acceptance of the {_NOUNS[each.kind]} {each.name}"
+            tx.record(self._record(AuditEvent.LIBRARY_WITHDRAWN, each, said))
+
+    def _forget_withdrawn(self, ended: Sequence[AcceptanceRecord]) -> None:
+        for each in ended:
+            self._records.pop((each.kind, each.name), None)
+            self._withdrawn.add((each.kind, each.name, each.digest))
+
+    def _record(self, event: AuditEvent, about: AcceptanceRecord, summary: str) -> AuditRecord:
+        extra: dict[str, Json] = {"kind": about.kind, "name": about.name, "digest": about.digest}
+        if event == AuditEvent.LIBRARY_ACCEPTED:
+            extra["by"] = about.accepted_by
+            if about.kind == "action":
+                extra["connectors"] = self._connectors_of(about.name)
+        return AuditRecord(at=rfc3339(self._clock.now()), event=event, summary=summary, extra=extra)
