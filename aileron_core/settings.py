@@ -11,21 +11,6 @@ from urllib.parse import urlsplit
 
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = [
-    "AGENT_NAMES",
-    "ConsoleSettings",
-    "GatewaySettings",
-    "Glyphs",
-    "LaunchSettings",
-    "LogSettings",
-    "NotifySettings",
-    "Osc9",
-    "Settings",
-    "load_settings",
-    "parse_launch",
-    "parse_route",
-]
-
 AGENT_NAMES = ("codex", "claude", "opencode", "goose", "pi", "gemini")
 """The agents that a launch can be set for."""
 Glyphs = Literal["auto", "unicode", "ascii"]

@@ -1,4 +1,4 @@
-"""The console's application: a shell that owns the pages, the subscription, the theme and the keys' times."""
+"""The console's application: it owns the screens, the subscription and the theme."""
 
 import asyncio
 import logging
@@ -53,12 +53,10 @@ from aileron_tui.terminal.notifications import Attention, Notifier
 _log = logging.getLogger(__name__)
 
 EXIT_CORE_LOST = 70
-FACTS_PAUSE_SECONDS = 0.01
-"""Between taking some facts and taking the next."""
+EVENTS_PAUSE_SECONDS = 0.01
+"""Between taking some of the core's events and taking the next."""
 REDRAW_SECONDS = 0.05
-"""Facts are drawn at most so often: a storm of them must not take the time of the agents' calls."""
-UNREAD_SECONDS = 0.005
-"""How soon a press is looked at again while input waits unread."""
+"""Events are drawn at most so often: a storm of them must not take the time of the agents' calls."""
 
 
 _SCREENS: Mapping[View, Callable[[Model, Clock, Submit], ConsoleScreen]] = {
@@ -94,7 +92,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         lock_seconds: float = 0.0,
         first_frame: Callable[[], object] | None = None,
     ) -> None:
-        """Hold *port*; *first_frame* is called once, after the first page was drawn.
+        """Hold *port*; *first_frame* is called once, after the first screen was drawn.
 
         *environment* says what terminal this is. After *lock_seconds* without a key the items are
         hidden; 0: never.
@@ -141,7 +139,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         return [Colourless()] if self.theme == PLAIN else super().get_line_filters()
 
     def on_mount(self) -> None:
-        """Register the themes, subscribe to the core, show the first page."""
+        """Register the themes, subscribe to the core, show the first screen."""
         for theme in themes():
             self.register_theme(theme)
         self.theme = self._start_theme
@@ -165,7 +163,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             view: make(model, self._clock, self._port.submit) for view, make in _SCREENS.items()
         }
         for view, screen in self._screens.items():
-            # Textual removes a page that is switched away from, unless it is installed; a page that
+            # Textual removes a screen that is switched away from, unless it is installed; one that
             # was removed and comes back is mounted, but its timer is dead: it is never drawn again.
             self.install_screen(screen, view)  # pyright: ignore[reportUnknownMemberType]
         self.push_screen(self._screens[self._start_view])
@@ -207,31 +205,31 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
     def _terminated(self, number: int) -> None:
         self.exit(128 + number, return_code=128 + number)
 
-    # Facts and time
+    # Events and time
 
     def on_core_events_ready(self) -> None:
         """Take some of what has come; keys and drawing get their turn before the rest.
 
         Textual lays out and draws once no message is left; the rest is not one until then.
         """
-        for fact in self._inbox.take():
-            self.on_core_event_arrived(CoreEventArrived(fact))
+        for event in self._inbox.take():
+            self.on_core_event_arrived(CoreEventArrived(event))
         if self._inbox.waits:
-            self.set_timer(FACTS_PAUSE_SECONDS, self.on_core_events_ready)
+            self.set_timer(EVENTS_PAUSE_SECONDS, self.on_core_events_ready)
 
     def on_core_event_arrived(self, message: CoreEventArrived) -> None:
-        """Take the fact into the model and draw."""
+        """Take the event into the model and draw."""
         model = self._model
         if model is None:
             return
         at = self._clock.monotonic()
-        arrived = apply_event(model, message.fact, self._clock.now(), at)
-        if isinstance(message.fact, CoreLost):
+        arrived = apply_event(model, message.event, self._clock.now(), at)
+        if isinstance(message.event, CoreLost):
             model.arming.changed()
-        if arrived and isinstance(message.fact, ApprovalUpdated) and model.paused_at is None:
-            self._attention.arrived(message.fact.view.action)
+        if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
+            self._attention.arrived(message.event.view.action)
         if not self._redraw_due:
-            # Behind every fact that has come already: a storm of arrivals is drawn once.
+            # Behind every event that has come already: a storm of arrivals is drawn once.
             self._redraw_due = True
             wait = self._drawn_at + REDRAW_SECONDS - at
             if wait > 0:
@@ -252,7 +250,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             self.draw_all()
 
     def draw_all(self) -> None:
-        """Draw the page, also where help stands over it."""
+        """Draw the view, also where help stands over it."""
         self._redraw_due, self._drawn_at = False, self._clock.monotonic()
         for screen in self.screen_stack:
             if isinstance(screen, ConsoleScreen | LockScreen) and screen.is_mounted:
@@ -277,18 +275,18 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if self._driver is not None and not self.is_headless:
             self._driver.write(sequence)
 
-    # Pages
+    # Views
 
-    def _show_page(self, view: View) -> None:
+    def _show_view(self, view: View) -> None:
         if self._model is None or self._model.view == view:
             return
         self._model.show(view)
         self.switch_screen(self._screens[view])  # pyright: ignore[reportUnknownMemberType]
 
     async def on_command_requested(self, message: CommandRequested) -> None:
-        """Do what a page's key asked the application for."""
+        """Do what a screen's key asked the application for."""
         if (view := _VIEWS.get(message.action)) is not None:
-            self._show_page(view)
+            self._show_view(view)
             return
         match message.action:
             case "help":
@@ -306,13 +304,13 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         return self._model.snapshot.url if self._model is not None else ""
 
     def say(self, told: str) -> None:
-        """Let the voice report *told*, our own words."""
+        """Let the status line report *told*, our own words."""
         if self._model is not None:
             self._model.say(told, self._clock.monotonic())
             self.draw_all()
 
     def on_painted(self, message: Painted) -> None:
-        """Tell the page once the terminal has got as far."""
+        """Tell the screen once the terminal has got as far."""
         driver = self._driver
         if isinstance(driver, ConsoleDriver):
             driver.when_drawn(message.then, self._clock.monotonic(), self.cursor_position)
@@ -331,7 +329,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             self.draw_all()
 
     def action_help(self) -> None:
-        """Show the keys of this page; decide keys rest anew afterwards."""
+        """Show the keys of this view; decide keys rest anew afterwards."""
         if self._model is not None:
             self._model.arming.changed()
             view = self._model.view

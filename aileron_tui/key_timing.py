@@ -46,7 +46,7 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
 
     @abstractmethod
     def draw_all(self) -> None:
-        """Draw the page, also where something stands over it."""
+        """Draw the view, also where something stands over it."""
 
     async def on_event(self, event: events.Event) -> None:
         """Note when each key was pressed, before anything acts on it."""

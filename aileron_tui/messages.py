@@ -9,11 +9,11 @@ from aileron_core.console_port import CoreEvent
 
 
 class CoreEventArrived(Message):
-    """A fact arrived from the core's thread."""
+    """The core told something, on its own thread."""
 
-    def __init__(self, fact: CoreEvent) -> None:
+    def __init__(self, event: CoreEvent) -> None:
         super().__init__()
-        self.fact = fact
+        self.event = event
 
 
 class DocumentScrolled(Message):
@@ -40,20 +40,20 @@ class PieceClicked(Message):
 
 @dataclass
 class CommandRequested(Message):
-    """A key asked for something that the application does: another page, help, the end."""
+    """A key asked for something that the application does: another view, help, the end."""
 
     action: str
 
 
 @dataclass
 class Painted(Message):
-    """A page was written to the terminal; *then* wants to know when it stands there."""
+    """A screen was written to the terminal; *then* is called once it stands there."""
 
     then: Callable[[], None]
 
 
 class CoreEventsReady(Message):
-    """Facts of the core lie ready to be taken."""
+    """Events of the core lie ready to be taken."""
 
 
 @dataclass

@@ -22,8 +22,6 @@ from aileron_core.home.layout import Home
 from aileron_core.storage.database import Database
 from aileron_core.storage.open import open_reader
 
-__all__ = ["AuditReader"]
-
 _MOST_RECORDS = 1000
 _MOST_PROBLEMS = 200
 """Named one by one; an audit that somebody rewrote has one for each record."""

@@ -27,8 +27,6 @@ from aileron_core.runs.run_counts import RunCounts
 from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
 
-__all__ = ["EventPublisher"]
-
 TOGETHER = 250
 """Approvals that a front end is told at once: more than it draws, and few enough to make in between."""
 _COUNTS_SECONDS = 0.25

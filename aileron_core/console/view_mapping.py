@@ -39,8 +39,6 @@ from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.model import Process, Session
 from aileron_core.sessions.registry import SessionRegistry
 
-__all__ = ["approval_view", "record_view", "records_from", "session_view"]
-
 _AFTER_ALL = 2**63 - 1
 """Greater than the number of any record."""
 

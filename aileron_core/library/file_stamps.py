@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FileStamps", "read_stamps"]
-
 _SETTLED_NS = 1_000_000_000
 
 _Stamp = tuple[str, int, int, int, int, int, int]

@@ -83,12 +83,12 @@ class PlainConsole:
         self._terminal, self._clock, self._registry = terminal, clock, registry
         self._arm_seconds, self._lock_seconds = arm_seconds, lock_seconds
         self._first_frame: Callable[[], object] | None = first_frame
-        self._facts: deque[CoreEvent] = deque()
+        self._events: deque[CoreEvent] = deque()
         snapshot = port.subscribe(self._sink)
         model = Model(snapshot, arm_seconds=arm_seconds, registry=registry, now=clock.now())
         self._model = model
-        self._state = PlainState(model, self._facts, clock, notifier, port.submit)
-        desk = PlainContext(
+        self._state = PlainState(model, self._events, clock, notifier, port.submit)
+        context = PlainContext(
             port=port,
             terminal=terminal,
             clock=clock,
@@ -97,9 +97,9 @@ class PlainConsole:
             printer=Printer(terminal, glyphs, DocumentCache(registry)),
             environment=environment,
         )
-        self._desk, self._say = desk, desk.say
-        self._showing = Output(desk)
-        self._looking, self._deciding = Navigation(desk, self._showing), Decisions(desk)
+        self._context, self._say = context, context.say
+        self._output = Output(context)
+        self._navigation, self._deciding = Navigation(context, self._output), Decisions(context)
         self._shown: Token = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False
@@ -120,16 +120,16 @@ class PlainConsole:
                 else:
                     self._turn()
             self._tell_news()
-            self._say(words.plain.ENDS if self._model.lost is None else self._showing.status())
+            self._say(words.plain.ENDS if self._model.lost is None else self._output.status())
         return 0 if self._model.lost is None else EXIT_CORE_LOST
 
     def _end(self, _number: int, _frame: object) -> None:
         self._state.ended = True
         self._terminal.wake()
 
-    def _sink(self, fact: CoreEvent) -> None:
-        """Take a fact on the core's thread."""
-        self._facts.append(fact)
+    def _sink(self, event: CoreEvent) -> None:
+        """Take a event on the core's thread."""
+        self._events.append(event)
         self._terminal.wake()
 
     def _tell_news(self) -> None:
@@ -149,7 +149,7 @@ class PlainConsole:
     def _turn(self) -> None:
         self._state.take()
         self._tell_news()
-        self._shown = self._showing.show()
+        self._shown = self._output.show()
         if self._first_frame is not None:
             self._first_frame()
             self._first_frame = None
@@ -268,7 +268,7 @@ class PlainConsole:
 
     def _look(self, action: str, rest: str, typed: str) -> None:
         """Turn to what *action* shows."""
-        seen = self._looking
+        seen = self._navigation
         of_what_stands = {
             "back": seen.back,
             "unfold": seen.unfold,
@@ -293,7 +293,7 @@ class PlainConsole:
         elif action == "help":
             self._help()
         else:
-            self._desk.say_not_now(typed)
+            self._context.say_not_now(typed)
 
     def _read(self, typed: str) -> tuple[str, str]:
         """Return the action that *typed* stands for, empty for none, and what follows its key."""
@@ -310,7 +310,7 @@ class PlainConsole:
         named = [each.id for each in actions if view in each.contexts and word in self._typed(each)]
         if not named:
             return {NEXT: "next", words.plain.STOP: "stop_everything"}.get(word, "")
-        return next((each for each in named if self._desk.stands(each).shown), named[0])
+        return next((each for each in named if self._context.stands(each).shown), named[0])
 
     def _typed(self, action: Command) -> tuple[str, ...]:
         """Return how the key of *action* can be typed: as it is written, or as its control character."""

@@ -30,19 +30,19 @@ _ASKS: dict[Panel, tuple[str, str]] = {
 class Decisions:
     """Hands over what the person answers, where what was printed has rested and may be decided."""
 
-    def __init__(self, desk: PlainContext) -> None:
-        self._desk, self._state, self._model = desk, desk.state, desk.model
+    def __init__(self, context: PlainContext) -> None:
+        self._context, self._state, self._model = context, context.state, context.model
 
     def decide(self, action: str, typed: str) -> None:
         """Hand over what *action* asks for, or say what was not seen; the same answer again decides."""
-        model, desk = self._model, self._desk
+        model, context = self._model, self._context
         state = self._rested(action)
         if state.asks:
             model.confirm(action)
             return
         intent = intent_of(model, action) if state.filled else None
         if intent is None:
-            desk.say_not_now(typed)
+            context.say_not_now(typed)
         else:
             self._hand_over(intent)
 
@@ -50,15 +50,15 @@ class Decisions:
         """Return how *action* stands, with the time counted from when this stands in the terminal."""
         model = self._model
         model.arming.drawn(model.token, self._state.printed_at)
-        return self._desk.stands(action)
+        return self._context.stands(action)
 
     def deny(self, reason: str, typed: str) -> None:
         """Deny with *reason*, which the agent is told."""
         item = self._state.item
-        if item is None or not self._desk.stands("deny").shown:
-            self._desk.say_not_now(typed)
+        if item is None or not self._context.stands("deny").shown:
+            self._context.say_not_now(typed)
         elif len(reason) > REASON_LIMIT:
-            self._desk.say(words.plain.reason_too_long(REASON_LIMIT))
+            self._context.say(words.plain.reason_too_long(REASON_LIMIT))
         else:
             self._hand_over(Deny(approval_id=item.key, reason=reason))
 
@@ -67,8 +67,8 @@ class Decisions:
     def ask(self, panel: Panel, typed: str) -> None:
         """Say what would be stopped or ended; only the same answer once more does it."""
         action, _ = _ASKS[panel]
-        if not self._desk.stands(action).shown:
-            self._desk.say_not_now(typed)
+        if not self._context.stands(action).shown:
+            self._context.say_not_now(typed)
             return
         self._model.take_back()
         self._model.arming.changed()
@@ -83,7 +83,7 @@ class Decisions:
         intent = intent_of(model, done) if action == asked and state.filled else None
         model.close_panel()
         if intent is None:
-            self._desk.say(words.plain.LEFT_ALONE)
+            self._context.say(words.plain.LEFT_ALONE)
         else:
             self._hand_over(intent)
 
@@ -91,13 +91,13 @@ class Decisions:
 
     def _hand_over(self, intent: Intent) -> None:
         """Submit *intent* and wait a while for what becomes of it."""
-        model, desk = self._model, self._desk
+        model, context = self._model, self._context
         over = self._end_of(intent)
         if isinstance(intent, Approve | Deny):
             self._keep_what_stands()
         model.sending(intent)
-        desk.port.submit(intent)
-        if not desk.follow(over):
+        context.port.submit(intent)
+        if not context.follow(over):
             self._state.news.append(own(words.plain.UNDER_WAY))
 
     def _keep_what_stands(self) -> None:
@@ -108,7 +108,7 @@ class Decisions:
         reading = model.reading
         model.screens.keep(
             DecisionScreen(
-                at=self._desk.clock.now(),
+                at=self._context.clock.now(),
                 item=item,
                 file_moved=model.queue.file_moved(item),
                 unfolded=model.unfolded,
@@ -146,12 +146,12 @@ class Decisions:
 
     def ask_core(self, action: str, typed: str) -> None:
         """Ask for the preview again, or hold all calls."""
-        desk, item = self._desk, self._state.item
-        if not desk.stands(action).shown:
-            desk.say_not_now(typed)
+        context, item = self._context, self._state.item
+        if not context.stands(action).shown:
+            context.say_not_now(typed)
         elif action == "refresh" and item is not None:
-            desk.port.submit(Refresh(approval_id=item.key))
-            desk.say(words.plain.ASKED_AGAIN)
+            context.port.submit(Refresh(approval_id=item.key))
+            context.say(words.plain.ASKED_AGAIN)
         elif (intent := intent_of(self._model, action)) is not None:
-            desk.port.submit(intent)
-            desk.say(words.panels.pausing())
+            context.port.submit(intent)
+            context.say(words.panels.pausing())

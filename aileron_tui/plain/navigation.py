@@ -23,9 +23,9 @@ VIEWS: dict[str, View] = {
 class Navigation:
     """Turns to what the person wants to see; `Showing` prints it at the next turn."""
 
-    def __init__(self, desk: PlainContext, showing: Output) -> None:
-        self._desk, self._state, self._model = desk, desk.state, desk.model
-        self._showing = showing
+    def __init__(self, context: PlainContext, output: Output) -> None:
+        self._context, self._state, self._model = context, context.state, context.model
+        self._output = output
 
     # The views
 
@@ -41,9 +41,9 @@ class Navigation:
             self._state.turn_to(view)
 
     def _list_what_waits(self) -> None:
-        self._showing.waiting()
+        self._output.waiting()
         if told := self._filter_told():
-            self._desk.say(told)
+            self._context.say(told)
 
     def _filter_told(self) -> Line:
         queue = self._model.queue
@@ -60,7 +60,7 @@ class Navigation:
         waiting, here = state.waiting, state.item
         others = [each for each in waiting if each is not here]
         if not others:
-            self._desk.say(words.plain.NOTHING_ELSE)
+            self._context.say(words.plain.NOTHING_ELSE)
             return
         row = waiting.index(here) + 1 if here in waiting else 0
         state.go_to(waiting[row % len(waiting)])
@@ -77,7 +77,7 @@ class Navigation:
         table, state = self._model.table, self._state
         top = state.top + pages * LISTED_AT_ONCE.get(self._model.view, 0)
         if table is None or table.opened or not 0 <= top < len(table) or top == state.top:
-            self._desk.say_not_now(typed)
+            self._context.say_not_now(typed)
             return
         state.top = top
         self._read_page(top)
@@ -92,7 +92,7 @@ class Navigation:
         audit.stay()
         audit.go(min(top + size, len(audit)) - 1)
         state.read_on()
-        self._desk.follow(lambda: audit.current is not None)
+        self._context.follow(lambda: audit.current is not None)
 
     # One row
 
@@ -104,7 +104,7 @@ class Navigation:
         table = model.tables[view]
         row = self._row_of(table, number, listed)
         if row is None:
-            self._desk.say(words.plain.no_row(escape(number)))
+            self._context.say(words.plain.no_row(escape(number)))
             return
         state.printed = ()
         table.stay()
@@ -113,7 +113,7 @@ class Navigation:
         if view == "audit":
             model.audit.looked_at(row, 1)
             state.read_on()
-            self._desk.follow(lambda: not state.reading)
+            self._context.follow(lambda: not state.reading)
 
     def _row_of(self, table: Table, number: str, listed: dict[int, str] | None) -> int | None:
         """Return the row that *number* stands for: as it was listed, or the record's own."""
@@ -126,7 +126,7 @@ class Navigation:
         if not 0 <= wanted < table.total:
             return None
         if table.filtered:
-            self._model.set_filter("", self._desk.clock.now())
+            self._model.set_filter("", self._context.clock.now())
         return wanted
 
     def back(self, typed: str) -> None:
@@ -138,18 +138,18 @@ class Navigation:
         elif self._model.filtered:
             self.set_filter("")
         else:
-            self._desk.say_not_now(typed)
+            self._context.say_not_now(typed)
 
     # The filter
 
     def set_filter(self, text: str) -> None:
         """Let only rows stand in the present list that *text* lets through, and say which."""
-        model, state, now = self._model, self._state, self._desk.clock.now()
+        model, state, now = self._model, self._state, self._context.clock.now()
         table = model.table
         if table is None:
             state.set_filter(text)
             told = self._filter_told()
-            self._desk.say(told or words.plain.ALL_SHOWN)
+            self._context.say(told or words.plain.ALL_SHOWN)
             return
         table.opened, state.top, state.printed = False, 0, ()
         model.set_filter(text, now)
@@ -159,7 +159,7 @@ class Navigation:
             model.set_filter(text, now)
         if model.view == "audit":
             state.read_on()
-            self._desk.follow(
+            self._context.follow(
                 lambda: table.matching >= LISTED_AT_ONCE["audit"] or _looked_at(table)
             )
 
@@ -167,34 +167,34 @@ class Navigation:
 
     def unfold(self, typed: str) -> None:
         """Print it with code points, or again without."""
-        if self._desk.stands("unfold").shown:
+        if self._context.stands("unfold").shown:
             self._model.unfold()
         else:
-            self._desk.say_not_now(typed)
+            self._context.say_not_now(typed)
 
     def whole(self, typed: str) -> None:
         """Print the whole new preview of a call that changed."""
         row = self._model.whole_row
-        if row is None or not self._desk.stands("whole").shown:
-            self._desk.say_not_now(typed)
+        if row is None or not self._context.stands("whole").shown:
+            self._context.say_not_now(typed)
         else:
-            self._desk.printer.preview(row)
+            self._context.printer.preview(row)
 
     def look_again(self, typed: str) -> None:
         """Look at the service again, where nobody knows how the call ended."""
         model, state = self._model, self._state
         approval_id = ""
-        if self._desk.stands("look_again").shown:
-            approval_id = self._desk.situation.unknown
+        if self._context.stands("look_again").shown:
+            approval_id = self._context.situation.unknown
         elif state.unknown is not None and model.view == "waiting":
             approval_id = state.unknown.approval_id
             self._open_call(state.unknown.run_id)
             state.unknown = None  # from here on its row is the place
-        if not approval_id or not self._desk.situation.changeable:
-            self._desk.say_not_now(typed)
+        if not approval_id or not self._context.situation.changeable:
+            self._context.say_not_now(typed)
             return
-        self._desk.port.submit(FetchAgain(approval_id=approval_id))
-        self._desk.say(words.views.LOOKING_AGAIN)
+        self._context.port.submit(FetchAgain(approval_id=approval_id))
+        self._context.say(words.views.LOOKING_AGAIN)
 
     def _open_call(self, run_id: str) -> None:
         """Turn to the row of the run in view 2."""
@@ -207,51 +207,51 @@ class Navigation:
 
     def open_review(self, typed: str) -> None:
         """Open the page of the call in the browser, or say its address where there is none."""
-        item, base, desk = self._state.item, self._model.snapshot.url, self._desk
-        shown = desk.stands("open_review").shown
+        item, base, context = self._state.item, self._model.snapshot.url, self._context
+        shown = context.stands("open_review").shown
         if item is None or not shown or not base or not APPROVAL_ID.fullmatch(item.key):
-            desk.say_not_now(typed)
+            context.say_not_now(typed)
             return
         url = f"{base}/review/{item.key}"
-        program = browser_command(desk.environment)
+        program = browser_command(context.environment)
         if program is None:
-            desk.say(words.terminal.no_browser(url))
+            context.say(words.terminal.no_browser(url))
             return
         answers: list[bool] = []
 
         def done(worked: bool) -> None:
             answers.append(worked)
-            desk.terminal.wake()
+            context.terminal.wake()
 
         open_beside(program, url, done)
-        desk.follow(lambda: bool(answers))
-        desk.say(
+        context.follow(lambda: bool(answers))
+        context.say(
             words.terminal.no_browser(url) if answers == [False] else words.terminal.opened(url)
         )
 
     def replay(self, typed: str) -> None:
         """Print the call as it stood there when it was decided; again: the record."""
-        if self._desk.stands("replay").shown:
+        if self._context.stands("replay").shown:
             self._model.audit.replay()
         else:
-            self._desk.say_not_now(typed)
+            self._context.say_not_now(typed)
 
     # The audit as a whole
 
     def verify(self, typed: str) -> None:
         """Verify the whole chain, in the background; the list is printed anew with what it found."""
-        if not self._desk.stands("verify").shown:
-            self._desk.say_not_now(typed)
+        if not self._context.stands("verify").shown:
+            self._context.say_not_now(typed)
             return
         self._model.audit.verifying = True
-        self._desk.port.submit(VerifyAudit())
-        self._desk.say(words.plain.VERIFYING)
+        self._context.port.submit(VerifyAudit())
+        self._context.say(words.plain.VERIFYING)
 
     def export(self) -> None:
         """Write every record into a new file in the home."""
         before = self._state.reports
-        self._desk.port.submit(ExportAudit())
-        self._desk.follow(lambda: self._state.reports > before)
+        self._context.port.submit(ExportAudit())
+        self._context.follow(lambda: self._state.reports > before)
 
 
 def _looked_at(table: Table) -> bool:

@@ -63,8 +63,8 @@ _ALWAYS = (
 class Output:
     """Prints what is asked about unless it stands there already, then what an answer would do."""
 
-    def __init__(self, desk: PlainContext) -> None:
-        self._desk, self._state, self._model = desk, desk.state, desk.model
+    def __init__(self, context: PlainContext) -> None:
+        self._context, self._state, self._model = context, context.state, context.model
 
     def show(self) -> Token:
         """Print; return what must still hold when an answer comes."""
@@ -72,7 +72,7 @@ class Output:
         shown, content = state.token, state.content
         if content != state.printed:
             self._print()
-            state.printed_at = self._desk.clock.monotonic()
+            state.printed_at = self._context.clock.monotonic()
         state.printed = content
         if self._model.panel == "none":
             self._tell()
@@ -80,7 +80,7 @@ class Output:
 
     def status(self) -> Line:
         """Return what the status line says of what stands there."""
-        return status_line(self._desk.situation, None, self._desk.clock.now(), width=1 << 16)
+        return status_line(self._context.situation, None, self._context.clock.now(), width=1 << 16)
 
     # What is asked about
 
@@ -94,13 +94,13 @@ class Output:
         elif not table.opened:
             self._rows(table)
         elif self._state.reading:
-            self._desk.say(words.plain.reading(table.key or ""))
+            self._context.say(words.plain.reading(table.key or ""))
         else:
             self._row(table)
 
     def _item(self, item: Item) -> None:
         """Print the whole of *item*, which counts as seen then; only its head while it is looked at."""
-        model, now, printer = self._model, self._desk.clock.now(), self._desk.printer
+        model, now, printer = self._model, self._context.clock.now(), self._context.printer
         moved = model.queue.file_moved(item)
 
         def print_it() -> Layout | None:
@@ -117,23 +117,23 @@ class Output:
 
     def _row(self, table: Table) -> None:
         """Print the opened row of *table* whole, which counts as seen then."""
-        model, desk = self._model, self._desk
+        model, context = self._model, self._context
         if model.view == "audit" and table.version[1] is not True:
-            desk.say(words.plain.not_read(table.key or ""))
+            context.say(words.plain.not_read(table.key or ""))
             return
         if (seen := model.replayed) is not None:
             self._seen(seen, table.version)
             return
-        now, unfold = desk.clock.now(), model.unfolded
-        self._drawn(table.version, lambda: desk.printer.row(table, now, unfold=unfold))
+        now, unfold = context.clock.now(), model.unfolded
+        self._drawn(table.version, lambda: context.printer.row(table, now, unfold=unfold))
 
     def _seen(self, seen: DecisionScreen, version: Token) -> None:
         """Print a call as it stood there when it was decided; that it is read now changes nothing."""
-        printer = self._desk.printer
+        printer = self._context.printer
 
         def print_it() -> None:
             told = words.views.as_shown(clock_seconds(seen.at), seen.unseen, seen.total)
-            self._desk.say(f"▲ {told}")
+            self._context.say(f"▲ {told}")
             moved, unfold = seen.file_moved, self._model.unfolded
             printer.item(seen.item, seen.at, file_moved=moved, unfold=unfold)
             self._model.marked, self._model.laid_out = printer.pages.marked, version
@@ -152,7 +152,7 @@ class Output:
                 _log.error("an item could not be drawn: %s", error_location(error))
             return None
         if layout is not None:
-            model.marked = self._desk.printer.pages.marked
+            model.marked = self._context.printer.pages.marked
             model.laid_out = version
             model.reading.lay_out(layout.places)
             model.reading.mark(range(len(layout.places)))
@@ -160,7 +160,7 @@ class Output:
 
     def _question(self) -> None:
         """Print what is asked first, and what answers it."""
-        model, desk = self._model, self._desk
+        model, context = self._model, self._context
         if model.panel == "stop":
             running = sum(each.running for each in model.sessions)
             asked = words.panels.stop_question(model.queue.waiting, len(model.sessions), running)
@@ -170,36 +170,36 @@ class Output:
             asked = words.panels.end_question(session_name(session) if session is not None else "")
             remark = words.panels.end_remark(session.waiting if session is not None else 0)
             action, done = "end_session", "end_enter"
-        desk.say(asked)
-        desk.say(remark)
-        label = desk.registry.action(done).label
-        desk.say(words.plain.asks_again(desk.registry.face(action), label))
+        context.say(asked)
+        context.say(remark)
+        label = context.registry.action(done).label
+        context.say(words.plain.asks_again(context.registry.face(action), label))
 
     # Lists
 
     def waiting(self) -> None:
         """Print a line for each of what waits, and what the filter says."""
         model, state = self._model, self._state
-        selected, now = model.queue.selected or "", self._desk.clock.now()
+        selected, now = model.queue.selected or "", self._context.clock.now()
         items = state.waiting
-        self._desk.printer.listing(items, selected, now)
+        self._context.printer.listing(items, selected, now)
 
     def _rows(self, table: Table) -> None:
         """Print a page of *table*, each row behind the number that opens it."""
-        desk, model, state = self._desk, self._model, self._state
+        context, model, state = self._context, self._model, self._state
         told = table.filter_status() or table.status(model.registry)
         if table.matching:
             rows = range(state.top, min(state.top + LISTED_AT_ONCE[model.view], len(table)))
-            header = table.header(desk.printer.row_width, desk.clock.now())
-            desk.printer.rows(header, self._numbered(table, rows))
+            header = table.header(context.printer.row_width, context.clock.now())
+            context.printer.rows(header, self._numbered(table, rows))
             if more := len(table) - rows.stop:
-                desk.say(words.plain.more_rows(more, desk.registry.face("page_down")))
-        desk.say(told)
+                context.say(words.plain.more_rows(more, context.registry.face("page_down")))
+        context.say(told)
         problems = model.audit.verified.problems if model.audit.verified is not None else ()
         if model.view == "audit" and problems:
-            desk.printer.lines(table.about(desk.printer.row_width, desk.clock.now()))
+            context.printer.lines(table.about(context.printer.row_width, context.clock.now()))
         if model.view in _OF_RECORDS and model.head_words is not None:
-            desk.say(words.views.audit_head(model.head_words))
+            context.say(words.views.audit_head(model.head_words))
 
     def _numbered(self, table: Table, rows: Iterable[int]) -> Iterator[tuple[int | None, Line]]:
         """Yield the rows, each with its number, which stands for it until it is listed anew."""
@@ -212,9 +212,9 @@ class Output:
             yield row + 1 if keys else None, self._line(table, row)
 
     def _line(self, table: Table, row: int) -> Line:
-        desk = self._desk
+        context = self._context
         try:
-            return table.row(row, desk.printer.row_width, desk.clock.now(), selected=False)
+            return table.row(row, context.printer.row_width, context.clock.now(), selected=False)
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
             if self._model.cannot_draw((self._model.view, row)):
                 _log.error("a row could not be drawn: %s", error_location(error))
@@ -223,7 +223,7 @@ class Output:
     # Voice and keys
 
     def _tell(self) -> None:
-        desk, model, state = self._desk, self._model, self._state
+        context, model, state = self._context, self._model, self._state
         if model.view == "waiting":
             item = state.item
             if item is None:
@@ -232,12 +232,12 @@ class Output:
         else:
             told = self.status()
         if plain(told):
-            desk.say(told)
-        desk.say(words.plain.keys(list(self._keys())))
+            context.say(told)
+        context.say(words.plain.keys(list(self._keys())))
 
     def _tell_of_nothing(self) -> None:
         """Say that nothing waits, or nothing of what the filter lets through."""
-        queue, say = self._model.queue, self._desk.say
+        queue, say = self._model.queue, self._context.say
         doubt = filter_doubt(queue.parsed, queue.matching, queue.total)
         if queue.waiting and queue.parsed.query:
             say(doubt or filter_status(queue.parsed, queue.matching, queue.total))
@@ -248,9 +248,9 @@ class Output:
 
     def _keys(self) -> Iterable[tuple[str, str]]:
         """Yield the keys that do something now, each with what it does."""
-        registry, model = self._desk.registry, self._model
+        registry, model = self._context.registry, self._model
         for action in _ABOUT:
-            if self._desk.stands(action).shown:
+            if self._context.stands(action).shown:
                 key = registry.face(action)
                 told = f"{key} REASON" if action == "deny" else key
                 yield told, registry.action(action).label
@@ -258,7 +258,7 @@ class Output:
         if others and model.view == "waiting":
             yield NEXT, "next"
         for action in _ALWAYS:
-            if self._desk.stands(action).shown:
+            if self._context.stands(action).shown:
                 yield registry.face(action), registry.action(action).label
 
 

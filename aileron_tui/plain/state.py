@@ -1,4 +1,4 @@
-"""What the console without a screen knows: the state that facts made, what is to be told, what to ask about."""
+"""What the console without a screen knows: the state that events made, what is to be told, what to ask about."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,17 +28,17 @@ from aileron_tui.terminal.notifications import Attention, Notifier
 
 
 class PlainState:
-    """Takes facts into a model and keeps the cursor on what waits. It prints and asks nothing."""
+    """Takes events into a model and keeps the cursor on what waits. It prints and asks nothing."""
 
     def __init__(
         self,
         model: Model,
-        facts: deque[CoreEvent],
+        events: deque[CoreEvent],
         clock: Clock,
         notifier: Notifier,
         submit: Callable[[Intent], None],
     ) -> None:
-        """Take facts from *facts*, where another thread puts them; *submit* asks for records."""
+        """Take events from *events*, where another thread puts them; *submit* asks for records."""
         self.model = model
         self.news: deque[Line] = deque()
         """What is to be told before the next item."""
@@ -60,7 +60,7 @@ class PlainState:
         self._told_unknown: set[str] = set()
         self._reads = False
         self._submit = submit
-        self._facts, self._clock = facts, clock
+        self._events, self._clock = events, clock
         self._arrived: dict[str, str] = {}
         """The actions of calls that came and were not told yet, by approval."""
         self._due: tuple[float, Callable[[], None]] | None = None
@@ -71,25 +71,25 @@ class PlainState:
             submit(rest)
 
     def take(self) -> None:
-        """Take the facts that came, and let time pass."""
+        """Take the events that came, and let time pass."""
         now, at, model = self._clock.now(), self._clock.monotonic(), self.model
-        while self._facts:
-            fact = self._facts.popleft()
+        while self._events:
+            event = self._events.popleft()
             model.status_message = None
-            self.reports += isinstance(fact, EverythingStopped | AuditExported | IntentRefused)
-            if isinstance(fact, IntentRefused):
+            self.reports += isinstance(event, EverythingStopped | AuditExported | IntentRefused)
+            if isinstance(event, IntentRefused):
                 self._reads = False  # what was refused would be refused again, at once
-            arrived = apply_event(model, fact, now, at)
+            arrived = apply_event(model, event, now, at)
             if model.status_message is not None:
                 self.news.append(model.status_message.pieces)
             else:
-                self.news.extend(self._told_of(fact))
-            if isinstance(fact, ApprovalUpdated):
-                self._note_unknown(fact.view)
-            if arrived and isinstance(fact, ApprovalUpdated):
-                self._arrived[fact.view.approval_id] = fact.view.action
+                self.news.extend(self._told_of(event))
+            if isinstance(event, ApprovalUpdated):
+                self._note_unknown(event.view)
+            if arrived and isinstance(event, ApprovalUpdated):
+                self._arrived[event.view.approval_id] = event.view.action
                 if model.paused_at is None:
-                    self._attention.arrived(fact.view.action)
+                    self._attention.arrived(event.view.action)
         model.status_message = None
         model.tick(now, at)
         self._go_to_one_that_waits()
@@ -100,8 +100,8 @@ class PlainState:
             self._due = None
             do()
 
-    def _told_of(self, fact: CoreEvent) -> Iterator[Line]:
-        match fact:
+    def _told_of(self, event: CoreEvent) -> Iterator[Line]:
+        match event:
             case ApprovalUpdated(view=view) if self._done_here(view):
                 yield own(f"{words.item.ROW_STATES['completed']}: {escape(view.title)}")
             case PauseChanged(paused_at=at):

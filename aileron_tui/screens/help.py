@@ -1,4 +1,4 @@
-"""The keys of a page, beside it: from the registry, with what the signs mean."""
+"""The keys of a view, beside it: from the registry, with what the signs mean."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ from aileron_tui.widgets.line_view import ROLE_CLASSES, Lines
 FACE = 12
 """Cells of the column of keys."""
 BESIDE_FROM = 100
-"""From this width on the page stays in sight beside it; below, words of it would be cut."""
+"""From this width on the view stays in sight beside it; below, words of it would be cut."""
 EDGES = 4
 """Blank cells at both sides, and the track that says how much is in sight."""
 
@@ -69,7 +69,7 @@ def _row(face: str, told: Line, width: int, indent: int = FACE) -> Iterator[Line
 
 
 class HelpScreen(ModalScreen[None]):
-    """Stands at the right; the page stays in sight beside it where there is room."""
+    """Stands at the right; the view stays in sight beside it where there is room."""
 
     AUTO_FOCUS = "#helptext"
     COMPONENT_CLASSES = ROLE_CLASSES
@@ -95,7 +95,7 @@ class HelpScreen(ModalScreen[None]):
         yield Lines(id="helpkeys")
 
     def on_resize(self, event: events.Resize) -> None:
-        """Cover the page where there is no room beside it."""
+        """Cover the view where there is no room beside it."""
         self.set_class(event.size.width < BESIDE_FROM, "-alone")
 
     def on_size_changed(self, message: SizeChanged) -> None:

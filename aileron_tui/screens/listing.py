@@ -1,4 +1,4 @@
-"""A page of rows: the list, and the selected row whole in its place once it is opened."""
+"""A list of rows, and the selected row whole in its place once it is opened."""
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -45,7 +45,7 @@ class ListScreen(ConsoleScreen):
         }
 
     def compose(self) -> ComposeResult:
-        """Lay out the list, and the page of one row, between top bar and keys."""
+        """Lay out the list, and one row whole, between top bar and keys."""
         yield Lines(id="topbar")
         yield Lines(id="banner", grows=True)
         with Vertical(id="table"):

@@ -59,7 +59,7 @@ def _name(each: Command) -> str:
 
 
 class PaletteScreen(ModalScreen[str]):
-    """A line to type in, and the commands that it means; the page stays in sight above."""
+    """A line to type in, and the commands that it means; the view stays in sight above."""
 
     AUTO_FOCUS = "#command"
     COMPONENT_CLASSES = ROLE_CLASSES

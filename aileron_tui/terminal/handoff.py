@@ -36,7 +36,7 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
             self.send(wrapped)
 
     def on_copy_requested(self, message: CopyRequested) -> None:
-        """Copy what a page drew."""
+        """Copy what a screen drew."""
         self.copy_to_clipboard(message.text)
 
     async def on_pager_requested(self, message: PagerRequested) -> None:
@@ -74,7 +74,7 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
 
     @abstractmethod
     def say(self, told: str) -> None:
-        """Let the voice report *told*, our own words."""
+        """Let the status line report *told*, our own words."""
 
     @abstractmethod
     def looks_changed(self) -> None:

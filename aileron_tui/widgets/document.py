@@ -18,7 +18,7 @@ class Document(ScrollView, can_focus=True):
         self._layout_shown = Layout((), ())
         self._unseen: frozenset[int] = frozenset()
         self._wrap_marks = False
-        self._brush = LinePainter(self)
+        self._painter = LinePainter(self)
 
     def show(self, layout: Layout, unseen: frozenset[int], *, wrap_marks: bool = False) -> None:
         """Draw *layout*, with *wrap_marks* where its lines go on; the track marks the rows *unseen*."""
@@ -69,8 +69,8 @@ class Document(ScrollView, can_focus=True):
             self.post_message(DocumentScrolled())
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint what was asked for, in the present look."""
-        self._brush.ready()
+        """Paint what was asked for, in the present theme."""
+        self._painter.ready()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -80,8 +80,8 @@ class Document(ScrollView, can_focus=True):
         shown = self._layout_shown
         there = row < len(shown.lines)
         pieces = shown.line(row, wrap_marks=self._wrap_marks) if there else ()
-        text = self._brush.paint(pieces, max(0, width - 1))
-        return Strip.join([text, self._brush.paint(self._track(y), min(1, width))])
+        text = self._painter.paint(pieces, max(0, width - 1))
+        return Strip.join([text, self._painter.paint(self._track(y), min(1, width))])
 
     def _track(self, y: int) -> Line:
         """Return the track's cell beside row *y* of the pane."""

@@ -29,24 +29,24 @@ def glyphs_of(node: Widget) -> Glyphs:
 class LinePainter:
     """Paints a widget's lines in the looks and signs of its application.
 
-    The styles are looked up once for a drawing and kept while ground and look are the same: walking
+    The styles are looked up once for a drawing and kept while background and theme are the same: walking
     up to the root for each line was a sixth of the time of a key.
     """
 
     def __init__(self, widget: Widget) -> None:
         self._widget = widget
-        self._ground: tuple[Style, str] | None = None
+        self._base_look: tuple[Style, str] | None = None
         self._styles: dict[tuple[Role, bool], Style] = {}
         self._blank: dict[bool, Style] = {}
         self._glyphs = _ANY_GLYPH
 
     def ready(self) -> None:
-        """Look at ground and look anew. Call it before the lines of a drawing."""
+        """Learn background and theme anew. Call it before the lines of a drawing."""
         # Textual does not say what its App returns.
         application = cast("object", self._widget.app)  # pyright: ignore[reportUnknownMemberType]
         ground = (self._widget.rich_style, str(getattr(application, "theme", "")))
-        if ground != self._ground:
-            self._ground = ground
+        if ground != self._base_look:
+            self._base_look = ground
             self._styles.clear()
             self._blank.clear()
         self._glyphs = glyphs_of(self._widget)
@@ -56,7 +56,7 @@ class LinePainter:
 
         A short strip would leave old cells on some terminals, a long one paint over the neighbour.
         """
-        if self._ground is None:
+        if self._base_look is None:
             self.ready()
         segments = [
             Segment(piece.text, self._style(piece.role, selected=selected))
@@ -79,7 +79,7 @@ class LinePainter:
         return found
 
     def _base(self, *, selected: bool) -> Style:
-        base = self._ground[0] if self._ground is not None else Style.null()
+        base = self._base_look[0] if self._base_look is not None else Style.null()
         if selected:
             base += self._widget.screen.get_component_rich_style("role-sel", partial=True)
         return base
@@ -92,7 +92,7 @@ class Lines(Widget):
         super().__init__(id=id)
         self._grows = grows
         self._lines: tuple[Line, ...] = ()
-        self._brush = LinePainter(self)
+        self._painter = LinePainter(self)
 
     @property
     def rows(self) -> int:
@@ -125,11 +125,11 @@ class Lines(Widget):
                 return
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint what was asked for, in the present look."""
-        self._brush.ready()
+        """Paint what was asked for, in the present theme."""
+        self._painter.ready()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Paint one line."""
         pieces = self._lines[y] if y < len(self._lines) else ()
-        return self._brush.paint(pieces, self.size.width)
+        return self._painter.paint(pieces, self.size.width)

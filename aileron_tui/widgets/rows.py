@@ -29,7 +29,7 @@ class RowList(ScrollView, can_focus=False):
         self._row_height = 1
         self._selected = 0
         self._key: Hashable = None
-        self._brush = LinePainter(self)
+        self._painter = LinePainter(self)
         self._lines: dict[int, tuple[Line, ...]] = {}
         """Of the rows in view, as they were drawn for `_drawn_for`."""
         self._drawn_for: tuple[int, ...] = ()
@@ -110,8 +110,8 @@ class RowList(ScrollView, can_focus=False):
         return max(1, self.size.height // self._row_height)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint what was asked for, in the present look."""
-        self._brush.ready()
+        """Paint what was asked for, in the present theme."""
+        self._painter.ready()
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -125,7 +125,9 @@ class RowList(ScrollView, can_focus=False):
         if lines is None:
             lines = self._lines[row] = self._row(row)
         selected = row == self._selected and row < self._count
-        return self._brush.paint(lines[part] if part < len(lines) else (), width, selected=selected)
+        return self._painter.paint(
+            lines[part] if part < len(lines) else (), width, selected=selected
+        )
 
     def on_click(self, event: events.Click) -> None:
         """Say which row was clicked; a click never decides."""

@@ -17,23 +17,15 @@ Look = tuple[tuple[int, int], str]
 """Columns and rows, and the theme."""
 
 SMALL, LARGE = (80, 24), (120, 36)
-_DARK = [pytest.param((SMALL, DARK), id="80x24"), pytest.param((LARGE, DARK), id="120x36")]
+_DARK = pytest.param((LARGE, DARK), id="120x36")
+_LIGHT = pytest.param((LARGE, LIGHT), id="120x36-light")
+_PLAIN = pytest.param((SMALL, PLAIN), id="80x24-plain")
 
-dark = pytest.mark.parametrize("look", _DARK)
-"""Two pictures: both sizes, dark."""
-dark_and_light = pytest.mark.parametrize(
-    "look", [*_DARK, pytest.param((LARGE, LIGHT), id="120x36-light")]
-)
-"""Three: light as well."""
-every_look = pytest.mark.parametrize(
-    "look",
-    [
-        *_DARK,
-        pytest.param((LARGE, LIGHT), id="120x36-light"),
-        pytest.param((SMALL, PLAIN), id="80x24-plain"),
-    ],
-)
-"""Four: without colour as well."""
+dark = pytest.mark.parametrize("look", [_DARK])
+"""One picture. That a layout holds at other sizes is shown once, in `test_layouts`."""
+dark_and_light = pytest.mark.parametrize("look", [_DARK, _LIGHT])
+every_look = pytest.mark.parametrize("look", [_DARK, _LIGHT, _PLAIN])
+"""Three: without colour as well, in a small terminal, where the layout is another one."""
 
 
 def picture(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from driving import NOW, Console, drive, mail, short, start
-from picturing import Scenario, Snap, at_rest, picture
+from picturing import LARGE, SMALL, Scenario, Snap, at_rest, picture
 
 from aileron_core.console_port import (
     ApprovalUpdated,
@@ -20,7 +20,7 @@ from aileron_tui.styles.tokens import DARK, LIGHT, PLAIN
 from aileron_tui.widgets.document import Document
 from tests.support.screens.calls import drifted, snapshot
 
-SIZES = [(80, 24), (120, 36), (200, 60)]
+WIDE = (200, 60)
 LOOKS = [DARK, LIGHT, PLAIN]
 
 
@@ -30,8 +30,11 @@ async def changed(shown: Console) -> None:
     await shown.rest()
 
 
-@pytest.mark.parametrize("theme", LOOKS)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [(SMALL, DARK), (LARGE, DARK), (WIDE, DARK), (LARGE, LIGHT), (LARGE, PLAIN)],
+    ids=["80x24", "120x36", "200x60", "120x36-light", "120x36-plain"],
+)
 def test_a_mail_that_waits(snap_compare: Snap, size: tuple[int, int], theme: str) -> None:
     """List, item and, from 160 columns on, the rail; regions by shade, without colour by blanks."""
     assert picture(snap_compare, size, at_rest, start_theme=theme)
@@ -80,10 +83,9 @@ def test_the_core_has_ended(snap_compare: Snap, theme: str) -> None:
     assert picture(snap_compare, (120, 36), scenario, start_theme=theme)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_in_ascii(snap_compare: Snap, size: tuple[int, int]) -> None:
+def test_in_ascii(snap_compare: Snap) -> None:
     """The same places in other signs."""
-    assert picture(snap_compare, size, at_rest, glyphs=Glyphs(ascii=True))
+    assert picture(snap_compare, LARGE, at_rest, glyphs=Glyphs(ascii=True))
 
 
 def test_a_call_that_was_answered_stays_for_a_moment_dimmed(snap_compare: Snap) -> None:
@@ -131,7 +133,7 @@ def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
     drive(scenario, start(view), size=(width, 40))
 
 
-@pytest.mark.parametrize("grow", [(80, 24), (120, 36), (200, 60)])
+@pytest.mark.parametrize("grow", [SMALL, LARGE, WIDE])
 def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -> None:
     """By place in the text, not by row: nothing must be read twice, and nothing unread counts."""
 

@@ -351,7 +351,6 @@ def test_the_end_of_a_session_is_asked_first(snap_compare: Snap, look: Look) -> 
 # Help
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "120x36"])
 @pytest.mark.parametrize(
     ("key", "text"),
     [
@@ -362,16 +361,14 @@ def test_the_end_of_a_session_is_asked_first(snap_compare: Snap, look: Look) -> 
     ],
     ids=["activity", "audit", "actions", "sessions"],
 )
-def test_help_has_the_keys_of_its_view(
-    snap_compare: Snap, size: tuple[int, int], key: str, text: str
-) -> None:
+def test_help_has_the_keys_of_its_view(snap_compare: Snap, key: str, text: str) -> None:
     """Those of the view that stands beside it, each with what it does; what decides is marked."""
 
     async def scenario(shown: Console) -> None:
         await shown.go(key, text)
         await shown.go("question_mark", "KEYS")
 
-    assert picture(snap_compare, size, scenario, HOME)
+    assert picture(snap_compare, LARGE, scenario, HOME)
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["80x24", "120x36"])
