@@ -202,9 +202,9 @@ def test_a_session_has_four_previews_at_once(home: Path) -> None:
 
     async def story() -> None:
         async with Core.open(home) as core:
-            ((digest, real),) = core.app.library._installed.items()
+            ((digest, real),) = core.app.library._files.connectors.items()
             waiting = Waiting(real)
-            core.app.library._installed = {digest: waiting}
+            core.app.library._files.connectors = {digest: waiting}
             answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
             await asyncio.wait_for(waiting.four.wait(), PATIENCE)
             # Another session has four of its own, so one cannot starve the other.

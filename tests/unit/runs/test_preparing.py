@@ -41,9 +41,9 @@ class Compiling:
 
 def put_in(core: Core, output: Json = None) -> Compiling:
     """Put such a connector in place of the one that is installed."""
-    ((digest, real),) = core.app.library._installed.items()
+    ((digest, real),) = core.app.library._files.connectors.items()
     compiling = Compiling(real, output)
-    core.app.library._installed = {digest: compiling}  # type: ignore[dict-item]
+    core.app.library._files.connectors = {digest: compiling}  # type: ignore[dict-item]
     return compiling
 
 
@@ -80,7 +80,7 @@ def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepar
 
     async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
-            real = dict(core.app.library._installed)
+            real = dict(core.app.library._files.connectors)
             compiling = put_in(core)
             for number in range(5):
                 await core.call(args={"draft_id": f"r-{number}"})
@@ -90,7 +90,7 @@ def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepar
             async with asyncio.timeout(PATIENCE):
                 while compiling.waited_for < 14:
                     await asyncio.sleep(0)
-            core.app.library._installed = real
+            core.app.library._files.connectors = real
             assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
             assert (await core.ask()).preview.status == "ready"
             assert not any(call.done() for call in waiting)
