@@ -3,14 +3,14 @@
 import asyncio
 from pathlib import Path
 
-from core_harness import DRAFT, Core, Mailbox, furnish
+from core_harness import DRAFT, Core, Mailbox, furnish, run
 
 
-async def test_a_session_whose_calls_hang_keeps_no_other_from_running(home: Path) -> None:
+def test_a_session_whose_calls_hang_keeps_no_other_from_running(home: Path) -> None:
     """Sixty hanging calls of one agent take neither the threads of another's nor of a preview."""
     furnish(home)
 
-    with Mailbox() as mailbox:
+    async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             mailbox.control(hang="list")
             other = await core.another_session()
@@ -26,12 +26,15 @@ async def test_a_session_whose_calls_hang_keeps_no_other_from_running(home: Path
                 call.cancel()
             await asyncio.gather(*calls, return_exceptions=True)
 
+    with Mailbox() as mailbox:
+        run(story(mailbox))
 
-async def test_a_session_cannot_push_out_an_end_that_another_has_not_heard_of(home: Path) -> None:
+
+def test_a_session_cannot_push_out_an_end_that_another_has_not_heard_of(home: Path) -> None:
     """An equal call is attached while its end is undelivered, however busy others are."""
     furnish(home)
 
-    with Mailbox() as mailbox:
+    async def story(mailbox: Mailbox) -> None:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             view = await core.ask(session=other)
@@ -45,3 +48,6 @@ async def test_a_session_cannot_push_out_an_end_that_another_has_not_heard_of(ho
             again = await core.call(session=other)
             assert (again.attached, again.row.state) == (True, "completed")
         assert len(mailbox.state()["sent"]) == 1
+
+    with Mailbox() as mailbox:
+        run(story(mailbox))
