@@ -97,6 +97,34 @@ async def test_more_connections_without_a_token_than_there_are_places_shut_nobod
         assert gateway.upstream.seen[-1].body == b"abc"
 
 
+def test_a_session_that_takes_all_its_places_ends_no_connection_of_anothers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is beyond goes, of its own; a silent one of another session's stays, and a request goes on."""
+    monkeypatch.setattr("aileron_core.server.connection_limits._MOST_OF_SESSION", 5)
+
+    async def test() -> None:
+        async with passing() as gateway, asyncio.timeout(PATIENCE):
+            token = gateway.session.token
+            silent, uploading = await gateway.client(), await gateway.client()
+            assert b" 200 " in await asked(silent, "GET", "/v1/actions", token)
+            await uploading.send(b"POST", b"/v1/responses", b"Content-Length: 3")
+            uploading.writer.write(b"a")
+            await gateway.until(lambda view: view.bytes_up == 1)
+            greedy = (await gateway.another_session()).token
+            beyond = [await gateway.client() for _ in range(12)]
+            for client in beyond:
+                assert b" 200 " in await asked(client, "GET", "/v1/actions", greedy)
+            for client in beyond[:7]:
+                assert await client.reader.read() == b""
+            assert b" 200 " in await asked(beyond[-1], "GET", "/v1/actions", greedy)
+            assert b" 200 " in await asked(silent, "GET", "/v1/actions", token)
+            uploading.writer.write(b"bc")
+            assert (await uploading.answer())[1] == b"ok"
+
+    run(test())
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("kind", ["body", "gateway"])
 def test_an_answer_whose_request_is_not_whole_is_the_last_on_its_connection(
