@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aileron_core.errors import InvalidArguments
+from aileron_core.errors import Failure, InvalidArguments
 from aileron_mcp import translate
 from aileron_mcp.relay import messages
 
@@ -17,18 +17,39 @@ JSON = st.recursive(
     max_leaves=12,
 )
 STATES = st.sampled_from(
-    ["pending_approval", "completed", "denied", "expired", "withdrawn", "failed", "unknown", "x"]
+    ["pending_approval", "completed", "denied", "expired", "withdrawn", "failed", "unknown"]
 )
-_NAMES = ["status", "error", "failure", "message", "approval_id", "audit_id", "review_url"]
-BODIES = st.one_of(
-    JSON,
-    st.dictionaries(st.sampled_from([*_NAMES, "output", "steps", "reason", "class", "details"]), JSON),
-    st.builds(lambda state, more: {**more, "status": state}, STATES,
-              st.dictionaries(st.sampled_from(_NAMES[1:]), JSON)),
-    st.fixed_dictionaries({"error": st.dictionaries(st.sampled_from(["class", "message", "details"]), JSON)}),
-    st.fixed_dictionaries({"status": STATES, "failure": st.dictionaries(st.sampled_from(["class", "message", "details"]), JSON)}),
-)  # fmt: skip
-STATUSES = st.sampled_from([200, 202, 204, 400, 401, 403, 404, 409, 500, 503, 999])
+FAILURES = st.fixed_dictionaries(
+    {
+        "class": TEXT,
+        "message": TEXT,
+        "audit_id": TEXT,
+        "retriable": st.booleans(),
+        "boundary": TEXT,
+        "details": st.dictionaries(TEXT, JSON),
+    }
+)
+OUTPUTS = {"output": JSON, "steps": st.dictionaries(TEXT, JSON)}
+COMPLETED = st.fixed_dictionaries(
+    {"status": st.just("completed"), "audit_id": TEXT}, optional=OUTPUTS
+)
+PENDING = st.fixed_dictionaries(
+    {"status": st.just("pending_approval")}
+    | dict.fromkeys(["approval_id", "review_url", "message", "audit_id"], TEXT)
+    | {"expires_at": st.none() | TEXT}
+)
+RESULTS = st.fixed_dictionaries(
+    {"status": STATES}
+    | dict.fromkeys(["approval_id", "action", "audit_id", "requested_at"], TEXT)
+    | {"expires_at": st.none() | TEXT},
+    optional=OUTPUTS
+    | {
+        "completed_steps": st.lists(TEXT, max_size=3),
+        "digest_words": st.lists(TEXT, min_size=3, max_size=3),
+        "reason": st.none() | TEXT,
+        "failure": st.none() | FAILURES,
+    },
+)
 
 
 def is_result(result: Any) -> None:
@@ -42,15 +63,21 @@ def is_result(result: Any) -> None:
     json.dumps(result)
 
 
-@given(STATUSES, BODIES, BODIES)
-@example(200, {"status": "failed", "failure": {"class": [], "details": 3}}, None)
-@example(500, {"error": {"class": {}, "message": None}}, None)
-@example(200, {"status": "denied", "reason": {"a": []}}, None)
-def test_any_answer_of_the_console_is_a_tool_result(status: int, body: Any, asked: Any) -> None:
-    """Whatever lies at the other end, the agent gets a result in the protocol's shape."""
-    is_result(translate.run_answer(status, body))
-    is_result(translate.result_answer(status, body, asked))
-    is_result(translate.withdraw_answer(status, body))
+@given(COMPLETED | PENDING)
+def test_any_answer_to_a_call_is_a_tool_result(answer: Any) -> None:
+    """Whatever service and agent wrote into it, the agent gets a result in the protocol's shape."""
+    is_result(translate.run_answer(answer))
+
+
+@given(RESULTS, st.none() | PENDING)
+def test_however_an_approval_stands_it_is_a_tool_result(body: Any, asked: Any) -> None:
+    is_result(translate.result_answer(body, asked))
+    is_result(translate.withdraw_answer(body))
+
+
+@given(TEXT, TEXT, st.dictionaries(TEXT, JSON))
+def test_any_refusal_is_a_tool_result(class_: str, message: str, details: Any) -> None:
+    is_result(translate.run_answer(Failure(class_=class_, message=message, details=details)))
 
 
 @given(st.dictionaries(st.sampled_from(["approval_id", "wait_seconds", "x"]), JSON), st.booleans())

@@ -1,12 +1,12 @@
-"""Importing what an agent did in its session's git directory into the person's repository.
+"""Importing an agent's commits, refs and index from its session's git directory into the person's repository.
 
-The order matters: objects are fetched into a quarantine and checked there, migrated to the person's
-object store, and only then do refs, HEAD and index move, each only where the person's has not changed.
+The order matters: objects are fetched into a quarantine and checked there, then migrated to the person's
+object store, and only then do refs, HEAD and index change, each only if the person's is unchanged.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from aileron_core.containment.git.agent_state import STASH, AgentState, read_agent_state
 from aileron_core.containment.git.index import IndexLock, rebuild, without_new_gitlinks
 from aileron_core.containment.git.objects import (
     fetch_objects,
@@ -37,41 +37,29 @@ from aileron_core.text import escape
 
 _HAS_GITLINKS = "its commits put another repository into the tree"
 _INDEX_CHANGED = "you changed the index meanwhile"
-_STASH, _INDEX = "refs/stash", "index"
+_INDEX = "index"
 _LOCK_SECONDS = 5.0
 _MAX_NAMED = 8
 """More refs than this are counted, not named one by one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AgentState:
-    """The agent's refs, HEAD and index at one moment."""
-
-    head: str
-    refs: dict[str, str]
-    symbolic: dict[str, str]
-    entries: frozenset[IndexEntry]
-    unreferenced: dict[str, str]
-    """Objects that no ref names: entries of the stash, a merge under way, other work trees' HEADs."""
-
-
 def import_changes(repository: SessionRepository, *, last: bool) -> None:
-    """Import all that is new; what a person has to know is added to the record.
+    """Import everything new; what the person has to know is added to the record.
 
     Args:
         repository: one repository of a session.
-        last: the agent has ended; before that, an index that somebody has locked puts it off.
+        last: whether the agent has ended. Before that, a locked index postpones the import.
 
     Raises:
-        GitFailed: nothing was changed; the session's git directory still holds all of it.
+        GitFailed: nothing was changed; the session's git directory still holds everything.
     """
     record = repository.record
-    agent = _read_agent_state(repository, last=last)
+    agent = read_agent_state(repository, last=last)
     before = repository.base_entries()
     now, symbolic = repository.person_refs()
     entries, links = without_new_gitlinks(agent.entries, before)
     # One that only names another ref would look deleted.
-    names = {*agent.refs, *record.refs} - {_STASH, *agent.symbolic}
+    names = {*agent.refs, *record.refs} - {STASH, *agent.symbolic}
     changed = {
         name: agent.refs.get(name)
         for name in names
@@ -95,59 +83,22 @@ def import_changes(repository: SessionRepository, *, last: bool) -> None:
 
 
 def _keep_checkout(repository: SessionRepository, changes: RefChanges) -> None:
-    """Leave HEAD and its branch: with an index that is not rebuilt the next commit would undo the agent's work."""
+    """Leave HEAD and its branch alone: with a stale index the next commit would undo the agent's work."""
     changes.head_stays = True
     name = repository.person_head().removeprefix("ref: ")
     if name in changes.updates:
         changes.reject(name, _INDEX_CHANGED)
 
 
-def _read_agent_state(repository: SessionRepository, *, last: bool) -> _AgentState:
-    refs, symbolic = repository.agent_refs()
-    unreferenced: dict[str, str] = {}
-    if _STASH in refs:
-        words = ("log", "-g", "--format=%H", _STASH)
-        listed = (
-            repository.agent_git().run(*words, may_fail=True).decode("ascii", "replace").split()
-        )
-        theirs = (
-            (read_small(repository.folder / "stash") or b"").decode("utf-8", "replace").splitlines()
-        )
-        known = {line.split(" ")[1] for line in theirs if line.count(" ") > 1}
-        new = [oid for oid in (listed or [refs[_STASH]]) if OID.match(oid) and oid not in known]
-        unreferenced = {f"stash/{number}": oid for number, oid in enumerate(new)}
-    if last:
-        heads = {
-            name: repository.session_git_dir / name
-            for name in OPERATION_FILES
-            if name.endswith("_HEAD")
-        }
-        worktrees = repository.session_git_dir / "worktrees"
-        if worktrees.is_dir() and not worktrees.is_symlink():
-            heads |= {f"worktrees/{each.name}": each / "HEAD" for each in worktrees.iterdir()}
-        for name, path in heads.items():
-            text = (read_small(path) or b"").decode("ascii", "replace").split("\n")[0].strip()
-            begun = read_small(repository.folder / "state" / name)
-            if OID.match(text) and text.encode() != (begun or b"").strip():
-                unreferenced[name] = text
-    return _AgentState(
-        head=repository.agent_head(),
-        refs=refs,
-        symbolic=symbolic,
-        entries=repository.agent_entries(),
-        unreferenced=unreferenced,
-    )
-
-
 def _fetch_and_check(
     repository: SessionRepository,
-    agent: _AgentState,
+    agent: AgentState,
     changes: RefChanges,
     entries: frozenset[IndexEntry],
     before: frozenset[IndexEntry],
     now: dict[str, str],
 ) -> frozenset[IndexEntry]:
-    """Fetch and check everything that is new; return the entries that the index may have.
+    """Fetch and check all new objects; return the entries that may go into the index.
 
     Refs that may not be updated are rejected in *changes*.
     """
@@ -195,12 +146,12 @@ def _fetch_and_check(
 
 
 def _check_head_tree(
-    repository: SessionRepository, agent: _AgentState, changes: RefChanges, known: set[bytes]
+    repository: SessionRepository, agent: AgentState, changes: RefChanges, known: set[bytes]
 ) -> None:
-    """Leave HEAD where it is if the agent's tree has a gitlink that the index did not have.
+    """Leave HEAD alone if the agent's tree has a gitlink that the index did not have.
 
-    It is left out of the index, but the person's next `git reset` rebuilds the index from the tree,
-    whoever committed it.
+    The gitlink is left out of the index, but the person's next `git reset` would rebuild the index from that
+    tree, whoever committed it.
     """
     name = agent.head.removeprefix("ref: ")
     tip = name if OID.match(name) else agent.refs.get(name)
@@ -218,7 +169,7 @@ def _failing(
     have: set[str],
     shallow: Sequence[str],
 ) -> set[str]:
-    """Return which of *wanted* fail git's checks by themselves, and note why for the person."""
+    """Return which of *wanted* fail git's checks on their own, and record why for the person."""
     bad: set[str] = set()
     for name, oids in wanted.items():
         try:
@@ -232,7 +183,7 @@ def _failing(
 def _update_shallow(
     repository: SessionRepository, commits: list[str], already_known: list[str]
 ) -> None:
-    """Add *commits* to the person's shallow file; history that they have stays as long as it is."""
+    """Add *commits* to the person's `shallow` file; those *already_known* keep their full history."""
     if already_known:
         repository.record.tell(
             "The agent cut off history that you have (a shallow fetch); yours stays whole."
@@ -256,12 +207,12 @@ def _update_shallow(
 
 def _apply(
     repository: SessionRepository,
-    agent: _AgentState,
+    agent: AgentState,
     changes: RefChanges,
     lock: IndexLock,
     staged: tuple[frozenset[IndexEntry], frozenset[IndexEntry]],
 ) -> None:
-    """Update refs, HEAD and index, and save the rest under the session's own refs."""
+    """Update refs, HEAD and index; save what was rejected under the session's own refs."""
     record = repository.record
     head = repository.person_head()
     head_moves = _may_move_head(repository, agent, changes, head)
@@ -297,7 +248,7 @@ def _apply(
 
 
 def _may_move_head(
-    repository: SessionRepository, agent: _AgentState, changes: RefChanges, head: str
+    repository: SessionRepository, agent: AgentState, changes: RefChanges, head: str
 ) -> bool:
     if agent.head == repository.record.head or head != repository.record.head or changes.head_stays:
         return False
@@ -325,7 +276,7 @@ def _move_head(repository: SessionRepository, head: str) -> bool:
     return True
 
 
-def _same_commit(repository: SessionRepository, agent: _AgentState) -> bool:
+def _same_commit(repository: SessionRepository, agent: AgentState) -> bool:
     name = agent.head.removeprefix("ref: ")
     if name == agent.head:
         return True
@@ -350,7 +301,7 @@ def _update_index(
 
 
 def _finish_operations(repository: SessionRepository) -> None:
-    """End a merge, cherry-pick or revert of the person's that the agent ended."""
+    """End the person's merge, cherry-pick or revert if the agent finished it."""
     for name in OPERATION_FILES:
         begun = read_small(repository.folder / "state" / name)
         ended = begun is not None and not (repository.session_git_dir / name).exists()
@@ -395,7 +346,7 @@ def _report(
 def _report_rejected(
     repository: SessionRepository, changed: list[str], why: str, names: dict[str, str]
 ) -> None:
-    """Say why *changed* were left as they are; many of them in one sentence."""
+    """Tell the person why the refs *changed* were left alone, in one sentence if they are many."""
     if len(changed) > _MAX_NAMED:
         repository.record.tell(
             f"{len(changed)} refs were not changed as the agent did ({why}), {short_name(changed[0])} for "

@@ -69,6 +69,17 @@ def test_a_program_has_a_name_and_nothing_else(guest: Guest, call: Call, wat: Wa
     ended_well(call(guest(wat(body, imports=imports))))
 
 
+def test_nothing_that_a_program_keeps_is_there_in_the_next_call(
+    guest: Guest, call: Call, wat: Wat
+) -> None:
+    """Neither its memory nor its globals: the second call crashes if it finds what the first left."""
+    found = is_("(i32.load (i32.const 512))", 0) + is_("(global.get $kept)", 0)
+    kept = "(i32.store (i32.const 512) (i32.const 1)) (global.set $kept (i32.const 1))"
+    connector = guest(wat(found + kept, imports="(global $kept (mut i32) (i32.const 0))"))
+    for _ in range(2):
+        ended_well(call(connector))
+
+
 def test_parts_of_output_are_one_output(
     guest: Guest, call: Call, wat: Wat, escaped: Callable[[str], str]
 ) -> None:

@@ -107,7 +107,7 @@ def test_what_a_project_may_pass_is_an_option_and_nothing_else(words: list[str])
 
 
 def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
-    """Another byte is another wish; another agent's asked is another one."""
+    """The digest changes with every byte and with the agent."""
     says(project, '[launch.codex]\nargs = ["-v"]\n[launch.pi]\nargs = ["-v"]\n')
     first, other = (
         read_project_settings(project, CODEX),
@@ -121,7 +121,7 @@ def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
     assert len({first.digest, other.digest, second.digest}) == 3
 
 
-def test_settings_that_take_the_wiring_away_are_part_of_the_wish(project: Path) -> None:
+def test_settings_that_override_the_launch_are_part_of_what_is_accepted(project: Path) -> None:
     """One yes covers the agent's own project files that touch the wiring, in exactly these bytes."""
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
     asked = read_project_settings(project, AGENTS["claude"])
