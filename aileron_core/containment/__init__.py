@@ -1,1 +1,1 @@
-"""Containing a program: what bubblewrap mounts, what the kernel is asked to forbid, the first program inside."""
+"""Operating-system containment of agents: the bubblewrap sandbox, Landlock, seccomp and a private git."""

@@ -1,8 +1,8 @@
-"""Reaching files beneath a folder through no link: neither an agent's nor the person's own.
+"""Opening, creating and removing files below a folder without ever following a symbolic link.
 
-A path that is looked at and then opened can be another one by then. Here a folder is opened once,
-and what lies beneath is reached from that handle by `openat2`, which refuses any link on the way;
-where the kernel has no such call, folder by folder, each opened without following a link.
+A path that was checked may name something else by the time it is opened. So the folder is opened once and
+everything below it is reached from that descriptor with `openat2`, which refuses any link on the way. On a
+kernel without that call the path is walked one folder at a time, each opened with O_NOFOLLOW.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _PATH = getattr(os, "O_PATH", os.O_RDONLY)
 
 @contextlib.contextmanager
 def folder_at(path: Path) -> Generator[int, None, None]:
-    """Yield a handle of the folder *path*, for what lies beneath it.
+    """Open the folder *path* and yield its descriptor, from which the functions here reach what lies below.
 
     Raises:
         OSError: it cannot be opened.
@@ -40,16 +40,16 @@ def folder_at(path: Path) -> Generator[int, None, None]:
 
 
 def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0) -> int:
-    """Open *path* beneath the folder *root* and return the descriptor.
+    """Open *path* below the folder *root* and return the descriptor.
 
     Args:
-        root: a folder's handle.
+        root: descriptor of a folder.
         path: relative, without `..`.
-        flags: as for `os.open`; not inherited by programs.
-        mode: of a file that is made.
+        flags: as for `os.open`; the descriptor is not inherited by programs.
+        mode: of a file that is created.
 
     Raises:
-        OSError: `ELOOP`: a link is on the way or at the end; `EXDEV`: it would lead out; else as `open`.
+        OSError: `ELOOP` for a link on the way or at the end, `EXDEV` for a path that leads out, else as `open`.
     """
     parts = PurePosixPath(path).parts
     if not parts or ".." in parts or PurePosixPath(path).is_absolute():
@@ -65,11 +65,11 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
 
 
 def read_small(descriptor: int, most: int) -> bytes | None:
-    """Return what an open regular file of at most *most* bytes holds, None of anything else; closes it.
+    """Return the content of an open regular file; None for anything else or more than *most* bytes. Closes it.
 
     Args:
-        descriptor: opened with O_NONBLOCK, so that a pipe is not waited for.
-        most: bytes.
+        descriptor: opened with O_NONBLOCK, so that a FIFO cannot block.
+        most: limit in bytes.
     """
     try:
         status = os.fstat(descriptor)
@@ -110,12 +110,12 @@ def _has_openat2() -> bool:
 def folder_beneath(
     root: int, path: PurePosixPath, *, made: list[PurePosixPath] | None = None
 ) -> Generator[int, None, None]:
-    """Yield a handle of the folder *path* beneath *root*; `.` is *root* itself.
+    """Open the folder *path* below *root* and yield its descriptor; `.` is *root* itself.
 
     Args:
-        root: a folder's handle.
+        root: descriptor of a folder.
         path: relative, without `..`.
-        made: where it is given, folders that are missing are made, 0700, and noted in it.
+        made: if given, missing folders are created with mode 0700 and appended to it.
 
     Raises:
         OSError: see `open_beneath`.
@@ -134,7 +134,7 @@ def folder_beneath(
 
 
 def restore_rights(handle: int) -> None:
-    """Let the owner of an open folder read and change it again: an agent may have taken that away.
+    """Give the owner of an open folder read and write permission again: an agent may have removed it.
 
     Raises:
         OSError: it belongs to somebody else.
@@ -147,7 +147,7 @@ def restore_rights(handle: int) -> None:
 
 
 def restore_rights_at(folder: int, name: str) -> None:
-    """The same for the folder *name* in *folder*; of anything but a folder nothing is changed.
+    """Do what `restore_rights` does for the folder *name* in *folder*; anything but a folder is left alone.
 
     Raises:
         OSError: it is not there, or belongs to somebody else.
@@ -161,9 +161,9 @@ def restore_rights_at(folder: int, name: str) -> None:
 
 
 def remove_tree(path: Path) -> bool:
-    """Remove the folder *path* and all that is in it, whatever modes and depth; return whether it is gone.
+    """Remove the folder *path* with everything in it, whatever its modes and depth; return whether it is gone.
 
-    No link is followed. Folders in folders are first moved up, so that no depth is too deep.
+    No link is followed. Nested folders are first moved up, so that no depth exceeds a limit.
     """
     try:
         with folder_at(path.parent) as above:
@@ -180,7 +180,7 @@ def remove_tree(path: Path) -> bool:
 
 
 def _flatten(root: int) -> bool:
-    """Empty *root*, but for the folders that were in its folders; return whether there are any."""
+    """Delete files and folders in *root*, moving what those folders hold up into it; return whether any was moved."""
     again = False
     for name, is_folder in _entries(root):
         if not is_folder:

@@ -1,8 +1,7 @@
-"""Files with more than one name: what an agent writes under one changes what is read under the others.
+"""Detecting and breaking hard links between Aileron's or a project's files and files elsewhere.
 
-Installers link files from a cache into many environments (uv and conda do so by default, pnpm for
-JavaScript). A sandbox is made of paths: the same file under another path, in the agent's project, is
-not behind its walls.
+Installers link files from a cache into many environments (uv and conda by default, pnpm for JavaScript). A
+sandbox is defined by paths: the same inode under another path, inside the agent's project, is not protected.
 """
 
 import os
@@ -25,7 +24,7 @@ _MOST = 400_000
 
 
 def own_folders() -> tuple[Path, ...]:
-    """Return where the files lie that this program runs: packages, what they import, the interpreter."""
+    """Return the folders of the code that this process runs: its packages, their dependencies, the interpreter."""
     standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     installed = (Path(entry) for entry in sys.path)
     folders = {*standard, *(each for each in installed if each.name in _INSTALLED)}
@@ -34,9 +33,9 @@ def own_folders() -> tuple[Path, ...]:
 
 
 def shared_files(folders: Iterable[Path]) -> list[Path]:
-    """Return the files below *folders*, and the interpreter with its libraries, that have other names.
+    """Return the files below *folders*, and the interpreter with its libraries, that have more than one link.
 
-    Only those that this user may change: nobody else's are within an agent's reach.
+    Only those that this user may change: an agent, which runs as the same user, can write to no others.
     """
     found = [
         path for folder in folders for path, status in _files(folder) if _is_shared(path, status)
@@ -61,7 +60,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _entries(folder: Path, leave_out: frozenset[str] = frozenset()) -> Iterator["os.DirEntry[str]"]:
-    """Yield everything below *folder* that is no folder; what cannot be read is passed over."""
+    """Yield every entry below *folder* that is no folder; what cannot be read is skipped."""
     waiting = [str(folder)]
     while waiting:
         try:
@@ -76,12 +75,12 @@ def _entries(folder: Path, leave_out: frozenset[str] = frozenset()) -> Iterator[
 
 
 def copy_out(paths: Iterable[Path]) -> None:
-    """Put a copy of each file in its own place, so that its other names are another file's.
+    """Replace each file by a copy of itself, so that its other hard links become a different file.
 
     A process that has the old one open or mapped keeps it.
 
     Raises:
-        Forbidden: one cannot be copied; it says how to mend that.
+        Forbidden: one cannot be copied; the message says how to fix that.
     """
     for path in paths:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -101,7 +100,7 @@ def copy_out(paths: Iterable[Path]) -> None:
 
 
 def how_to_mend() -> str:
-    """Return the sentence with the command that installs Aileron with files of its own."""
+    """Return the sentence with the command that installs Aileron without hard links."""
     if Path(sys.prefix, "uv-receipt.toml").is_file():
         return "Run `UV_LINK_MODE=copy uv tool upgrade --reinstall aileron`."
     return (
@@ -111,7 +110,7 @@ def how_to_mend() -> str:
 
 
 def keep_apart() -> str | None:
-    """Make each file of ours that has other names a file of its own; return a sentence if there were any.
+    """Break the hard links of Aileron's own files; return a sentence for the person if there were any.
 
     Raises:
         Forbidden: see `copy_out`.
@@ -129,7 +128,7 @@ def keep_apart() -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedOutside:
-    """Files of a project that have names outside it."""
+    """Files of a project that have hard links outside it."""
 
     count: int
     first: Path | None
@@ -137,7 +136,7 @@ class LinkedOutside:
     """Whether all of the project was looked at."""
 
     def sentence(self) -> str | None:
-        """Return what a person should know of them."""
+        """Return the warning for the person."""
         if self.first is None:
             return None
         count = f"{self.count:,}" if self.whole else f"at least {self.count:,}"
@@ -149,9 +148,9 @@ class LinkedOutside:
 
 
 def linked_outside(project: Path) -> LinkedOutside:
-    """Count the files of *project* with more names than are found in it; its `.git` is left out.
+    """Count the files of *project* that have more hard links than are found in it, outside its `.git`.
 
-    Git finds out itself when an object is not what its name says.
+    Objects of git are left out: git notices by itself when their content does not match their name.
     """
     names: dict[tuple[int, int], list[int]] = {}
     firsts: dict[tuple[int, int], str] = {}

@@ -1,7 +1,7 @@
-"""The calls of the Linux kernel that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
+"""Linux system calls that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
 
-Raw system calls through ctypes: their numbers are the same on all architectures of Linux that have
-them since 5.13, but for `keyctl`.
+Called through ctypes. Their numbers are the same on every Linux architecture that has had them since 5.13,
+except for `keyctl`.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ _KEYCTL_JOIN_SESSION_KEYRING = 1
 
 
 class LandlockTooOld(OSError):
-    """The kernel has no Landlock scopes."""
+    """The kernel's Landlock has no scopes (ABI below 6)."""
 
 
 def _libc() -> ctypes.CDLL:
@@ -38,13 +38,13 @@ def _fail(what: str) -> OSError:
 
 
 def die_with_parent(signal_number: int) -> None:
-    """Have this process get *signal_number* when its parent ends (Linux; elsewhere nothing)."""
+    """Have the kernel send *signal_number* to this process when its parent ends; does nothing except on Linux."""
     if sys.platform == "linux":
         _libc().prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
 
 
 def no_new_privileges() -> None:
-    """Let no program that this process starts gain rights by its file's mode.
+    """Keep this process and its children from gaining privileges by set-uid files or file capabilities.
 
     Raises:
         OSError: the kernel refused.
@@ -54,7 +54,7 @@ def no_new_privileges() -> None:
 
 
 def forget_keyring() -> bool:
-    """Give this process an empty session keyring; return whether the kernel has such a thing."""
+    """Give this process an empty session keyring; return False if the kernel has no keyrings."""
     number = _KEYCTL.get(platform.machine())
     if number is None:
         return False
@@ -62,7 +62,7 @@ def forget_keyring() -> bool:
 
 
 def landlock_abi() -> int:
-    """Return the kernel's Landlock ABI; 0 where it has none."""
+    """Return the version of the kernel's Landlock ABI, 0 without Landlock."""
     if sys.platform != "linux":
         return 0
     found: int = _libc().syscall(_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
@@ -70,10 +70,10 @@ def landlock_abi() -> int:
 
 
 def scope_sockets_and_signals() -> None:
-    """Let this process and its children connect to no abstract socket, and signal nobody, outside themselves.
+    """Use Landlock to confine this process and its children to their own abstract sockets and signals.
 
-    Set before the sandbox is made; it handles no file-system rights, which would forbid its mounts.
-    Needs `no_new_privileges` first.
+    To be called before the sandbox is built. It handles no file-system rights: those would forbid the
+    sandbox's mounts. Needs `no_new_privileges` first.
 
     Raises:
         LandlockTooOld: the kernel's ABI is below 6.
@@ -95,14 +95,14 @@ def scope_sockets_and_signals() -> None:
 
 
 def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -> int:
-    """Open *path* from *folder* and return the descriptor.
+    """Open *path* relative to *folder* and return the descriptor.
 
     Args:
-        folder: a folder's descriptor.
+        folder: descriptor of a folder.
         path: as for `openat`.
-        flags: the same; O_CLOEXEC is not added.
-        resolve: the sum of RESOLVE_* of linux/openat2.h.
-        mode: of a file that is made.
+        flags: as for `openat`; O_CLOEXEC is not added.
+        resolve: the sum of RESOLVE_* flags of linux/openat2.h.
+        mode: of a file that is created.
 
     Raises:
         OSError: the kernel refused, or is older than 5.6.
@@ -117,13 +117,13 @@ def openat2(folder: int, path: bytes, flags: int, resolve: int, mode: int = 0) -
 
 
 class _Program(ctypes.Structure):
-    """struct sock_fprog."""
+    """The C type `struct sock_fprog`."""
 
     _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
 def load_filter(program: bytes) -> None:
-    """Have the kernel ask *program* about every system call of this process and its children.
+    """Install *program* as the seccomp filter of this process and its children.
 
     Needs `no_new_privileges` first, and cannot be undone.
 
@@ -131,7 +131,7 @@ def load_filter(program: bytes) -> None:
         program: as `seccomp.filter_for` returns it.
 
     Raises:
-        OSError: the kernel refused, or has no such filters.
+        OSError: the kernel refused, or has no seccomp filters.
     """
     told = _Program(len(program) // _INSTRUCTION_BYTES, program)
     if _libc().prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(told), 0, 0) != 0:

@@ -1,4 +1,4 @@
-"""Whether the process at the other end of a Unix socket is seen to be contained (Linux)."""
+"""Telling from /proc whether the process at the other end of a Unix socket is contained (Linux)."""
 
 import contextlib
 import errno
@@ -29,15 +29,15 @@ _RESOLVE = 0x02 | 0x10
 
 
 def worse(one: Containment, other: Containment) -> Containment:
-    """Return which of both says less."""
+    """Return whichever of the two containments promises less."""
     return one if _FROM_BEST.index(one) > _FROM_BEST.index(other) else other
 
 
 def containment_of(connection: socket.socket, home: Path) -> Containment:
-    """Return how the process is contained that opened this connection, as the kernel sees it now.
+    """Return how the process that opened this connection is contained, as the kernel shows it now.
 
-    A check of what a launcher says, not a proof: a program of this user can put a process of its own
-    into a sandbox, and have it pass on what it hears.
+    This checks what a launcher claims and proves nothing: a program of the same user can put a process of its
+    own into a sandbox and have it relay what it hears.
 
     Args:
         connection: an accepted Unix socket.
@@ -60,11 +60,11 @@ def containment_of(connection: socket.socket, home: Path) -> Containment:
 
 @contextlib.contextmanager
 def _process(connection: socket.socket, pid: int) -> Generator[int, None, None]:
-    """Yield a descriptor of the peer's folder in /proc, which stays that process's.
+    """Yield a descriptor of the peer's folder in /proc; it stays bound to that process, even if the pid is reused.
 
     Raises:
-        ProcessLookupError: it has ended.
-        OSError: the kernel does not tell.
+        ProcessLookupError: the process has ended.
+        OSError: the kernel does not say which process it is.
     """
     folder = os.open(f"/proc/{pid}", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -93,10 +93,10 @@ def _still_lives(connection: socket.socket) -> None:
 
 
 def _seen(folder: int, home: Path) -> Containment:
-    """Return what namespaces and root of the process at /proc/<pid> tell.
+    """Return the containment that namespaces and root of the process *folder* (/proc/<pid>) show.
 
     Raises:
-        OSError: it cannot be looked at.
+        OSError: they cannot be read.
     """
     others = [
         os.readlink(f"ns/{kind}", dir_fd=folder) != str(Path(f"/proc/self/ns/{kind}").readlink())
@@ -108,14 +108,14 @@ def _seen(folder: int, home: Path) -> Containment:
 
 
 def exists_in_root(folder: int, path: Path) -> bool:
-    """Tell whether a process finds anything at *path* in its own root, whose links are its own.
+    """Tell whether *path* exists for a process, resolved in its own root with its own links.
 
     Args:
-        folder: a descriptor of the process's folder in /proc.
-        path: an absolute one.
+        folder: descriptor of the process's folder in /proc.
+        path: absolute.
 
     Raises:
-        OSError: that cannot be told.
+        OSError: it cannot be determined.
     """
     root = os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     try:

@@ -1,4 +1,4 @@
-"""Which folders a program needs to be seen in the sandbox: itself, its packages, its interpreter."""
+"""Working out which files and folders a program needs mounted in the sandbox in order to run."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ _PACKAGES = ("aileron_core", "aileron_mcp", "aileron_tui")
 
 
 def find_program(name: str, path: str, project: Path) -> Path:
-    """Return the program *name* of the search path *path*, never one inside *project*.
+    """Return the path of the program *name* found on the search path *path*, never one inside *project*.
 
     Raises:
         NotFound: there is none outside the project.
@@ -35,12 +35,12 @@ def _inside(path: Path, folder: Path) -> bool:
 
 
 def own_interpreter() -> Path:
-    """Return the Python that runs this, past virtual environments."""
+    """Return the Python interpreter of this process, with virtual environments resolved."""
     return Path(getattr(sys, "_base_executable", sys.executable)).resolve()
 
 
 def own_code() -> tuple[Path, ...]:
-    """Return where the code that runs this lies: no agent may write there."""
+    """Return the folders of the code of this process, which no agent may write to."""
     specs = [importlib.util.find_spec(name) for name in _PACKAGES]
     found = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
     folders = [Path(sys.prefix), Path(sys.base_prefix), *found]
@@ -48,17 +48,17 @@ def own_code() -> tuple[Path, ...]:
 
 
 def roots_of(program: Path, path: str, *, home: Path, never: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Return what has to be mounted, read-only, so that *program* runs; nothing of the system's own.
+    """Return what has to be mounted read-only so that *program* runs, without the system's own programs.
 
     Args:
         program: as found on the search path.
         path: the search path, for the interpreter that a script names.
-        home: the person's; of `~/.local` the program alone is shown, not what else lies there.
-        never: other folders that no mount may hold (Aileron's, the project).
+        home: the person's; of `~/.local` only the program itself is mounted.
+        never: other folders that no mount may contain (Aileron's home, the project).
 
     Raises:
-        Forbidden: the program lies so that mounting it would show one of *never* whole.
-        NotFound: it is a script, and what runs it is not there, or would not be in the sandbox.
+        Forbidden: mounting the program would expose all of one of *never*.
+        NotFound: it is a script whose interpreter is missing or would not be in the sandbox.
     """
     real = program.resolve()
     shared = home.resolve() / ".local"
@@ -87,7 +87,7 @@ def roots_of(program: Path, path: str, *, home: Path, never: tuple[Path, ...]) -
 
 
 def _root(real: Path, shared: Path) -> Path:
-    """Return the outermost `node_modules` above a program, else the program's own file or prefix."""
+    """Return what to mount for a program: its outermost `node_modules`, else its installation or its own file."""
     parents = [parent for parent in real.parents if parent.name == "node_modules"]
     if parents:
         return parents[-1]
@@ -96,13 +96,13 @@ def _root(real: Path, shared: Path) -> Path:
 
 
 def _prefix(program: Path, shared: Path) -> Path:
-    """Return the installation that `<prefix>/bin/<program>` belongs to; of *shared* the file alone."""
+    """Return the prefix of a program in `<prefix>/bin`; for a prefix in *shared*, the program's file alone."""
     prefix = program.parent.parent
     return prefix if program.parent.name == "bin" and prefix != shared else program
 
 
 def _asked_for(real: Path) -> str:
-    """Return what a script names to run it: a path, or a name that `env` looks up; "" for a program."""
+    """Return the interpreter in a script's first line: a path, or the name given to `env`; empty for a binary."""
     with real.open("rb") as file:
         head = file.read(_SHEBANG)
     words = head[2:].split(b"\n", 1)[0].decode("utf-8", "replace").split()
@@ -115,10 +115,10 @@ def _asked_for(real: Path) -> str:
 
 
 def _interpreter(program: Path, asked: str, path: str, never: tuple[Path, ...]) -> Path:
-    """Return where the interpreter *asked* for is, outside *never*.
+    """Return the path of the interpreter *asked* for, outside *never*.
 
     Raises:
-        NotFound: it is nowhere, or only a stand-in that looks the real one up.
+        NotFound: there is none, or only a shim that looks the real one up.
     """
     folders = [Path(each) for each in path.split(os.pathsep) if Path(each).is_absolute()]
     outside = [str(each) for each in folders if not any(_inside(each, folder) for folder in never)]
@@ -136,7 +136,7 @@ def _interpreter(program: Path, asked: str, path: str, never: tuple[Path, ...]) 
 
 
 def _is_seen(asked: str, interpreter: Path, roots: tuple[Path, ...]) -> bool:
-    """Tell whether a script finds its interpreter in a sandbox that shows *roots* beside the system."""
+    """Tell whether a script finds its interpreter in a sandbox with *roots* and the system's programs."""
     if any(interpreter.is_relative_to(folder) for folder in _SYSTEM):
         return True
     if "/" in asked:

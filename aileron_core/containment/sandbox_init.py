@@ -1,13 +1,12 @@
-"""The first program in the sandbox: opens the way to the gateway, then becomes the agent.
+"""The first program in the sandbox: it opens the way to the gateway and becomes the agent.
 
-Without a network in common (`--sandbox=offline`) a small process beside the agent listens where the
-console does, on the sandbox's own loopback, and carries bytes to the session's own socket: the same
-base URL works inside as outside. It leads to that socket and nowhere else, and the kernel ends it
-with the sandbox.
+Without a shared network (`--sandbox=offline`) a small process beside the agent listens on the sandbox's
+own loopback, on the console's port, and forwards bytes to the session's Unix socket, so the same base URL
+works inside and outside. It reaches that socket and nothing else, and ends with the sandbox.
 
-The terminal is given to the agent alone: bubblewrap is in the foreground too, and a Ctrl-C meant for
-the agent would end the whole sandbox. Runs as a script, from a copy; standard library
-only, nothing of Aileron's.
+The agent alone becomes the terminal's foreground process group: bubblewrap would be in it too, and a
+Ctrl-C meant for the agent would end the whole sandbox. Runs as a script, from a copy; imports the standard
+library only.
 """
 
 import contextlib
@@ -28,28 +27,28 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 def forward(listener: socket.socket, path: str) -> None:
-    """Carry each connection that *listener* accepts to the Unix socket at *path*; does not return.
+    """Forward every connection to *listener* to the Unix socket at *path*; does not return.
 
-    A thread for each direction, so that whoever does not read is waited for by whoever writes.
+    One thread for each direction, so that a slow reader holds up only the writer on the other side.
     """
-    room = threading.BoundedSemaphore(_MOST)
+    slots = threading.BoundedSemaphore(_MOST)
     while True:
-        room.acquire()
+        slots.acquire()
         client, _ = listener.accept()
-        threading.Thread(target=_connection, args=(client, path, room), daemon=True).start()
+        threading.Thread(target=_connection, args=(client, path, slots), daemon=True).start()
 
 
-def _connection(client: socket.socket, path: str, room: threading.BoundedSemaphore) -> None:
+def _connection(client: socket.socket, path: str, slots: threading.BoundedSemaphore) -> None:
     try:
         with client, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as console:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _both_ways(client, console, path)
     finally:
-        room.release()
+        slots.release()
 
 
 def _both_ways(client: socket.socket, console: socket.socket, path: str) -> None:
-    """Carry until both directions have ended."""
+    """Forward both directions until both have ended."""
     try:
         console.connect(path)
     except OSError:  # the console is away; it may come back, and the agent tries again
@@ -62,7 +61,7 @@ def _both_ways(client: socket.socket, console: socket.socket, path: str) -> None
 
 
 def _carry(source: socket.socket, target: socket.socket) -> None:
-    """Copy until *source* ends, and pass on whether that was an end or a break."""
+    """Copy bytes until *source* ends, then shut *target* down, or reset it if *source* was reset."""
     try:
         while data := source.recv(_CHUNK):
             try:
@@ -75,7 +74,7 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
 
 
 def _break(end: socket.socket) -> None:
-    """Have *end* closed as broken, and wake the thread that reads there."""
+    """Have *end* reset when it is closed, and wake the thread that reads from it."""
     with contextlib.suppress(OSError):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     with contextlib.suppress(OSError):
@@ -83,7 +82,7 @@ def _break(end: socket.socket) -> None:
 
 
 def _forward_beside(port: int) -> None:
-    """Listen on *port* and answer there from a process of its own, which is no child of the agent's.
+    """Listen on *port* and forward from a process of its own that is not a child of the agent.
 
     Raises:
         OSError: the port cannot be had.
@@ -104,7 +103,7 @@ def _forward_beside(port: int) -> None:
 
 
 def main() -> None:
-    """Open the port that the first argument names (0: none), then exec the others as the agent."""
+    """Open the port given as the first argument (0 for none), then exec the remaining arguments as the agent."""
     port = int(sys.argv[1])
     if port:
         try:

@@ -1,12 +1,12 @@
-"""The filter of system calls for whatever runs contained, as a program for the kernel. Pure.
+"""The seccomp filter for contained programs, built as BPF instructions. Pure.
 
-What it refuses leads past the other walls: keyrings belong to the user and to no namespace, and the
-rest are large parts of the kernel that a program in a sandbox has no need of. They are answered as by
-a kernel that lacks them (ENOSYS), which programs know how to live with.
+The refused calls lead around the other barriers: keyrings belong to the user and to no namespace, the
+others reach large parts of the kernel that a sandboxed program has no need of. They fail with ENOSYS, as on
+a kernel without them, which programs know how to handle.
 
-The numbers below are those of one architecture's calls, so a process that speaks another one (32-bit
-code on a 64-bit kernel) is killed at its first call, and x32 gets ENOSYS for every call. `ptrace`
-stays: debuggers are tools, and the sandbox's own process namespace bounds it.
+System call numbers differ between architectures, so a process that uses another one (32-bit code on a
+64-bit kernel) is killed at its first call, and every x32 call gets ENOSYS. `ptrace` stays allowed:
+debuggers are tools, and the sandbox's process namespace limits what it reaches.
 """
 
 import errno
@@ -65,10 +65,10 @@ _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 
 
 def filter_for(machine: str) -> bytes | None:
-    """Return the filter for an architecture, as an array of struct sock_filter.
+    """Return the filter for the architecture *machine*, as an array of `struct sock_filter`.
 
     Returns:
-        None where the numbers of its system calls are not known here.
+        None for an architecture whose system call numbers are not known here.
     """
     calls = REFUSED.get(machine)
     if calls is None:
@@ -88,5 +88,5 @@ def filter_for(machine: str) -> bytes | None:
 
 
 def _line(code: int, value: int, *, then: int = 0) -> bytes:
-    """Return one instruction; *then* is how many are skipped where its condition holds."""
+    """Return one BPF instruction; *then* is how many to skip when its condition holds."""
     return struct.pack("=HBBI", code, then, 0, value)

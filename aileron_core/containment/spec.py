@@ -1,7 +1,7 @@
-"""The command line of bubblewrap: what an agent sees of this machine. Pure, but for looking at paths.
+"""The bubblewrap command line, which decides what an agent sees of this machine. Pure, except that it looks at paths.
 
-An allow-list: what is not named here is not there. A path is hidden by not mounting it, never by
-mounting something over it: what is covered can be uncovered, or reached by another path.
+An allow-list: what is not mounted does not exist in the sandbox. A path is hidden by not mounting it, never
+by mounting something over it: what is covered can be uncovered, or reached by another path.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,7 +42,7 @@ _RESOLVED = Path("/run/systemd/resolve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSpec:
-    """One sandbox."""
+    """What one sandbox contains: mounts, network and working folder."""
 
     bwrap: str
     project: Path
@@ -67,7 +67,7 @@ class SandboxSpec:
 
 
 def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str]:
-    """Return what of the person's environment an agent gets in the sandbox: a list, never the rest."""
+    """Return the part of the person's environment that the agent gets: an allow-list, extended by *needs*."""
     wanted = _PASSED.union(needs)
     return {
         name: value
@@ -77,10 +77,10 @@ def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str
 
 
 def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
-    """Return the command that runs *argv* in *spec*.
+    """Return the command that runs *argv* in the sandbox *spec*.
 
-    The environment is the one that bubblewrap itself is started with, whole: `--setenv` would show a
-    provider's key to every user of this machine.
+    bubblewrap has to be started with exactly the sandbox's environment: `--setenv` would show a provider's
+    key to every user of this machine.
     """
     command = [
         spec.bwrap,
@@ -107,7 +107,7 @@ def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
 
 
 def system_programs() -> list[str]:
-    """Mount the system's programs, read-only; links such as /bin stay links where they are."""
+    """Return the arguments that mount the system's programs read-only; links such as /bin stay links."""
     command = ["--ro-bind", "/usr", "/usr"]
     for name in _SYSTEM:
         path = Path("/", name)
@@ -119,10 +119,10 @@ def system_programs() -> list[str]:
 
 
 def kernel_covers() -> list[str]:
-    """Cover what in /proc is the whole machine's, where it exists: bubblewrap fails at a missing name.
+    """Return the arguments that cover the machine-wide files in /proc that exist; bubblewrap fails at a missing one.
 
-    The modes of those files do not do it: a few of them are anybody's to open for writing, all are
-    root's, and the lists of keys are anybody's to read. There is no /sys in the sandbox.
+    File modes do not protect them: some are writable by anybody, all are root's, and the lists of keys are
+    readable by anybody. There is no /sys in the sandbox.
     """
     command: list[str] = []
     for name in _READ_ONLY:
@@ -135,7 +135,7 @@ def kernel_covers() -> list[str]:
 
 
 def _project(spec: SandboxSpec) -> list[str]:
-    """Mount the project writable, then what in it must not be written."""
+    """Return the arguments that mount the project writable and its protected names read-only."""
     project = spec.project
     command = ["--bind", str(project), str(project)]
     git = project / ".git"
@@ -152,7 +152,7 @@ def _project(spec: SandboxSpec) -> list[str]:
 
 
 def protected(project: Path) -> list[Path]:
-    """Return what is there of the names that must not be written."""
+    """Return those of the protected names that exist in *project*."""
     found = [project / name for name in PROTECTED]
     # Of a link what it leads to is kept, where that is in the project; the link itself is compared
     # before and after, for nothing can be mounted over it.

@@ -1,4 +1,4 @@
-"""Whether this machine can contain an agent, and what would be left open."""
+"""Finding out whether this machine can contain an agent, and which gaps would remain."""
 
 import os
 import platform
@@ -29,7 +29,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSupport:
-    """What this machine's sandbox is made of."""
+    """What the sandbox is built from on this machine."""
 
     bwrap: str
     scopes: bool
@@ -38,10 +38,9 @@ class SandboxSupport:
     """The filter of system calls (`seccomp.filter_for`)."""
 
     def prepare(self) -> None:
-        """Take rights from this process; called in the child, before bubblewrap starts.
+        """Drop privileges of this process; to be called in the child, before bubblewrap is executed.
 
-        Whatever the sandbox's processes are, bubblewrap's own and ours beside the agent included,
-        they inherit all of it.
+        Every process of the sandbox inherits this, including bubblewrap and Aileron's helper beside the agent.
         """
         no_new_privileges()
         forget_keyring()
@@ -51,21 +50,21 @@ class SandboxSupport:
 
 
 def find_bwrap() -> str | None:
-    """Return the system's bubblewrap, None where there is none."""
+    """Return the path of the system's bubblewrap, None if it is not installed."""
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
 
 
 def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSupport:
-    """Return what contains an agent here.
+    """Return what an agent can be contained with on this machine.
 
     Args:
-        offline: it gets a network of its own, in which there are no abstract sockets of others.
-        allow_abstract: the person accepts that it reaches them.
+        offline: the sandbox has a network namespace of its own, without anybody else's abstract sockets.
+        allow_abstract: the person accepts that the agent can reach abstract sockets.
 
     Raises:
         NotFound: bubblewrap is not installed, or this is not Linux.
-        Forbidden: this is root, whom no sandbox holds; the kernel refuses it; there is no filter of
-            system calls for this machine; or abstract sockets would be reachable.
+        Forbidden: this is root, whom no sandbox holds; the kernel refuses the sandbox; there is no system
+            call filter for this architecture; or abstract sockets would be reachable.
     """
     if sys.platform != "linux":
         raise NotFound(
@@ -101,7 +100,7 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
 
 
 def refuse_root() -> None:
-    """Contain nothing as root, whatever it is called in a user namespace.
+    """Refuse to contain a process of root's, even one that is not called root in its user namespace.
 
     Raises:
         Forbidden: this is root.
@@ -116,7 +115,7 @@ def refuse_root() -> None:
 
 
 def this_filter() -> bytes | None:
-    """Return the filter of system calls for this process and its children, or None if there is none."""
+    """Return the system call filter for this machine's architecture, None if there is none."""
     # A 32-bit Python on a 64-bit kernel speaks another architecture than the machine's name says.
     return filter_for(platform.machine()) if struct.calcsize("P") == 8 else None
 
@@ -125,8 +124,8 @@ def is_root_outside(euid: int, uid_map: str) -> bool:
     """Tell whether *euid* is root outside its user namespace, whatever it is called inside.
 
     Args:
-        euid: the number inside.
-        uid_map: the text of /proc/self/uid_map; what it does not tell counts as no namespace.
+        euid: the effective user id inside.
+        uid_map: the text of /proc/self/uid_map; an *euid* that it does not map is taken as it is.
     """
     rows = [[int(word) for word in line.split()] for line in uid_map.splitlines()]
     for inside, outside, count in rows:
@@ -143,7 +142,7 @@ def _uid_map() -> str:
 
 
 def _try(support: SandboxSupport) -> None:
-    """Make the smallest sandbox there is: the kernel or a policy may forbid user namespaces, or filters."""
+    """Build a minimal sandbox to see whether the kernel or a policy forbids user namespaces or filters."""
     command = [support.bwrap, "--unshare-user", "--unshare-pid", "--disable-userns"]
     try:
         tried = subprocess.run(
@@ -167,10 +166,10 @@ def _try(support: SandboxSupport) -> None:
 
 
 def abstract_listeners(table: str | None = None) -> tuple[str, ...]:
-    """Return the names of the abstract sockets that somebody listens on, sorted.
+    """Return the sorted names of the abstract sockets that have a listener.
 
     Args:
-        table: the text of /proc/net/unix; read where it is not given.
+        table: the text of /proc/net/unix; None reads the file.
     """
     if table is None:
         try:

@@ -1,1 +1,1 @@
-"""A git directory of the session's own in place of the person's, and the import of what is new in it."""
+"""A session's own copy of the project's git directory, and the checked import of what the agent committed."""

@@ -1,4 +1,4 @@
-"""Reading what an agent has made of its session's git directory: refs, HEAD, index, and objects without a ref."""
+"""Reading the agent's refs, HEAD, index and unreferenced objects from its session's git directory."""
 
 from dataclasses import dataclass
 
@@ -26,14 +26,12 @@ class AgentState:
 
 
 def read_agent_state(repository: SessionRepository, *, last: bool) -> AgentState:
-    """Read the state of *repository*; where the agent has ended (*last*), also what it left half done."""
+    """Read the agent's state of *repository*; after the agent's end (*last*), unfinished merges and the like too."""
     refs, symbolic = repository.agent_refs()
     unreferenced: dict[str, str] = {}
     if STASH in refs:
-        words = ("log", "-g", "--format=%H", STASH)
-        listed = (
-            repository.agent_git().run(*words, may_fail=True).decode("ascii", "replace").split()
-        )
+        args = ("log", "-g", "--format=%H", STASH)
+        listed = repository.agent_git().run(*args, may_fail=True).decode("ascii", "replace").split()
         theirs = (
             (read_small(repository.folder / "stash") or b"").decode("utf-8", "replace").splitlines()
         )

@@ -1,7 +1,7 @@
-"""Importing what an agent did in its session's git directory into the person's repository.
+"""Importing an agent's commits, refs and index from its session's git directory into the person's repository.
 
-The order matters: objects are fetched into a quarantine and checked there, migrated to the person's
-object store, and only then do refs, HEAD and index move, each only where the person's has not changed.
+The order matters: objects are fetched into a quarantine and checked there, then migrated to the person's
+object store, and only then do refs, HEAD and index change, each only if the person's is unchanged.
 """
 
 from collections.abc import Sequence
@@ -44,14 +44,14 @@ _MAX_NAMED = 8
 
 
 def import_changes(repository: SessionRepository, *, last: bool) -> None:
-    """Import all that is new; what a person has to know is added to the record.
+    """Import everything new; what the person has to know is added to the record.
 
     Args:
         repository: one repository of a session.
-        last: the agent has ended; before that, an index that somebody has locked puts it off.
+        last: whether the agent has ended. Before that, a locked index postpones the import.
 
     Raises:
-        GitFailed: nothing was changed; the session's git directory still holds all of it.
+        GitFailed: nothing was changed; the session's git directory still holds everything.
     """
     record = repository.record
     agent = read_agent_state(repository, last=last)
@@ -83,7 +83,7 @@ def import_changes(repository: SessionRepository, *, last: bool) -> None:
 
 
 def _keep_checkout(repository: SessionRepository, changes: RefChanges) -> None:
-    """Leave HEAD and its branch: with an index that is not rebuilt the next commit would undo the agent's work."""
+    """Leave HEAD and its branch alone: with a stale index the next commit would undo the agent's work."""
     changes.head_stays = True
     name = repository.person_head().removeprefix("ref: ")
     if name in changes.updates:
@@ -98,7 +98,7 @@ def _fetch_and_check(
     before: frozenset[IndexEntry],
     now: dict[str, str],
 ) -> frozenset[IndexEntry]:
-    """Fetch and check everything that is new; return the entries that the index may have.
+    """Fetch and check all new objects; return the entries that may go into the index.
 
     Refs that may not be updated are rejected in *changes*.
     """
@@ -148,10 +148,10 @@ def _fetch_and_check(
 def _check_head_tree(
     repository: SessionRepository, agent: AgentState, changes: RefChanges, known: set[bytes]
 ) -> None:
-    """Leave HEAD where it is if the agent's tree has a gitlink that the index did not have.
+    """Leave HEAD alone if the agent's tree has a gitlink that the index did not have.
 
-    It is left out of the index, but the person's next `git reset` rebuilds the index from the tree,
-    whoever committed it.
+    The gitlink is left out of the index, but the person's next `git reset` would rebuild the index from that
+    tree, whoever committed it.
     """
     name = agent.head.removeprefix("ref: ")
     tip = name if OID.match(name) else agent.refs.get(name)
@@ -169,7 +169,7 @@ def _failing(
     have: set[str],
     shallow: Sequence[str],
 ) -> set[str]:
-    """Return which of *wanted* fail git's checks by themselves, and note why for the person."""
+    """Return which of *wanted* fail git's checks on their own, and record why for the person."""
     bad: set[str] = set()
     for name, oids in wanted.items():
         try:
@@ -183,7 +183,7 @@ def _failing(
 def _update_shallow(
     repository: SessionRepository, commits: list[str], already_known: list[str]
 ) -> None:
-    """Add *commits* to the person's shallow file; history that they have stays as long as it is."""
+    """Add *commits* to the person's `shallow` file; those *already_known* keep their full history."""
     if already_known:
         repository.record.tell(
             "The agent cut off history that you have (a shallow fetch); yours stays whole."
@@ -212,7 +212,7 @@ def _apply(
     lock: IndexLock,
     staged: tuple[frozenset[IndexEntry], frozenset[IndexEntry]],
 ) -> None:
-    """Update refs, HEAD and index, and save the rest under the session's own refs."""
+    """Update refs, HEAD and index; save what was rejected under the session's own refs."""
     record = repository.record
     head = repository.person_head()
     head_moves = _may_move_head(repository, agent, changes, head)
@@ -301,7 +301,7 @@ def _update_index(
 
 
 def _finish_operations(repository: SessionRepository) -> None:
-    """End a merge, cherry-pick or revert of the person's that the agent ended."""
+    """End the person's merge, cherry-pick or revert if the agent finished it."""
     for name in OPERATION_FILES:
         begun = read_small(repository.folder / "state" / name)
         ended = begun is not None and not (repository.session_git_dir / name).exists()
@@ -346,7 +346,7 @@ def _report(
 def _report_rejected(
     repository: SessionRepository, changed: list[str], why: str, names: dict[str, str]
 ) -> None:
-    """Say why *changed* were left as they are; many of them in one sentence."""
+    """Tell the person why the refs *changed* were left alone, in one sentence if they are many."""
     if len(changed) > _MAX_NAMED:
         repository.record.tell(
             f"{len(changed)} refs were not changed as the agent did ({why}), {short_name(changed[0])} for "

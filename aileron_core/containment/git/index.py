@@ -1,4 +1,4 @@
-"""The person's index: locked while refs are updated, and rebuilt with the agent's entries if it is unchanged."""
+"""Locking the person's git index and rebuilding it with the agent's entries if it is unchanged."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ _WAIT = 0.05
 
 
 class IndexLock:
-    """The lock that git itself takes on an index: while it is held, no git command commits or stages."""
+    """Git's own `index.lock`: while it is held, no git command commits or stages."""
 
     def __init__(self, repository: SessionRepository, *, seconds: float) -> None:
         self._path = repository.git_dir / "index"
@@ -22,7 +22,7 @@ class IndexLock:
         self.held = False
 
     def __enter__(self) -> "IndexLock":
-        """Take it; `held` tells whether that succeeded in time."""
+        """Try to take the lock; `held` tells whether that succeeded in time."""
         until = time.monotonic() + self._seconds
         while not self.held:
             try:
@@ -35,11 +35,11 @@ class IndexLock:
         return self
 
     def read(self) -> bytes:
-        """Return the index's bytes, empty where there is none."""
+        """Return the index's bytes, empty if there is none."""
         return self._path.read_bytes() if self._path.exists() else b""
 
     def commit(self, rebuilt: Path) -> None:
-        """Put *rebuilt* in the index's place and release the lock."""
+        """Replace the index by the file *rebuilt* and release the lock."""
         mode = self._path.stat().st_mode & 0o777 if self._path.exists() else 0o644
         with self._lock.open("wb") as file, rebuilt.open("rb") as source:
             shutil.copyfileobj(source, file)
@@ -57,7 +57,7 @@ class IndexLock:
 def without_new_gitlinks(
     entries: Iterable[IndexEntry], before: Iterable[IndexEntry]
 ) -> tuple[frozenset[IndexEntry], list[bytes]]:
-    """Return *entries* without gitlinks at paths that had none *before*, and those paths."""
+    """Return *entries* without the gitlinks whose paths had none *before*, and those paths."""
     known = {entry.path for entry in before if entry.is_gitlink}
     new = {entry for entry in entries if entry.is_gitlink and entry.path not in known}
     return frozenset(entries) - new, sorted({entry.path for entry in new})
@@ -66,13 +66,13 @@ def without_new_gitlinks(
 def rebuild(
     repository: SessionRepository, entries: frozenset[IndexEntry], before: frozenset[IndexEntry]
 ) -> Path:
-    """Return an index with *entries*: the person's, but for what differs from *before*.
+    """Write an index with *entries*, starting from the person's, and return its path.
 
-    What git knows of unchanged files stays, so that nothing has to be read again and no file that the
-    agent changed can pass for unchanged.
+    Git's cached stat data of unchanged files is kept, so nothing has to be read again, and no file that the agent
+    changed can pass for unchanged.
 
     Raises:
-        GitFailed: git takes no such entries.
+        GitFailed: git rejects the entries.
     """
     made = repository.folder / "index.made"
     made.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""What a session left in the project that git would take for a repository: renamed, so that it does not.
+"""Disabling, by renaming, what a session left in the project that git would take for a repository.
 
-Nothing is lost: what is renamed works again under its old name.
+Nothing is lost: renamed back, it works again.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _SUFFIX = "disarmed"
 
 
 def identity(path: Path) -> list[int]:
-    """Return what tells a file from another that took its name: device and inode."""
+    """Return device and inode, which tell a file from another that took its name."""
     status = path.lstat()
     return [status.st_dev, status.st_ino]
 
@@ -30,7 +30,7 @@ def disable_new_repositories(
     Args:
         project: where the agent worked; it has ended.
         entries: everything called `.git` that was there before, with its identity.
-        shapes: folders of a repository's shape that were there before.
+        shapes: folders that had the shape of a repository before.
     """
     notices: list[str] = []
     done: set[str] = set()
@@ -76,7 +76,7 @@ def _is_the_same(project: Path, name: str, before: list[int] | None) -> bool:
 
 
 def _is_owned(path: Path) -> bool:
-    """Tell whether an agent could have closed a folder; another user's was closed to it too."""
+    """Tell whether the folder is this user's: a folder of another user's was never writable for the agent."""
     try:
         return path.lstat().st_uid == os.getuid()
     except FileNotFoundError:
@@ -124,7 +124,7 @@ def _failed(name: str, error: OSError) -> str:
 
 
 def _rename_disabled(folder: int, name: str) -> str:
-    """Give what is called *name* in *folder* a name that git does not look for."""
+    """Rename *name* in *folder* to a name that git does not look for."""
     target, number = f"{name}.{_SUFFIX}", 1
     while _exists(folder, target):
         number += 1
@@ -139,12 +139,12 @@ def _rename_disabled(folder: int, name: str) -> str:
 
 @contextlib.contextmanager
 def _open_folder(project: Path, name: str) -> Generator[int, None, None]:
-    """Hold the folder *name* of *project*, reached through no link: another session may be at work there.
+    """Open the folder *name* of *project* without following links: another session may be at work there.
 
-    What the agent closed on the way is opened.
+    Folders on the way that the agent made impassable are made passable again.
 
     Raises:
-        NotADirectoryError: it, or one above it, is a link or no folder.
+        NotADirectoryError: it, or a folder above it, is a link or no folder.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(project, flags & ~os.O_NOFOLLOW)
@@ -167,7 +167,7 @@ def _make_passable(folder: int) -> None:
 
 
 def _grant_owner(folder: int) -> int:
-    """Let the owner of *folder* read and write it; return the mode that it had."""
+    """Make *folder* readable and writable for its owner; return its previous mode."""
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
     restore_rights(folder)
     return mode

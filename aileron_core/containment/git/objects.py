@@ -1,4 +1,4 @@
-"""New objects on their way from the session to the person: packed, then checked in a quarantine."""
+"""Transferring new git objects from the session to the person: packed, then verified in a quarantine."""
 
 import contextlib
 import os
@@ -23,19 +23,19 @@ def fetch_objects(
     have: Iterable[str],
     shallow: Iterable[str],
 ) -> None:
-    """Fetch what *wanted* reaches and *have* does not into the quarantine, and check it there.
+    """Fetch the objects that *wanted* reaches and *have* does not into the quarantine, and verify them there.
 
-    One sandbox packs the agent's objects. Another, which sees nothing of the agent's but that pack,
-    indexes it strictly and walks to every object that it reaches.
+    One sandbox packs the agent's objects. A second one, which sees nothing of the agent's but that pack, indexes
+    it strictly and walks to every object that it reaches.
 
     Args:
         repository: the repository.
         wanted: ids of objects that are new on the agent's side.
-        have: what the person's refs name.
+        have: ids that the person's refs name.
         shallow: commits that count as having no parent.
 
     Raises:
-        GitFailed: something is missing, broken, or too large.
+        GitFailed: something is missing, broken or too large.
     """
     make_quarantine(repository)
     if marks := "".join(f"{oid}\n" for oid in shallow):
@@ -68,7 +68,7 @@ def new_gitlinks(
 ) -> set[bytes]:
     """Return the paths at which commits that only *wanted* reaches add a gitlink.
 
-    A merge counts where it differs from each of its parents: what one of them has was seen there.
+    A merge counts where it differs from every parent: what it takes from one was examined there.
     """
     stdin = "".join([*(f"{oid}\n" for oid in wanted), *(f"^{oid}\n" for oid in have)]).encode()
     words = ("--format=", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-merges=combined")
@@ -79,14 +79,14 @@ def new_gitlinks(
 
 
 def gitlinks_in_tree(repository: SessionRepository, commit: str) -> set[bytes]:
-    """Return the paths of the gitlinks in the tree of *commit*."""
+    """Return the paths of all gitlinks in the tree of *commit*."""
     listed = repository.quarantine_git().run("ls-tree", "-r", "-z", commit)
     entries = (line.partition(b"\t") for line in listed.split(b"\0"))
-    return {path for facts, _, path in entries if facts.startswith(b"160000 ")}
+    return {path for header, _, path in entries if header.startswith(b"160000 ")}
 
 
 def migrate_objects(repository: SessionRepository) -> None:
-    """Move the packs in the quarantine, all of them checked, to the person's object store."""
+    """Move the verified packs from the quarantine to the person's object store."""
     folder = Path(repository.record.objects[0], "pack")
     folder.mkdir(exist_ok=True)
     found = list((repository.quarantine / "objects" / "pack").iterdir())
@@ -109,7 +109,7 @@ def migrate_objects(repository: SessionRepository) -> None:
 
 
 def new_shallow_commits(repository: SessionRepository) -> tuple[list[str], list[str]]:
-    """Return the agent's new shallow commits: those that the person does not have, and those that they do."""
+    """Return the agent's new shallow commits: those that the person lacks, and those that the person has."""
     text = (read_small(repository.session_git_dir / "shallow") or b"").decode("ascii", "replace")
     marks = [oid for oid in text.split() if oid.isalnum() and oid not in repository.record.shallow]
     if not marks:

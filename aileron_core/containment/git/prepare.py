@@ -1,4 +1,4 @@
-"""Giving a session git directories of its own in place of those of its project's repositories."""
+"""Preparing a launch: a git directory of the session's own for each repository of the project."""
 
 import contextlib
 import fcntl
@@ -40,18 +40,18 @@ _MAX_MOUNTS = 1000
 def prepare_repositories(
     *, bwrap: str, parent: Path, aside: Path, session: str, project: Path, env: Mapping[str, str]
 ) -> SessionRepositories:
-    """Make what a session gets in place of the repositories of *project*.
+    """Make the session's git directories for the repositories of *project*, with the mounts for the sandbox.
 
     Args:
-        bwrap: bubblewrap.
-        parent: where the folders of sessions lie.
+        bwrap: path of bubblewrap.
+        parent: the folder that holds the folders of all sessions.
         aside: where what cannot be imported will be put.
-        session: its id.
+        session: the session's id.
         project: where the agent works.
         env: the person's environment.
 
     Raises:
-        Forbidden: the project has what nothing can be mounted over.
+        Forbidden: the project has something that nothing can be mounted over.
     """
     refuse_git_dir(project)
     covered = _put_empty_git_dir(parent, project)
@@ -85,10 +85,10 @@ def prepare_repositories(
 
 
 def _put_empty_git_dir(parent: Path, project: Path) -> bool:
-    """Put an empty `.git` into a project that is a folder of a repository above it; git passes it by.
+    """Put an empty `.git` into a project that lies inside a repository; git ignores it.
 
-    Mounted read-only, it keeps the agent from making a repository in the very folder in which the
-    person's git looks for the one above.
+    Mounted read-only, it keeps the agent from making a repository in the very folder from which the person's git
+    looks for the one above.
     """
     own = project / ".git"
     if os.path.lexists(own):
@@ -100,10 +100,10 @@ def _put_empty_git_dir(parent: Path, project: Path) -> bool:
 
 
 def refuse_git_dir(project: Path) -> None:
-    """Refuse a project that is, or lies in, a git directory: its config and hooks would be plain files of it.
+    """Refuse a project that is, or lies in, a git directory: its config and hooks would be ordinary writable files.
 
     Raises:
-        Forbidden: it does.
+        Forbidden: it is one.
     """
     for folder in (project, *project.parents):
         names = set(os.listdir(folder)) if os.access(folder, os.R_OK) else set[str]()  # noqa: PTH208
@@ -117,7 +117,7 @@ def refuse_git_dir(project: Path) -> None:
 def _make_repositories(
     session: SessionRepositories, project: Path, found: RepositoryScan, env: Mapping[str, str]
 ) -> list[str]:
-    """Make the session's git directories; return the entries that have none and stay read-only."""
+    """Make the session's git directories; return the entries without one, which stay read-only."""
     read_only: list[str] = []
     unsupported: list[str] = []
     made = _made_by_others(session.folder.parent, project, found)
@@ -170,9 +170,9 @@ def _make_repositories(
 
 
 def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[str]:
-    """Return the entries that another session, which has not ended, did not find when it began.
+    """Return the `.git` entries that another unfinished session did not find when it began.
 
-    Its agent may have made them, and have them borrow the objects of any repository of the person's.
+    Its agent may have made them, and have them borrow objects from any repository of the person's.
     """
     made: set[str] = set()
     for folder in parent.iterdir():
@@ -188,10 +188,10 @@ def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[s
 def _included_project_files(
     settings: Iterable[Setting], project: Path, env: Mapping[str, str]
 ) -> list[str]:
-    """Return the files of the project that the person's settings include: they stay as they are.
+    """Return the files of the project that the person's git settings include, which stay read-only.
 
     Raises:
-        Forbidden: one is not there, or a link, so that an agent could put its own in that place.
+        Forbidden: one is missing or a link, so that an agent could put its own in that place.
     """
     names: list[str] = []
     for path in included_files(settings, env):
@@ -209,7 +209,7 @@ def _included_project_files(
 def _missing_submodules(
     repository: SessionRepository, project: Path, worktree: PurePosixPath, notices: list[str]
 ) -> list[str]:
-    """Return the submodules of a repository that are not there: git would look into one put in their place."""
+    """Make folders for submodules that are not checked out, and return them: git would look into what is put there."""
     try:
         entries = parse_entries(repository.person_git().run("ls-files", "--stage", "-z"))
     except GitFailed:
@@ -234,7 +234,7 @@ def _missing_submodules(
 def _mounts(
     session: SessionRepositories, project: Path, read_only: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return how all of it is mounted: folders above first, so that none of them can be moved away."""
+    """Return the mounts in order, parent folders first, so that none of them can be moved away."""
     names = [*session.record.entries, *read_only]
     above = {parent for name in names for parent in PurePosixPath(name).parents} - {
         PurePosixPath(".")
@@ -261,7 +261,7 @@ def _mounts(
 
 
 def _object_mounts(repository: SessionRepository) -> list[str]:
-    """Mount the person's object stores read-only, their own lists of alternates empty: ours names them all."""
+    """Mount the person's object stores read-only, their `alternates` empty: the session's own file lists them all."""
     args: list[str] = []
     empty = repository.folder / "empty"
     empty.touch()
@@ -274,7 +274,7 @@ def _object_mounts(repository: SessionRepository) -> list[str]:
 
 
 def _locked_folder(parent: Path, session: str) -> tuple[Path, int]:
-    """Make a session's folder; nobody finds it before it is locked."""
+    """Make a session's folder, already locked when it gets its final name."""
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     made = parent / f".{session}"
     made.mkdir(mode=0o700)

@@ -1,6 +1,6 @@
-"""What is known of a session's repositories, kept on disk so that a later start can go on from it.
+"""The persistent record of a session's repositories, from which a later start can resume.
 
-The fields are what the file holds: a record of an earlier version must still be readable.
+Its fields are the file format: records of earlier versions must stay readable.
 """
 
 import json
@@ -23,7 +23,7 @@ _NAME = "record.json"
 
 @dataclass(slots=True, kw_only=True)
 class RepositoryRecord:
-    """One repository of the project that has a git directory of the session's own."""
+    """One repository of the project for which the session has its own git directory."""
 
     worktree: str
     """Relative to the project; `.` is the project itself."""
@@ -52,14 +52,14 @@ class RepositoryRecord:
     """Sentences that a person has to read, in order."""
 
     def tell(self, sentence: str) -> None:
-        """Add *sentence* to what a person has to read, once."""
+        """Add *sentence* to the notices for the person, once."""
         if sentence not in self.told:
             self.told.append(sentence)
 
 
 @dataclass(slots=True, kw_only=True)
 class SessionRecord:
-    """One session's repositories, and what its project held at the start."""
+    """The repositories of one session, and what its project contained at the start."""
 
     session: str
     project: str
@@ -73,7 +73,7 @@ class SessionRecord:
 
 
 def write_record(folder: Path, record: SessionRecord) -> None:
-    """Put *record* into *folder*, whole or not at all."""
+    """Write *record* into *folder* atomically."""
     temporary = folder / f"{_NAME}.new"
     with temporary.open("w", encoding="utf-8") as file:
         json.dump(asdict(record), file)
@@ -83,10 +83,10 @@ def write_record(folder: Path, record: SessionRecord) -> None:
 
 
 def read_record(folder: Path) -> SessionRecord | None:
-    """Return the record in *folder*, None where the session ended before there was one.
+    """Return the record in *folder*, None if the session ended before one was written.
 
     Raises:
-        AileronError: it cannot be read as one.
+        AileronError: it cannot be parsed.
     """
     try:
         text = (folder / _NAME).read_text(encoding="utf-8")

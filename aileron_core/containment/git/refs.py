@@ -1,4 +1,4 @@
-"""Updating the person's refs to the agent's, each only if it still is what the agent began with."""
+"""Updating the person's refs to the agent's, each only if it still has the value the agent began with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _IMPORTED = ("refs/heads/", "refs/tags/", "refs/remotes/", "refs/notes/")
 
 
 def short_name(name: str) -> str:
-    """Return a ref's name as a person writes it."""
+    """Return a ref's name as a person writes it, escaped for display."""
     for prefix in ("refs/heads/", "refs/tags/", "refs/remotes/"):
         if name.startswith(prefix):
             return escape(name.removeprefix(prefix))
@@ -22,7 +22,7 @@ def short_name(name: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class RefChanges:
-    """What is to become of the refs that the agent changed."""
+    """How the refs that the agent changed are to be handled."""
 
     updates: dict[str, str] = field(default_factory=dict[str, str])
     """New values of refs that in the person's repository still are what the agent began with."""
@@ -44,13 +44,13 @@ class RefChanges:
         now: Mapping[str, str],
         elsewhere: frozenset[str],
     ) -> "RefChanges":
-        """Sort what the agent changed into updates, deletions and rejections.
+        """Sort the agent's changes into updates, deletions and rejections.
 
         Args:
-            changed: the agent's values by ref; None where it deleted the ref.
-            before: what the agent began with.
+            changed: the agent's values by ref; None for a deleted one.
+            before: the values that the agent began with.
             now: the person's refs.
-            elsewhere: branches that another work tree of the person's has checked out.
+            elsewhere: branches checked out in another work tree of the person's.
         """
         found = cls()
         for name, value in changed.items():
@@ -74,12 +74,12 @@ class RefChanges:
         self.rejected[name] = why
 
     def reject(self, name: str, why: str) -> None:
-        """Reject an update after all."""
+        """Turn the update of *name* into a rejection."""
         self._reject(name, self.updates.pop(name), why)
 
 
 def checked_out_elsewhere(repository: SessionRepository) -> frozenset[str]:
-    """Return the branches that the person's other work trees have checked out."""
+    """Return the branches checked out in the person's other work trees."""
     if not (repository.common_dir / "worktrees").is_dir():
         return frozenset()
     heads = [each / "HEAD" for each in (repository.common_dir / "worktrees").iterdir()]
@@ -95,7 +95,7 @@ def checked_out_elsewhere(repository: SessionRepository) -> frozenset[str]:
 def update_refs(repository: SessionRepository, changes: RefChanges) -> None:
     """Update the person's refs, each by compare-and-swap; one that changed meanwhile is rejected.
 
-    No hook runs: the person's own `reference-transaction` could run what the agent wrote.
+    No hook runs: the person's own `reference-transaction` hook might execute what the agent wrote.
     """
     before = repository.record.refs
     lines = {
@@ -106,7 +106,7 @@ def update_refs(repository: SessionRepository, changes: RefChanges) -> None:
 
 
 def delete_refs(repository: SessionRepository, changes: RefChanges) -> None:
-    """Delete the person's refs, each by compare-and-swap; what they were is kept under another name."""
+    """Delete the person's refs, each by compare-and-swap; their values are kept under another name."""
     before = repository.record.refs
     saved = {f"deleted/{name.removeprefix('refs/')}": before[name] for name in changes.deletions}
     save_aside(repository, saved)
@@ -119,7 +119,7 @@ def delete_refs(repository: SessionRepository, changes: RefChanges) -> None:
 
 
 def _update(name: str, new: str | None, old: str | None) -> bytes:
-    """Return one command of `update-ref --stdin -z`; no old value means that there must be none."""
+    """Return one command for `update-ref --stdin -z`; without *old* the ref must not exist."""
     words = [f"update {name}", new or "", old or ""] if new and old else []
     if new and not old:
         words = [f"create {name}", new]
@@ -129,7 +129,7 @@ def _update(name: str, new: str | None, old: str | None) -> bytes:
 
 
 def _run_each(repository: SessionRepository, commands: Mapping[str, bytes]) -> list[str]:
-    """Run *commands* as one, and where that fails each by itself; return the names of those that failed."""
+    """Run *commands* as one transaction, or one by one if that fails; return the refs that failed."""
     if not commands:
         return []
     words = ("update-ref", "--no-deref", "-m", f"aileron: session {_session(repository)}")
@@ -148,14 +148,14 @@ def _session(repository: SessionRepository) -> str:
 
 
 def save_aside(repository: SessionRepository, values: Mapping[str, str]) -> dict[str, str]:
-    """Keep *values* under names of this session's own; return which ref holds each.
+    """Save *values* under refs of this session's own; return the ref of each.
 
     Args:
         repository: the repository.
-        values: objects by a name below `refs/`, or by a whole one.
+        values: object ids, by a name below `refs/` or by a full ref name.
 
     Raises:
-        GitFailed: one could not be kept.
+        GitFailed: one could not be saved.
     """
     folder = f"{ASIDE}/{_session(repository)}"
     names = {name: f"{folder}/{name.removeprefix('refs/')}" for name in values}

@@ -1,7 +1,7 @@
-"""Where the repositories of a project lie, and what else in it git would take for one.
+"""Finding the git repositories of a project, and whatever else in it git would take for one.
 
-A `.git` file is the project's word, so it counts only where the repository says the same back: else a
-project could have any folder of the person's shown to its agent.
+A `.git` file is the project's claim, so it counts only if the repository names the work tree in return:
+otherwise a project could have any folder of the person's shown to its agent.
 """
 
 import os
@@ -18,7 +18,7 @@ _REPOSITORY_NAMES = frozenset(("head", "objects", "refs", "commondir"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitDirs:
-    """Where a work tree finds its repository."""
+    """The git directory of a work tree and the common directory that holds its objects and refs."""
 
     git_dir: Path
     """HEAD and the index of this work tree."""
@@ -27,7 +27,7 @@ class GitDirs:
 
 
 def repository_of(worktree: Path) -> GitDirs | None:
-    """Return the repository of *worktree*, or None if there is none or it does not name *worktree* back."""
+    """Return the repository of *worktree*, None if there is none or it does not name *worktree* in return."""
     link = worktree / ".git"
     if link.is_symlink():
         return None
@@ -65,9 +65,9 @@ def _holds_module(parent: Path, named: Path) -> bool:
 
 
 def object_folders(common: Path) -> list[Path]:
-    """Return where the objects of a repository lie: its own, then those that it borrows from.
+    """Return the object stores of a repository: its own, then those listed as alternates.
 
-    A folder counts only as the `objects` of a repository, so that no other is ever shown.
+    Only the `objects` folder of a repository counts, so that no other folder is ever exposed.
     """
     folders = [(common / "objects").resolve()]
     for _ in range(_ALTERNATES):
@@ -97,14 +97,14 @@ def _names(folder: Path) -> list[str]:
 
 
 def is_repository_shaped(names: set[str]) -> bool:
-    """Tell whether git would take a folder that holds *names* for a repository, whatever it is called."""
+    """Tell whether git would take a folder with the entries *names* for a repository, whatever its name."""
     low = {name.lower() for name in names}  # a file system may not tell them apart
     return "head" in low and ("commondir" in low or {"objects", "refs"} <= low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryScan:
-    """What of a folder git would take for a repository; paths are relative to it."""
+    """The folders and `.git` entries of a project that git would take for repositories; paths are relative."""
 
     entries: tuple[str, ...]
     """Everything called `.git`."""
@@ -115,7 +115,7 @@ class RepositoryScan:
 
 
 def scan(project: Path) -> RepositoryScan:
-    """Look through *project*, following no link and not into what is called `.git`."""
+    """Search *project* for repositories, without following links or descending into anything called `.git`."""
     entries: list[str] = []
     shapes: list[str] = []
     unread: list[str] = []
@@ -145,7 +145,7 @@ def scan(project: Path) -> RepositoryScan:
 
 
 def _read(path: Path) -> str | None:
-    """Return a small text file that is no link."""
+    """Return the text of a small file that is no link."""
     try:
         if path.is_symlink() or not path.is_file():
             return None

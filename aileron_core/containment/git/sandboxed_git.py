@@ -1,6 +1,6 @@
-"""Running git on data of an agent's: each command in a sandbox of its own.
+"""Running git on data that an agent controls: each command in a sandbox of its own.
 
-No network, no home, no settings of the system or the user, no hooks, and only the folders it needs.
+No network, no home, no system or user settings, no hooks, and only the folders that the command needs.
 """
 
 import contextlib
@@ -45,17 +45,17 @@ _CHUNK = 1 << 20
 
 
 class GitFailed(AileronError):
-    """git failed, took too long or printed too much."""
+    """A git command failed, took too long or printed too much."""
 
 
 def find_git() -> str | None:
-    """Return the system's git, or None: one on the person's PATH could be the agent's."""
+    """Return the system's git, or None. The one on the person's PATH is not used: it could be the agent's."""
     return shutil.which("git", path="/usr/local/bin:/usr/bin:/bin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxedGit:
-    """git, and what its sandbox shows it beside the system's programs."""
+    """git, and the folders that its sandbox shows besides the system's programs."""
 
     bwrap: str
     git_dir: str
@@ -68,7 +68,7 @@ class SandboxedGit:
     env: dict[str, str] = field(default_factory=dict[str, str])
 
     def run(self, *args: str, stdin: bytes = b"", may_fail: bool = False) -> bytes:
-        """Run git and return what it printed.
+        """Run git and return its standard output.
 
         Args:
             args: the subcommand and its arguments.
@@ -125,7 +125,7 @@ class SandboxedGit:
                 raise GitFailed(f"git {args[0]}: {escape(text[:300]) or f'exit code {code}'}")
 
     def argv(self, args: Iterable[str], filter_fd: int) -> list[str]:
-        """Return the whole command line; *filter_fd* is the descriptor of the system call filter."""
+        """Return the whole command line; *filter_fd* is the descriptor of the seccomp filter."""
         command = [self.bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         command += ["--unshare-net", "--unshare-cgroup-try", "--disable-userns"]
         command += [
@@ -149,7 +149,7 @@ class SandboxedGit:
 
 @contextlib.contextmanager
 def _temporary_file(content: bytes) -> Generator[IO[bytes], None, None]:
-    """Yield an unnamed file with *content*, positioned at its beginning."""
+    """Yield an unnamed file with *content*, positioned at its start."""
     with tempfile.TemporaryFile() as file:
         file.write(content)
         file.seek(0)
@@ -159,7 +159,7 @@ def _temporary_file(content: bytes) -> Generator[IO[bytes], None, None]:
 def _copy(
     process: "subprocess.Popen[bytes]", output: IO[bytes], max_bytes: int, seconds: float
 ) -> str | None:
-    """Copy what *process* prints; return why it was given up, or None if it ended by itself."""
+    """Copy the output of *process* to *output*; return why it was abandoned, None if it ended by itself."""
     assert process.stdout is not None
     deadline = time.monotonic() + seconds
     copied = 0

@@ -1,4 +1,4 @@
-"""The git repositories of one session: made before it, imported from while it runs and after it."""
+"""The git repositories of one session: prepared before it, imported from during and after it."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,7 @@ from aileron_core.text import escape
 
 @dataclass(slots=True, kw_only=True)
 class SessionRepositories:
-    """The repositories of one session; its folder is locked as long as the session's launcher lives."""
+    """The repositories of one session; its folder stays locked while the session's launcher lives."""
 
     bwrap: str
     folder: Path
@@ -43,15 +43,15 @@ class SessionRepositories:
     handle: int = -1
 
     def repositories(self) -> Iterator[SessionRepository]:
-        """Yield each repository that has a git directory of the session's own."""
+        """Yield each repository for which the session has its own git directory."""
         for record in self.record.repositories:
             yield SessionRepository(self.bwrap, self.folder, record)
 
     def import_changes(self) -> None:
-        """Import what is new while the agent runs, from each repository whatever becomes of the others.
+        """Import what is new while the agent runs, from every repository even if some fail.
 
         Raises:
-            GitFailed: it could not be done now for those that it names.
+            GitFailed: names those that failed this time.
         """
         failures: list[str] = []
         for repository in self.repositories():
@@ -64,7 +64,7 @@ class SessionRepositories:
             raise GitFailed("; ".join(failures))
 
     def end(self) -> list[str]:
-        """Import everything, disable new repositories in the project; return what a person has to know."""
+        """Import everything and disable new repositories in the project; return notices for the person."""
         notices: list[str] = []
         stays = False
         with contextlib.suppress(OSError), folder_at(Path(self.record.project)) as project_handle:
@@ -99,7 +99,7 @@ class SessionRepositories:
 
 
 def has_empty_git_dir(parent: Path, project: Path, *, other_than: Path | None = None) -> bool:
-    """Whether a session that has not ended put an empty `.git` into *project*."""
+    """Tell whether an unfinished session, not *other_than*, put an empty `.git` into *project*."""
     for folder in parent.iterdir() if parent.is_dir() else ():
         with contextlib.suppress(AileronError, OSError):
             record = read_record(folder) if folder != other_than else None
@@ -109,11 +109,11 @@ def has_empty_git_dir(parent: Path, project: Path, *, other_than: Path | None = 
 
 
 def recover(*, bwrap: str, parent: Path, aside: Path) -> list[str]:
-    """Import what sessions left whose launcher was killed; return what a person has to know.
+    """Import what is left of sessions whose launcher was killed; return notices for the person.
 
     Args:
-        bwrap: bubblewrap.
-        parent: where the folders of sessions lie.
+        bwrap: path of bubblewrap.
+        parent: the folder that holds the folders of all sessions.
         aside: where what cannot be imported is put, in a folder for each session.
     """
     notices: list[str] = []
@@ -131,18 +131,20 @@ def recover(*, bwrap: str, parent: Path, aside: Path) -> list[str]:
             if record is None:
                 remove_tree(folder)
                 continue
-            left = SessionRepositories(
+            abandoned = SessionRepositories(
                 bwrap=bwrap, folder=folder, aside=aside / folder.name, record=record,
                 mounts=(), handle=os.dup(handle),
             )  # fmt: skip
             where = escape(record.project)
-            notices += [f"{where}, after a launch that was killed: {each}" for each in left.end()]
+            notices += [
+                f"{where}, after a launch that was killed: {each}" for each in abandoned.end()
+            ]
     return notices
 
 
 @contextlib.contextmanager
 def _lock_abandoned(folder: Path) -> Generator[int | None, None, None]:
-    """Yield the locked *folder*; None where its launcher, or another start, holds the lock."""
+    """Lock *folder* and yield it; None if its launcher, or another recovery, holds the lock."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -158,7 +160,7 @@ def _lock_abandoned(folder: Path) -> Generator[int | None, None, None]:
 
 
 def _restore_rights_below(folder: Path) -> None:
-    """Give the owner back the rights that the agent took away; what lies too deep stays as it is."""
+    """Restore the owner's permissions that the agent removed; what is nested too deeply stays as it is."""
     waiting = [folder]
     while waiting:
         here = waiting.pop()

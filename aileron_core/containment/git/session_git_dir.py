@@ -1,4 +1,4 @@
-"""Making the git directory that a session has in place of the person's."""
+"""Creating the git directory that a session uses in place of the person's."""
 
 import shutil
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ OPERATION_FILES = ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", 
 
 
 def make_session_git_dir(repository: SessionRepository, settings: Iterable[Setting]) -> None:
-    """Make the session's git directory, and note in the record what it begins with.
+    """Make the session's git directory, and record the state that it begins with.
 
     Args:
         repository: the repository; its folder does not exist yet.
-        settings: the person's for this repository.
+        settings: the person's git settings for this repository.
 
     Raises:
-        GitFailed: this cannot be done for such a repository.
+        GitFailed: repositories of this kind are not supported.
     """
     record, own = repository.record, repository.session_git_dir
     if any(repository.git_dir.glob("sharedindex.*")):
@@ -82,7 +82,7 @@ def _copy_files(repository: SessionRepository) -> None:
 
 
 def make_quarantine(repository: SessionRepository) -> None:
-    """Make the bare repository in which new objects will be checked, empty."""
+    """Make an empty bare repository in which new objects will be verified."""
     shutil.rmtree(repository.quarantine, ignore_errors=True)
     for folder in ("objects/info", "objects/pack", "refs"):
         (repository.quarantine / folder).mkdir(mode=0o700, parents=True)

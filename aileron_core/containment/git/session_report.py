@@ -1,4 +1,4 @@
-"""What a person is told of one repository at the end of its session, and where the rest of it is kept."""
+"""What the person is told about a repository when its session ends, and where leftovers are kept."""
 
 import os
 import secrets
@@ -17,7 +17,7 @@ ALL_CHANGES = ""
 
 
 def note_agent_settings(repository: SessionRepository) -> None:
-    """Note which settings and hooks the agent made: they end with the session."""
+    """Record which settings and hooks the agent made; they end with the session."""
     try:
         names = _settings(repository)
     except GitFailed as error:
@@ -60,11 +60,11 @@ def _listed(names: list[str]) -> str:
 
 
 def report(record: RepositoryRecord, aside: Path | None) -> list[str]:
-    """Return what a person has to know of one repository.
+    """Return the notices about one repository for the person.
 
     Args:
-        record: what is known of it.
-        aside: where the session's git directory was put, if something in it could not be imported.
+        record: its record.
+        aside: where the session's git directory was moved if something in it could not be imported.
     """
     notices: list[str] = []
     if record.moved:
@@ -79,7 +79,7 @@ def report(record: RepositoryRecord, aside: Path | None) -> list[str]:
 
 
 def put_aside(repository: SessionRepository, folder: Path) -> Path:
-    """Move the session's git directory to *folder*, with settings of ours and without hooks; return its path.
+    """Move the session's git directory to *folder*, with safe settings and without hooks; return its path.
 
     Raises:
         OSError: it cannot be moved.

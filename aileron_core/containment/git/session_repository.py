@@ -1,4 +1,4 @@
-"""One repository of a session: the person's and the session's own, each read by a git in a sandbox."""
+"""One repository of a session: the person's side and the agent's side, each read by a sandboxed git."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _SHARED = ("objects", "refs", "packed-refs", "logs", "shallow")
 
 @dataclass(frozen=True, slots=True, order=True)
 class IndexEntry:
-    """One entry of an index."""
+    """One entry of a git index."""
 
     path: bytes
     stage: int
@@ -31,23 +31,23 @@ class IndexEntry:
 
     @property
     def is_gitlink(self) -> bool:
-        """Whether it stands for another repository (a submodule), or git could take it for one.
+        """Whether the entry is a submodule, or has a mode that git could read as one.
 
-        An index that no git wrote may say `040755` or `160644`, and git makes `160000` of that.
+        An index that git did not write may say `040755` or `160644`, which git turns into `160000`.
         """
         return self.mode not in _FILES
 
 
 def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
-    """Parse what `git ls-files --stage -z` printed.
+    """Parse the output of `git ls-files --stage -z`.
 
     Raises:
-        GitFailed: it is something else.
+        GitFailed: it is malformed.
     """
     found: set[IndexEntry] = set()
     for line in listed.split(b"\0")[:-1]:
-        facts, tab, path = line.partition(b"\t")
-        words = facts.split(b" ")
+        header, tab, path = line.partition(b"\t")
+        words = header.split(b" ")
         if not tab or len(words) != 3 or not OID.match(oid := words[1].decode("ascii", "replace")):
             raise GitFailed("git ls-files gave something that is no list of an index.")
         found.add(IndexEntry(path, int(words[2]), words[0], oid))
@@ -55,7 +55,7 @@ def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
 
 
 def read_small(path: Path) -> bytes | None:
-    """Return a small regular file's bytes, without following a link or waiting for a pipe."""
+    """Return the bytes of a small regular file, without following a link or blocking on a FIFO."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -67,9 +67,9 @@ class SessionRepository:
     """One repository of a session, and how git is run on each part of it.
 
     Args:
-        bwrap: bubblewrap.
+        bwrap: path of bubblewrap.
         session: the session's folder.
-        record: what is known of the repository.
+        record: the repository's record.
     """
 
     def __init__(self, bwrap: str, session: Path, record: RepositoryRecord) -> None:
@@ -92,7 +92,7 @@ class SessionRepository:
         )
 
     def objects_inside(self, number: int) -> str:
-        """Return where an object store of the person's is mounted, in every sandbox."""
+        """Return the path at which the person's object store *number* is mounted in every sandbox."""
         return f"{INSIDE_OBJECTS}/{self.record.number}/{number}"
 
     @property
@@ -100,7 +100,7 @@ class SessionRepository:
         return {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(seen for _, seen in self._objects)}
 
     def agent_git(self) -> SandboxedGit:
-        """Return git on the session's objects and refs, with settings of ours: its own are not mounted."""
+        """Return git on the session's objects and refs, with safe settings: the agent's are not mounted."""
         return SandboxedGit(
             bwrap=self.bwrap,
             git_dir="/g",
@@ -115,7 +115,7 @@ class SessionRepository:
         )
 
     def person_git(self, *, write: bool = False) -> SandboxedGit:
-        """Return git on the person's repository, read-only unless refs are to be updated."""
+        """Return git on the person's repository, read-only unless *write*."""
         inside = Path("/real", self.git_dir.relative_to(self.common_dir))
         there = ((self.common_dir, "/real"),)
         return SandboxedGit(
@@ -138,11 +138,11 @@ class SessionRepository:
         )
 
     def person_refs(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the person's refs now: those that hold an object, and those that name another ref."""
+        """Return the person's current refs: ids by ref, and the targets of symbolic refs."""
         return _refs(self.person_git())
 
     def person_head(self) -> str:
-        """Return the person's HEAD now: `ref: refs/heads/NAME`, or an object's id."""
+        """Return the person's current HEAD: `ref: refs/heads/NAME`, or an object id."""
         git = self.person_git()
         name = (
             git.run("symbolic-ref", "-q", "HEAD", may_fail=True).decode("utf-8", "replace").strip()
@@ -150,10 +150,10 @@ class SessionRepository:
         return f"ref: {name}" if name else git.run("rev-parse", "HEAD").decode().strip()
 
     def agent_refs(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the agent's refs: those that hold an object, and those that name another ref.
+        """Return the agent's refs: ids by ref, and the targets of symbolic refs.
 
         Raises:
-            GitFailed: HEAD names no branch and no commit, or a file of git's is no file.
+            GitFailed: HEAD names no branch and no commit, or one of git's files is not a regular file.
         """
         for name in ("index", "packed-refs", "shallow"):
             path = self.session_git_dir / name
@@ -163,7 +163,7 @@ class SessionRepository:
         return _refs(self.agent_git())
 
     def agent_head(self) -> str:
-        """Return the agent's HEAD, and copy it to where `agent_git` finds it.
+        """Return the agent's HEAD, after copying it to where `agent_git` finds it.
 
         Raises:
             GitFailed: it names no branch and no commit.
@@ -175,15 +175,15 @@ class SessionRepository:
         return text
 
     def agent_entries(self) -> frozenset[IndexEntry]:
-        """Return what the agent's index holds."""
+        """Return the entries of the agent's index."""
         return parse_entries(self.agent_git().run("ls-files", "--stage", "-z"))
 
     def base_entries(self) -> frozenset[IndexEntry]:
-        """Return what the index held when both sides last agreed."""
+        """Return the index entries from when both sides last agreed."""
         return parse_entries(self.quarantine_git().run("ls-files", "--stage", "-z"))
 
     def index_is_untouched(self, now: bytes) -> bool:
-        """Whether the person's index *now* has the entries, with their flags, that it had."""
+        """Tell whether the person's index *now* still has the entries and flags from when both sides last agreed."""
         before = self.base_index.read_bytes() if self.base_index.exists() else b""
         if now == before:
             return True
@@ -211,7 +211,7 @@ def _refs(git: SandboxedGit) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def peeled_types(git: SandboxedGit, oids: Mapping[str, str]) -> dict[str, str]:
-    """Return the type of each object behind its tags, by name; `missing` where there is none."""
+    """Return by name the type of each object, with tags followed; `missing` if there is none."""
     stdin = "".join(f"{oid}^{{}}\n" for oid in oids.values())
     lines = git.run("cat-file", "--batch-check=%(objecttype)", stdin=stdin.encode()).splitlines()
     kinds = [line.decode("utf-8", "replace") for line in lines]

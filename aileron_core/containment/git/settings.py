@@ -1,4 +1,4 @@
-"""Which of the person's git settings a session gets: an allow-list, on which nothing can name a program."""
+"""The allow-list of the person's git settings that a session gets: none of them can name a program."""
 
 import os
 import re
@@ -30,7 +30,7 @@ _SECONDS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting of the person's."""
+    """One git setting of the person's."""
 
     name: str
     value: str
@@ -39,9 +39,9 @@ class Setting:
 
 
 def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[Setting]:
-    """Return the person's settings for a repository, the global and the system's included, in git's order.
+    """Return the person's settings for a repository, global and system ones included, in git's order.
 
-    Read in a sandbox that can write nothing and has no network; no setting is followed but `include`.
+    They are read in a sandbox without write access or network; no setting takes effect except `include`.
 
     Raises:
         GitFailed: git cannot read them.
@@ -56,7 +56,7 @@ def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[Set
 
 
 def included_files(settings: Iterable[Setting], env: Mapping[str, str]) -> list[Path]:
-    """Return the files that *settings* include, there or not."""
+    """Return the files that *settings* include, whether they exist or not."""
     home = env.get("HOME", "")
     found: list[Path] = []
     for each in settings:
@@ -86,7 +86,7 @@ def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -
 
 
 def unsupported_reason(settings: Iterable[Setting]) -> str | None:
-    """Return why a session cannot have a git directory of its own for such a repository, or None."""
+    """Return why a repository with these settings cannot have a session git directory, None if it can."""
     for name in (each.name for each in settings):
         if name.startswith("extensions."):
             extension = name.removeprefix("extensions.")
@@ -100,7 +100,7 @@ def unsupported_reason(settings: Iterable[Setting]) -> str | None:
 
 
 def allowed_settings(settings: Iterable[Setting]) -> list[tuple[str, str]]:
-    """Return the settings that a session gets; a login in a URL is left out."""
+    """Return the settings that a session gets, with credentials removed from URLs."""
     found: list[tuple[str, str]] = []
     for name, value in ((each.name, each.value) for each in settings):
         section, _, rest = name.partition(".")
@@ -117,7 +117,7 @@ def allowed_settings(settings: Iterable[Setting]) -> list[tuple[str, str]]:
 
 
 def config_text(settings: Iterable[tuple[str, str]]) -> str:
-    """Return *settings* as the text of a config file."""
+    """Return *settings* as the text of a git config file."""
     settings = list(settings)
     formats = any(name == "extensions.objectformat" for name, _ in settings)
     lines = ["[core]", f"\trepositoryformatversion = {int(formats)}", "\tbare = false"]
