@@ -182,26 +182,10 @@ async def test_a_session_has_four_previews_at_once(home: Path) -> None:
     """The fifth is asked for once one of the four has answered."""
     furnish(home)
 
-<<<<<<< HEAD
-    async def story() -> None:
-        async with Core.open(home) as core:
-            ((digest, real),) = core.app.library._files.connectors.items()
-            waiting = Waiting(real)
-            core.app.library._files.connectors = {digest: waiting}
-            answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
-            await asyncio.wait_for(waiting.four.wait(), PATIENCE)
-            # Another session has four of its own, so one cannot starve the other.
-            other = await core.another_session()
-            answers.append(await core.call(session=other))
-            async with asyncio.timeout(PATIENCE):
-                while waiting.inside < 5:
-                    await asyncio.sleep(0)
-            for _ in range(20):
-=======
     async with Core.open(home) as core:
-        ((digest, real),) = core.app.library._installed.items()
+        ((digest, real),) = core.app.library._files.connectors.items()
         waiting = Waiting(real)
-        core.app.library._installed = {digest: waiting}
+        core.app.library._files.connectors = {digest: waiting}
         answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
         await asyncio.wait_for(waiting.four.wait(), PATIENCE)
         # Another session has four of its own, so one cannot starve the other.
@@ -209,7 +193,6 @@ async def test_a_session_has_four_previews_at_once(home: Path) -> None:
         answers.append(await core.call(session=other))
         async with asyncio.timeout(PATIENCE):
             while waiting.inside < 5:
->>>>>>> main
                 await asyncio.sleep(0)
         for _ in range(20):
             await asyncio.sleep(0)

@@ -191,21 +191,9 @@ async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home:
     """An argument may name the operation: rows of the list are not the agent's to fill."""
     furnish_guest(home, [QUERY], HOSTS)
 
-<<<<<<< HEAD
-    async def story() -> None:
-        async with Core.open(home, accept=False) as core:
-            await accept_files(core)
-            (connector,) = core.app.library._files.connectors.values()
-            for number in range(40):
-                await core.app.library.offer_read(connector.identity, f"{AWS}A.Op{number}")
-            assert len(offers(core)) == 16
-
-    run(story())
-=======
     async with Core.open(home, accept=False) as core:
         await accept_files(core)
-        (connector,) = core.app.library._installed.values()
+        (connector,) = core.app.library._files.connectors.values()
         for number in range(40):
             await core.app.library.offer_read(connector.identity, f"{AWS}A.Op{number}")
         assert len(offers(core)) == 16
->>>>>>> main
