@@ -1,4 +1,4 @@
-"""The person's settings: `config.toml`, read strictly (docs/wire.md#defaults)."""
+"""The user's settings: `config.toml`, where everything unknown is an error (docs/wire.md#defaults)."""
 
 import re
 import tomllib
@@ -387,18 +387,3 @@ def _keys(table: _SettingsTable) -> tuple[tuple[str, str], ...]:
         if not isinstance(key, str) or not key:
             table.refuse(f"keys.{name}", 'must be the name of one key, as in "a"')
     return tuple((name, key) for name, key in keys.items() if isinstance(key, str) and key)
-
-
-_ROUTE = re.compile(r"([A-Za-z0-9.-]+:\d{1,5})=(127\.0\.0\.1|\[::1\]):(\d{1,5})")
-
-
-def parse_route(text: str) -> tuple[str, str, int]:
-    """Return `(host:port, address, port)` of a `--route HOST:PORT=127.0.0.1:PORT`.
-
-    Raises:
-        ValueError: it is not of that form.
-    """
-    match = _ROUTE.fullmatch(text)
-    if match is None or int(match[3]) > 65535:
-        raise ValueError(f"{text!r} is not HOST:PORT=127.0.0.1:PORT")
-    return match[1].lower(), match[2].strip("[]"), int(match[3])

@@ -20,9 +20,9 @@ SNAPSHOTS = DOCS.parent / "tests" / "tui" / "__snapshots__"
 
 _CALLS, _PANELS, _VIEWS = "test_looks", "test_pictures_of_panels", "test_pictures_of_views"
 PICTURES = {
-    "console.svg": (_CALLS, "test_a_mail_that_waits[size1]"),
-    "changed.svg": (_CALLS, "test_changed_after_the_look[size1]"),
-    "hostile.svg": (_CALLS, "test_hostile_text[size1]"),
+    "console.svg": ("test_layouts", "test_a_mail_that_waits[120x36]"),
+    "changed.svg": (_CALLS, "test_changed_after_the_look"),
+    "hostile.svg": (_CALLS, "test_hostile_text"),
     "filter.svg": (_PANELS, "test_a_filter_that_is_kept_stands_above_the_rows[120x36]"),
     "palette.svg": (_PANELS, "test_the_palette_lists_what_is_possible_here[120x36]"),
     "paused.svg": (_PANELS, "test_while_all_calls_are_held[120x36]"),

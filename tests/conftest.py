@@ -109,3 +109,9 @@ def home() -> Iterator[Path]:
         path = Path(folder) / "home"
         path.mkdir(mode=0o700)
         yield path
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Tests that are coroutines run on asyncio, each on a loop of its own."""
+    return "asyncio"

@@ -1,1 +1,1 @@
-"""Actions: what an agent may ask for, read from files."""
+"""Action files: parsed, checked, and what is wrong with one told by line and column."""

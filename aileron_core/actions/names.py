@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["SCHEMES", "fqn_problem", "is_semver", "source_problem"]
-
 SCHEMES = ("github", "gitlab", "hub", "local")
 
 _IDENTIFIERS = r"(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)"

@@ -1,8 +1,8 @@
-"""Where the keys of a TOML text stand. `tomllib` does not say, and people want line and column.
+"""The line and column of each key in a TOML text, for error messages; `tomllib` does not keep them.
 
-Only files with a problem are looked at, valid TOML or not. This is no second parser: it follows
-keys, tables and nesting, takes every scalar for what it is up to the next separator, and where it
-loses the thread it stops and answers with what it has.
+It runs only on a file that has a problem, valid TOML or not. It is not a second parser: it follows
+keys, tables and nesting, skips every scalar up to the next separator, and where it cannot follow
+the text it stops and returns what it has found so far.
 """
 
 import re
@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aileron_core.actions.problems import KeyPath
-
-__all__ = ["Outline", "Statement", "line_column", "line_starts", "locate", "outline"]
 
 _MAX_DEPTH = 80
 _MAX_KEYS = 100_000
@@ -28,6 +26,7 @@ _MULTI_LITERAL = re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}")
 _STRINGS = (('"""', _MULTI_BASIC), ("'''", _MULTI_LITERAL), ('"', _BASIC), ("'", _LITERAL))
 _SCALAR = re.compile(r"[^,\]}#\n]+")
 _LINE_REST = re.compile(r"[^\n]*")
+_ERROR_POSITION = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +43,19 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What stands where in a text, by offset."""
+    """The positions of everything in a text, as offsets in characters."""
 
     offsets: Mapping[KeyPath, int]
-    """Where each key, table and array element stands first."""
+    """Where each key, table and array element first appears."""
     statements: Sequence[Statement]
     keys: Sequence[tuple[int, KeyPath]]
-    """Every key in the order of the text, those that are stated again too."""
+    """Every key in the order of the text, duplicates included."""
     stopped: int | None
-    """Where the thread was lost; None: nowhere."""
+    """Where the text could not be followed any further; None: it was followed to its end."""
 
 
 def outline(text: str) -> Outline:
-    """Return what stands where in *text*, up to where the thread is lost."""
+    """Return the positions of everything in *text*, as far as it can be followed."""
     scanner = _Scanner(text)
     stopped: int | None = None
     try:
@@ -78,6 +77,27 @@ def locate(text: str) -> Mapping[KeyPath, tuple[int, int]]:
     return {path: line_column(offset, starts) for path, offset in offsets.items()}
 
 
+def key_line(text: str, dotted: str) -> int:
+    """Return the line, from 1, of the key *dotted*, or of the nearest table or key that contains it.
+
+    0 if the text has neither. Keys that contain a dot are not told apart from nested ones.
+    """
+    starts = line_starts(text)
+    lines: dict[str, int] = {}
+    for statement in outline(text).statements:
+        name = ".".join(part for part in statement.path if isinstance(part, str))
+        lines.setdefault(name, line_column(statement.start, starts)[0])
+    parts = dotted.split(".")
+    names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((lines[name] for name in names if name in lines), 0)
+
+
+def syntax_position(message: str) -> tuple[int, int]:
+    """Return the line and column in an error message of `tomllib`; zeros where it has none."""
+    found = _ERROR_POSITION.search(message)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
 def line_starts(text: str) -> list[int]:
     """Return the offset of each line of *text*, for `line_column`."""
     return [0, *(match.end() for match in re.finditer("\n", text))]
@@ -90,7 +110,7 @@ def line_column(offset: int, starts: list[int]) -> tuple[int, int]:
 
 
 class _Lost(Exception):
-    """The text is not what the scanner expected; what was found so far stands."""
+    """The text is not what the scanner expected; what was found so far remains valid."""
 
 
 class _Scanner:
@@ -249,5 +269,5 @@ def _unquoted(key: str) -> str:
         return key[1:-1]
     try:
         return str(tomllib.loads(f"key = {key}")["key"])
-    except ValueError:  # a key that tomllib refuses is in no finding
+    except ValueError:  # no problem is about a key that tomllib refuses
         return key[1:-1]

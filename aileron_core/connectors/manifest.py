@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from aileron_core.actions.positions import key_line, syntax_position
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.http.hosts import normal_host_port
-from aileron_core.connectors.key_positions import key_line, syntax_place
 from aileron_core.connectors.manifest_rules import (
     any_text,
     credential_kind,
@@ -216,7 +216,7 @@ def _load(data: bytes, file: str) -> tuple[str, dict[str, Any]]:
     try:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise refuse(f"invalid TOML: {error}", *syntax_place(str(error))) from error
+        raise refuse(f"invalid TOML: {error}", *syntax_position(str(error))) from error
     except (RecursionError, ValueError) as error:
         # tomllib recurses into nested arrays and lets an impossible date or a huge number through.
         raise refuse("invalid TOML: nested too deeply, or a number or date out of range") from error

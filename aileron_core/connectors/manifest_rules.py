@@ -4,8 +4,9 @@ import re
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from aileron_core.actions.names import is_semver
 from aileron_core.connectors.http.hosts import normal_host_port
-from aileron_core.connectors.names import Fqn, is_semver
+from aileron_core.connectors.names import MAX_NAME_LENGTH, Fqn
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 7230, 3.2.6
 _OPERATION = re.compile(r"[a-z][a-z0-9_-]*")
@@ -44,7 +45,7 @@ def fqn(value: Any) -> str | None:
 
 def version(value: Any) -> str | None:
     """Take a strict semantic version."""
-    good = isinstance(value, str) and is_semver(value)
+    good = isinstance(value, str) and len(value) <= MAX_NAME_LENGTH and is_semver(value)
     return None if good else "must be strict SemVer, such as 1.2.3"
 
 

@@ -1,14 +1,13 @@
-"""Connector names: fully qualified names and versions."""
+"""Fully qualified names of connectors, as manifests state them."""
 
 import re
 from dataclasses import dataclass
 
 from aileron_core.actions import names
 
-__all__ = ["Fqn", "is_semver"]
-
 _SEGMENT = re.compile(r"[A-Za-z0-9._~-]+")
-_MAX_LENGTH = 256
+MAX_NAME_LENGTH = 256
+"""Of a name and of a version in a manifest, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +28,8 @@ class Fqn:
         Raises:
             ValueError: it is none; the message says what is wrong, for a person to read.
         """
-        if len(text) > _MAX_LENGTH:
-            raise ValueError(f"is longer than {_MAX_LENGTH} characters")
+        if len(text) > MAX_NAME_LENGTH:
+            raise ValueError(f"is longer than {MAX_NAME_LENGTH} characters")
         scheme, separator, rest = text.partition("://")
         if not separator:
             raise ValueError("must look like local://owner/name")
@@ -47,8 +46,3 @@ class Fqn:
             if segment in {"", ".", ".."} or not _SEGMENT.fullmatch(segment):
                 raise ValueError("segments hold letters, digits and . _ ~ - only")
         return cls(scheme=scheme, owner=owner, path=path)
-
-
-def is_semver(text: str) -> bool:
-    """Tell whether *text* is a strict Semantic Version of a bearable length."""
-    return len(text) <= _MAX_LENGTH and names.is_semver(text)

@@ -1,1 +1,1 @@
-"""Where the rooms of the core are put together, and the port that front ends hold."""
+"""The core's side of the console: intents carried out, events published, objects mapped to view models."""

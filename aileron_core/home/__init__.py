@@ -1,1 +1,1 @@
-"""The home folder: its layout, whose it is, and where its console listens."""
+"""The home folder: its layout, who owns it, and HTTP to the console that has it open."""

@@ -1,1 +1,1 @@
-"""What a person took in, by digest."""
+"""What lies in a home and what of it a person accepted, by the digest of its bytes."""

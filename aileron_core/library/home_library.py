@@ -1,16 +1,14 @@
-"""The actions and connectors of the home: what lies there, and what of it is accepted."""
+"""What of the actions and connectors in a home is accepted, and so may be called."""
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from aileron_core import tasks
-from aileron_core.actions.catalog import Catalog, CatalogEntry, CatalogScan, read_file, scan
+from aileron_core.actions.catalog import Catalog, CatalogEntry, read_file
 from aileron_core.actions.model import Action
-from aileron_core.actions.suites import Suite, forget_suite, read_suites
 from aileron_core.canonical import Json, sha256_hex
 from aileron_core.clock import Clock
 from aileron_core.connectors.availability import offer_problems
@@ -30,7 +28,7 @@ from aileron_core.errors import (
 )
 from aileron_core.library import preview_reads, removal
 from aileron_core.library.acceptances import Acceptances
-from aileron_core.library.file_stamps import FileStamps, read_stamps
+from aileron_core.library.home_files import HomeFiles
 from aileron_core.library.preview_reads import accepted_reads, reads_of
 from aileron_core.library.view import LibraryState, library_items, not_accepted_views
 from aileron_core.runs import ResolvedAction
@@ -39,7 +37,7 @@ from aileron_core.storage.database import Database
 
 _log = logging.getLogger(__name__)
 _MOST_READS = 16
-"""What of one connector's previews is offered: an agent's arguments may choose what they try."""
+"""Reads of one connector's previews that are offered at most; an agent's arguments may choose them."""
 
 
 class HomeLibrary:
@@ -61,35 +59,29 @@ class HomeLibrary:
 
         Args:
             actions: the folder of action files.
-            store: where connectors lie.
-            registry: what makes them ready to be called.
-            database: where it is written what is accepted.
+            store: the installed connectors, as bytes.
+            registry: the installed connectors, ready to be called.
+            database: keeps what is accepted.
             clock: the time.
-            routes: where requests of some hosts really go.
+            routes: the addresses that requests to some hosts go to instead.
             changed: called after each reading and each acceptance.
             guard: gives what a run calls in place of a connector.
         """
         self._folder = actions
         self._store = store
-        self._registry = registry
         self._database = database
         self._routes = {route.host: f"{route.address}:{route.port}" for route in routes}
         self._changed = changed
         self._guard = guard
-        self._scan = CatalogScan()
-        self._suite_folder = actions.parent / "suites"
-        self._suites: tuple[Suite, ...] = ()
-        self._installed: Mapping[str, WasmConnector] = {}
+        self._files = HomeFiles(actions, registry)
         self._warmed: set[str] = set()
-        self._store_problems: tuple[Problem, ...] = ()
         self._accepted = Acceptances(database, clock, self._connectors_of)
         self._accepts_all = False
-        self._catalog = Catalog(self._scan, {})
-        self._seen: FileStamps | None = None
+        self._catalog = Catalog(self._files.actions, {})
         self._reading = asyncio.Lock()
         self._compiling = asyncio.Lock()
 
-    # What the gate asks
+    # For the gate
 
     def find(self, name: str) -> ResolvedAction:
         """Return the accepted action *name* with its connectors.
@@ -103,7 +95,7 @@ class HomeLibrary:
             raise self._missing(name)
         connectors: dict[str, Connector] = {}
         for requirement in action.requires:
-            connectors[requirement.fqn] = self._guard(self._installed[requirement.hash])
+            connectors[requirement.fqn] = self._guard(self._files.connectors[requirement.hash])
         return ResolvedAction(action=action, connectors=connectors, routed=self._routed(connectors))
 
     def accepted_reads(self, identity: ConnectorIdentity) -> Mapping[str, str]:
@@ -138,14 +130,14 @@ class HomeLibrary:
         """Read action file and connectors from disk again; return what differs, or ''."""
         return await asyncio.to_thread(self._compare, resolved)
 
-    def _compare(self, loaded: ResolvedAction) -> str:
+    def _compare(self, resolved: ResolvedAction) -> str:
         try:
-            digest = sha256_hex(read_file(self._folder, loaded.action.file))
+            digest = sha256_hex(read_file(self._folder, resolved.action.file))
         except OSError:
-            return f"the action file {loaded.action.file} was removed or cannot be read"
-        if digest != loaded.action.sha256:
-            return f"the action file {loaded.action.file} was changed"
-        for connector in loaded.connectors.values():
+            return f"the action file {resolved.action.file} was removed or cannot be read"
+        if digest != resolved.action.sha256:
+            return f"the action file {resolved.action.file} was changed"
+        for connector in resolved.connectors.values():
             identity = connector.identity
             try:
                 self._store.read(identity.hash)
@@ -154,15 +146,15 @@ class HomeLibrary:
             if self._accepted.digest("connector", identity.ref) != identity.hash:
                 ended = self._accepted.why_ended("connector", identity.ref)
                 return f"the connector {identity.ref} {ended}"
-        if self._accepted.digest("action", loaded.action.file) != digest:
-            ended = self._accepted.why_ended("action", loaded.action.file)
-            return f"the action file {loaded.action.file} {ended}"
+        if self._accepted.digest("action", resolved.action.file) != digest:
+            ended = self._accepted.why_ended("action", resolved.action.file)
+            return f"the action file {resolved.action.file} {ended}"
         return ""
 
     def _missing(self, name: str) -> AileronError:
         for entry in self._catalog.entries:
             if entry.name != name and (entry.action or entry.file != f"{name}.md"):
-                continue  # a file that is no action any more is known by the name of the file
+                continue  # a file that is no longer an action is known by the file's name
             if entry.state == "held_back":
                 return Conflict(
                     f"{name} is not accepted: a person has to accept its file, in the console.",
@@ -177,7 +169,7 @@ class HomeLibrary:
         hosts = sorted({host for each in connectors.values() for host in each.hosts})
         return tuple(f"{host} -> {self._routes[host]}" for host in hosts if host in self._routes)
 
-    # What front ends show
+    # For front ends
 
     def ready(self) -> tuple[Action, ...]:
         """Return the actions that agents see, by name."""
@@ -190,25 +182,25 @@ class HomeLibrary:
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong with files that are not offered."""
-        return (*self._catalog.problems(), *self._store_problems)
+        return (*self._catalog.problems(), *self._files.store_problems)
 
     def not_accepted(self) -> tuple[NotAcceptedView, ...]:
-        """Return what lies there and is not accepted, or not in this form."""
+        """Return what is not accepted, or not with these bytes."""
         return not_accepted_views(self._state())
 
     def items(self) -> tuple[LibraryItemView, ...]:
-        """Return everything that lies there, whatever its state."""
+        """Return all actions and connectors, whatever their state."""
         return library_items(self._state())
 
     def _state(self) -> LibraryState:
         return LibraryState(
             catalog=self._catalog,
-            installed=self._installed,
-            store_problems=self._store_problems,
+            installed=self._files.connectors,
+            store_problems=self._files.store_problems,
             accepted=self._accepted.records,
             withdrawn=self._accepted.withdrawn,
             offers=self._accepted.offers,
-            suites=self._suites,
+            suites=self._files.suites,
         )
 
     # Reading the folders
@@ -220,33 +212,20 @@ class HomeLibrary:
 
     async def poll(self) -> None:
         """Read the folders again if something in them changed, or may have; called every half second."""
-        seen = await asyncio.to_thread(self._stamps)
-        if self._seen is None or not self._seen.settled or seen.stamps != self._seen.stamps:
+        if await self._files.may_differ():
             await self._rescan()
-
-    def _stamps(self) -> FileStamps:
-        store = self._folder.parent / "store" / "connectors" / "sha256"
-        return read_stamps(self._folder, store, self._suite_folder, now_ns=time.time_ns())
 
     async def _rescan(self) -> None:
         async with self._reading:  # one that began earlier must not end later, with older files
-            first = self._seen is None
-            await self._end_removed(told=not first)
-            self._seen = await asyncio.to_thread(self._stamps)
-            before = (self._scan, tuple(self._installed), self._store_problems)
-            suites = self._suites
-            self._scan = await asyncio.to_thread(scan, self._folder, self._scan)
-            # Later than the files: a list is written before those that it names.
-            self._suites = await asyncio.to_thread(read_suites, self._suite_folder)
-            found, self._store_problems = await self._registry.installed()
-            self._installed = {connector.identity.hash: connector for connector in found}
-            if first or (self._scan, tuple(self._installed), self._store_problems) != before:
+            await self._end_removed(told=self._files.stamps is not None)
+            suites = self._files.suites
+            if await self._files.read():
                 self._judge()
-            elif self._suites != suites:
+            elif self._files.suites != suites:
                 self._changed()
 
     async def _end_removed(self, *, told: bool) -> None:
-        """Record what was removed; it counts no more, also where the same bytes come back."""
+        """Record what was removed; it is no longer accepted, even if the same bytes come back."""
         home = self._folder.parent
         notes = await asyncio.to_thread(removal.read_notes, home)
         records = tuple(self._accepted.records.values())
@@ -259,23 +238,23 @@ class HomeLibrary:
 
     def _judge(self) -> None:
         accepted = self._accepted.digests("connector")
-        installed = {digest: each.identity for digest, each in self._installed.items()}
+        installed = {digest: each.identity for digest, each in self._files.connectors.items()}
         usable = {
             digest for digest, found in installed.items() if accepted.get(found.ref) == digest
         }
         if cold := usable - self._warmed:
             self._warmed |= cold
-            connectors = [self._installed[digest] for digest in cold]
+            connectors = [self._files.connectors[digest] for digest in cold]
             tasks.spawn(self._compile(connectors), name="compile connectors")
         self._catalog = Catalog(
-            self._scan,
+            self._files.actions,
             self._accepted.digests("action"),
             extra_problems=lambda action: offer_problems(action, installed, accepted),
         )
         self._changed()
 
     async def _compile(self, connectors: Sequence[WasmConnector]) -> None:
-        """Compile what is accepted before anybody has to wait for it: one by one, most used first.
+        """Compile what is accepted before a call has to wait for it: one by one, most used first.
 
         A connector that is called before its turn is compiled at once, beside this.
         """
@@ -298,10 +277,10 @@ class HomeLibrary:
     # Accepting, and withdrawing it
 
     async def accept(self, kind: str, name: str, digest: str, *, by: str) -> None:
-        """Record that exactly *digest* counts from now on.
+        """Record that exactly the bytes of *digest* are accepted from now on.
 
         Raises:
-            Conflict: what lies there now is not what was shown.
+            Conflict: the bytes are no longer those that were shown.
         """
         await self._rescan()
         named = [view for view in self.not_accepted() if (view.kind, view.name) == (kind, name)]
@@ -316,39 +295,31 @@ class HomeLibrary:
     async def accept_suite(
         self, suite_id: str, files: Sequence[tuple[str, str]], *, by: str
     ) -> None:
-        """Record that these action files count, each in exactly the digest that was shown.
+        """Record that these action files are accepted, each in exactly the bytes that were shown.
 
         Raises:
-            Conflict: not all of them lie there so any more; the others were accepted.
+            Conflict: some of them have changed or are gone; the others were accepted.
         """
         await self._rescan()
-        held = {
+        waiting = {
             (view.file, view.digest): view for view in self.not_accepted() if view.kind == "action"
         }
-        found = [_key_of(held[each]) for each in files if each in held]
+        found = [_key_of(waiting[each]) for each in files if each in waiting]
         if found:
             await self._accept(found, by)
-        await self._forget_suite(suite_id)
-        if gone := [file for file, digest in files if (file, digest) not in held]:
+        await self._files.forget_suite(suite_id)
+        self._changed()
+        if gone := [file for file, digest in files if (file, digest) not in waiting]:
             more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
             raise Conflict(
                 f"Accepted {len(found)} of {len(files)}. {gone[0]}{more} changed or went while you "
                 "looked: look at the list again."
             )
 
-    async def _forget_suite(self, suite_id: str) -> None:
-        """What was left out of it is shown file by file."""
-        try:
-            await asyncio.to_thread(forget_suite, self._suite_folder, suite_id)
-        except OSError as error:
-            _log.warning("a list of added actions cannot be removed: %s", type(error).__name__)
-        self._suites = tuple(each for each in self._suites if each.suite_id != suite_id)
-        self._changed()
-
     async def accept_all(self) -> int:
-        """Accept whatever lies there (`--accept-installed`); return how many files that were.
+        """Accept everything (`--accept-installed`); return how many items that were.
 
-        From then on what previews try to read by POST is accepted as well.
+        From then on, what previews try to read by POST is accepted as well.
         """
         self._accepts_all = True
         found = [_key_of(view) for view in self.not_accepted()]
@@ -361,15 +332,15 @@ class HomeLibrary:
         self._judge()
 
     async def withdraw_acceptance(self, kind: str, name: str, digest: str) -> None:
-        """Record that what was accepted with *digest* counts no more; agents stop seeing it at once.
+        """Record that *name* is no longer accepted; agents stop seeing it at once.
 
         Args:
             kind: `action`, `connector` or `preview`.
             name: the action's name, the connector's `fqn@version`, or what a preview's read is accepted by.
-            digest: of the bytes that a person was shown.
+            digest: of the bytes that the person was shown.
 
         Raises:
-            Conflict: nothing of that name counts in these bytes.
+            Conflict: *name* is not accepted with these bytes.
         """
         names = {name}
         if kind == "action":  # an action counts by its file's name
@@ -382,7 +353,7 @@ class HomeLibrary:
         self._judge()
 
     def _connectors_of(self, name: str) -> Json:
-        """Return the exact connectors that accepting this action file is a yes to."""
+        """Return the exact connectors that accepting the action file *name* allows."""
         action = next((each.action for each in self._catalog.entries if each.file == name), None)
         return [
             {"fqn": each.fqn, "version": each.version, "hash": each.hash}
@@ -391,5 +362,5 @@ class HomeLibrary:
 
 
 def _key_of(view: NotAcceptedView) -> tuple[str, str, str]:
-    """Return what it is accepted by: an action by its file's name, a connector by its reference."""
+    """Return the key of its acceptance: an action's is its file's name, a connector's its reference."""
     return view.kind, view.file if view.kind == "action" else view.name, view.digest

@@ -1,6 +1,7 @@
 """Arguments of the command line that more than one command takes."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any, cast
 from aileron_core.canonical import Json
 from aileron_core.connectors.protocol import Route
 from aileron_core.errors import InvalidRequest
-from aileron_core.settings import parse_route
 from aileron_tui.cli.output import EXIT, CliError
+
+_ROUTE = re.compile(r"([A-Za-z0-9.-]+:\d{1,5})=(127\.0\.0\.1|\[::1\]):(\d{1,5})")
 
 
 def json_argument(text: str) -> Mapping[str, Json]:
@@ -39,7 +41,19 @@ def route_argument(text: str) -> Route:
         InvalidRequest: it is not of that form.
     """
     try:
-        host, address, port = parse_route(text)
+        host, address, port = _parse_route(text)
     except ValueError as error:
         raise InvalidRequest(f"--route {error}.") from error
     return Route(host=host, address=address, port=port)
+
+
+def _parse_route(text: str) -> tuple[str, str, int]:
+    """Return `(host:port, address, port)` of a `--route HOST:PORT=127.0.0.1:PORT`.
+
+    Raises:
+        ValueError: it is not of that form.
+    """
+    match = _ROUTE.fullmatch(text)
+    if match is None or int(match[3]) > 65535:
+        raise ValueError(f"{text!r} is not HOST:PORT=127.0.0.1:PORT")
+    return match[1].lower(), match[2].strip("[]"), int(match[3])

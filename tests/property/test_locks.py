@@ -142,23 +142,20 @@ def test_a_waiting_gated_run_goes_before_ungated_ones_that_come_later() -> None:
     assert asyncio.run(story()) == ["gated"]
 
 
-def test_a_waiter_cancelled_in_the_moment_of_its_turn_ends_as_cancelled() -> None:
+async def test_a_waiter_cancelled_in_the_moment_of_its_turn_ends_as_cancelled() -> None:
     """Regression: the one that released had dropped it already, and it ended in a ValueError."""
 
-    async def story() -> None:
-        locks, floor = ConnectorLocks(), Floor()
-        holder = User(locks, floor, 1, alone=True)
-        await _settle()
-        waiter = User(locks, floor, 1, alone=True)
-        third = User(locks, floor, 1, alone=False)
-        await _settle()
-        holder.task.cancel()  # lets go first, and finds the waiter's turn cancelled
-        waiter.task.cancel()
-        results = await asyncio.gather(holder.task, waiter.task, return_exceptions=True)
-        assert [type(each) for each in results] == [asyncio.CancelledError] * 2
-        await _settle()
-        assert third.inside
-        third.go.set()
-        await third.task
-
-    asyncio.run(story())
+    locks, floor = ConnectorLocks(), Floor()
+    holder = User(locks, floor, 1, alone=True)
+    await _settle()
+    waiter = User(locks, floor, 1, alone=True)
+    third = User(locks, floor, 1, alone=False)
+    await _settle()
+    holder.task.cancel()  # lets go first, and finds the waiter's turn cancelled
+    waiter.task.cancel()
+    results = await asyncio.gather(holder.task, waiter.task, return_exceptions=True)
+    assert [type(each) for each in results] == [asyncio.CancelledError] * 2
+    await _settle()
+    assert third.inside
+    third.go.set()
+    await third.task

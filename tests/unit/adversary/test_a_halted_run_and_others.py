@@ -20,11 +20,11 @@ CHANGES_THEN_SENDS = (
 """Nothing depends on an earlier output; the second step may be tried again."""
 
 
-def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Path) -> None:
+async def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Path) -> None:
     """The same session, action and arguments while it is open; nothing runs twice."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             again = await core.call("chain", {"draft_id": DRAFT})
@@ -35,20 +35,17 @@ def test_an_equal_call_attaches_to_a_halted_run_and_does_not_disarm_it(home: Pat
             with pytest.raises(Conflict, match="already"):
                 await core.approve(second)  # a second console is a second yes
             assert (await core.ended(second)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
         assert writes(mailbox).count("GET drafts") == 1
 
 
-def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_the_start(
+async def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_the_start(
     home: Path,
 ) -> None:
     """The withdrawal's answer is its end; what ran is in it."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             row = await core.app.approvals.withdraw(core.session.session_id, second.approval_id, "")
@@ -58,17 +55,14 @@ def test_a_withdrawn_halted_run_says_what_had_run_and_an_equal_call_asks_from_th
             anew = await asked(core, "chain")
             assert anew.approval_id != second.approval_id
             assert statuses(anew) == {"find": "fixed", "send": "running"}
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> None:
+async def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> None:
     """No yes is taken while calls are held; a stop denies the second question."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             await core.app.console.carry_out(SetPause(on=True))
@@ -80,9 +74,6 @@ def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path) -> N
             assert (over.state, over.reason) == ("denied", "A person stopped everything.")
             row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
             assert result_body(row)["completed_steps"] == ["find"]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
@@ -122,11 +113,11 @@ def test_drift_before_a_retry_keeps_what_ran_shows_it_and_has_a_deadline_of_its_
     assert problems(home) == set()
 
 
-def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None:
+async def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None:
     """Retries are in the wall time; a no after a try is not a no before anything."""
     furnish(home, chain=chain("chain", CHANGES_THEN_SENDS[1]))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
@@ -140,14 +131,11 @@ def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -> None
             assert live_run.row.progress.spent >= 1.0
             await core.app.approvals.deny(again.approval_id, "")
             assert (await told(core, again))["completed_steps"] == []
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
     assert problems(home) == set()
 
 
-def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> None:
+async def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> None:
     """The second question is on record before it can be answered."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     cores: list[Core] = []
@@ -160,7 +148,7 @@ def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> 
             state = "ON" if tries == 1 else "OFF"
             cores[0].app.database._connection.execute(f"PRAGMA query_only={state}")
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, failpoint=fail) as core:
             first = await asked(core, "chain")
             cores.append(core)
@@ -171,18 +159,15 @@ def test_a_halt_that_cannot_be_written_asks_nothing_until_it_can(home: Path) -> 
             assert statuses(second) == {"find": "done", "send": "asked"}
             await core.approve(second)
             assert (await core.ended(second)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
     assert problems(home) == set()
 
 
-def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) -> None:
+async def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) -> None:
     """What was running ends, and nothing of it waits for a yes afterwards."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             mailbox.control(hang="list")
@@ -194,8 +179,5 @@ def test_a_stop_while_the_first_step_runs_leaves_no_second_question(home: Path) 
             assert await core.records("run.halted") == []
             with pytest.raises(Conflict):
                 await core.app.approvals.approve(over.approval_id, over.digest)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
     assert problems(home) == set()

@@ -48,11 +48,13 @@ def problems(home: Path) -> set[str]:
         return {problem.kind for problem in verify_home(connection, home).problems}
 
 
-def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(home: Path) -> None:
+async def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(
+    home: Path,
+) -> None:
     """Pending until final, with the ids of the finished steps alone; so after a no."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             waiting = await told(core, second)
@@ -65,20 +67,17 @@ def test_the_agent_reads_which_steps_ran_and_nothing_of_what_they_returned(home:
             over = await told(core, second)
             assert (over["status"], over["completed_steps"]) == ("denied", ["find"])
             assert sent_to(second, "send")["draft_id"] not in str(over)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
     assert problems(home) == set()
 
 
-def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run(
+async def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run(
     home: Path,
 ) -> None:
     """An agent that reads "nothing ran" would do the first steps once more."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             file = home / "actions" / "chain.md"
@@ -93,15 +92,12 @@ def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_had_run
             assert row.failure.details["completed_steps"] == ["find"]
             assert "Nothing ran" not in row.failure.message
             assert row.progress is None
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
     assert problems(home) == set()
 
 
 @pytest.mark.parametrize("restored", [False, True])
-def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
+async def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_back(
     home: Path, restored: bool
 ) -> None:
     """The second question is about the bytes of the first."""
@@ -109,7 +105,7 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
     file = home / "actions" / "chain.md"
     text = file.read_text()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
         file.write_text(text + "\nchanged\n")
@@ -126,9 +122,6 @@ def test_a_file_held_back_over_a_restart_runs_nothing_until_the_same_bytes_are_b
                     await core.app.approvals.approve(view.approval_id, second.digest)
                 await core.approve(view)
                 assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == restored
         assert writes(mailbox).count("GET drafts") == 1
     assert problems(home) == set()
@@ -178,13 +171,13 @@ def test_an_edited_row_of_a_halted_run_permits_nothing(home: Path, edit: str, do
 
 @pytest.mark.parametrize("column", ["requested_at", "decided_at", "expires_at", "ended_at"])
 @pytest.mark.parametrize("moment", ["-1e18", "1e300"])
-def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
+async def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
     home: Path, column: str, moment: str
 ) -> None:
     """Such a row of another program's is not shown; the console goes on without it."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             over = await halted(core)
             await core.app.approvals.deny(over.approval_id, "no")
@@ -193,33 +186,29 @@ def test_a_time_that_no_calendar_has_keeps_no_console_from_starting(
         async with Core.open(home, mailbox) as core:
             assert (await core.app.console.snapshot()).approvals == ()
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
-
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_the_audit_names_edited_progress(home: Path, gone: bool) -> None:
+async def test_the_audit_names_edited_progress(home: Path, gone: bool) -> None:
     """A run whose row says that other steps ran than its record does is an orphan."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             await halted(core)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
     assert problems(home) == set()
     value = "NULL" if gone else "replace(progress, 'find', 'send')"
     elsewhere(home, f"UPDATE runs SET progress = {value}")
     assert problems(home) == {"orphan"}
 
 
-def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(home: Path) -> None:
+async def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(
+    home: Path,
+) -> None:
     """After 30 days outputs go with the arguments; the row stays accounted for."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             second = await halted(core)
             secret = sent_to(second, "send")["draft_id"]
@@ -242,9 +231,6 @@ def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(hom
                 None,
                 None,
             )
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
     with closing(sqlite3.connect(Home(home).database)) as connection:
         assert connection.execute("SELECT args, progress, output FROM runs").fetchall() == [
             (None, None, None)
@@ -252,11 +238,11 @@ def test_what_was_forgotten_of_a_halted_run_leaves_its_end_and_a_whole_audit(hom
     assert problems(home) == set()
 
 
-def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> None:
+async def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> None:
     """There is no preview of the second question: nothing is fetched, so nothing says it was."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             second = await halted(core)
             before, requests = len(await core.records()), len(writes(mailbox))
@@ -267,15 +253,14 @@ def test_a_refresh_of_a_halted_run_changes_and_records_nothing(home: Path) -> No
             await core.approve(second)
             assert (await core.ended(second)).state == "completed"
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(home: Path) -> None:
+async def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(
+    home: Path,
+) -> None:
     """Before its end a run reads open, whichever way an agent asks."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         states: list[object] = []
 
         async def probe(core: Core) -> None:
@@ -297,7 +282,4 @@ def test_a_key_asked_with_other_arguments_tells_no_agent_where_the_run_stands(ho
             await core.ended(second)
             await probe(core)
         assert states == ["open", "open", "open", "completed"]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1

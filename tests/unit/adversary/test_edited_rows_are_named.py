@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from core_harness import Core, Mailbox, furnish, run
+from core_harness import Core, Mailbox, furnish
 
 from aileron_core.audit.read import verify_home
 from aileron_core.audit.verify import ChainReport
@@ -37,18 +37,15 @@ def _verified(home: Path) -> ChainReport:
         "UPDATE pins SET name = 'other.md' WHERE name = 'send-draft.md'",
     ],
 )
-def test_an_edited_row_is_an_orphan(home: Path, edit: str) -> None:
+async def test_an_edited_row_is_an_orphan(home: Path, edit: str) -> None:
     """A run, session or pin that says something else than its record is named."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             await core.approve(view)
             await core.ended(view)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
     assert _verified(home).problems == ()
     with closing(sqlite3.connect(Home(home).database)) as other, other:
         other.execute(edit)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from core_harness import Core, Mailbox, furnish, run
+from core_harness import Core, Mailbox, furnish
 
 FILE = "send-draft.md"
 
@@ -33,13 +33,13 @@ def _folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_fifo, _endless, _elsewhere, _folder])
-def test_an_action_file_that_is_no_file_any_more_stops_the_run_at_once(
+async def test_an_action_file_that_is_no_file_any_more_stops_the_run_at_once(
     home: Path, spoil: Callable[[Path], None]
 ) -> None:
     """Nothing is sent, nothing hangs holding the connector, and the person is told why."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             spoil(home / "actions" / FILE)
@@ -49,6 +49,3 @@ def test_an_action_file_that_is_no_file_any_more_stops_the_run_at_once(
             assert FILE in end.outcome
             assert (await core.call("list-drafts", {})).row.state == "completed"
         assert mailbox.state()["sent"] == []
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from core_harness import Core, Mailbox, furnish, open_session, run
+from core_harness import Core, Mailbox, furnish, open_session
 
 from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
@@ -26,11 +26,11 @@ def _healths(core: Core) -> list[bool]:
     return [event.writable for event in core.facts if isinstance(event, StorageHealth)]
 
 
-def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Path) -> None:
+async def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Path) -> None:
     """Memory is the authority; nothing ran, the person and the agent are told."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             _elsewhere(home, "DELETE FROM runs")
@@ -41,15 +41,15 @@ def test_a_run_whose_row_was_deleted_ends_and_does_not_hang_in_checking(home: Pa
             assert any(body.get("tampered") for body in await core.records())
         assert mailbox.state()["sent"] == []
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_same(home: Path) -> None:
+async def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_same(
+    home: Path,
+) -> None:
     """Nothing happens unrecorded, and no call is held for ever by a deleted row."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
+
         def spoil(name: str) -> None:
             if name == "after run.started":
                 _elsewhere(home, "DELETE FROM runs")
@@ -65,15 +65,15 @@ def test_an_effect_whose_row_was_deleted_meanwhile_is_on_record_all_the_same(hom
             assert row.output is not None
         assert len(mailbox.state()["sent"]) == 1
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_effect_whose_approval_id_was_taken_by_another_row_is_on_record(home: Path) -> None:
+async def test_an_effect_whose_approval_id_was_taken_by_another_row_is_on_record(
+    home: Path,
+) -> None:
     """The same where a planted row stands in the way of ours."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
+
         def spoil(name: str) -> None:
             if name == "after run.started":
                 _elsewhere(
@@ -90,28 +90,22 @@ def test_an_effect_whose_approval_id_was_taken_by_another_row_is_on_record(home:
             assert (await core.ended(view)).state == "completed"
         assert len(mailbox.state()["sent"]) == 1
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:
+async def test_a_planted_record_does_not_stop_the_clockwork(home: Path) -> None:
     """A row in the chain's next place makes writes fail, and sessions end again once it is gone."""
     furnish(home)
 
-    async def story() -> None:
-        clock = FrozenClock()
-        async with Core.open(home, clock=clock) as core:
-            planted = core.app.database.head.seq + 1
-            _elsewhere(home, f"INSERT INTO audit(seq) VALUES({planted})")
-            with pytest.raises(StorageUnavailable, match="Another program put a record"):
-                await core.call("list-drafts", {})
-            # The session's time is over: its end cannot be written now, and is once it can be.
-            clock.advance(2 * 86400)
-            await core.until(lambda: _healths(core)[-1:] == [False])
-            _elsewhere(home, f"DELETE FROM audit WHERE seq = {planted}")
-            await core.until(lambda: _healths(core)[-1:] == [True])
-            second, _ = await open_session(core.app)
-            clock.advance(2 * 86400)
-            await core.until(lambda: core.app.sessions.get(second.session_id) is None)
-
-    run(story())
+    clock = FrozenClock()
+    async with Core.open(home, clock=clock) as core:
+        planted = core.app.database.head.seq + 1
+        _elsewhere(home, f"INSERT INTO audit(seq) VALUES({planted})")
+        with pytest.raises(StorageUnavailable, match="Another program put a record"):
+            await core.call("list-drafts", {})
+        # The session's time is over: its end cannot be written now, and is once it can be.
+        clock.advance(2 * 86400)
+        await core.until(lambda: _healths(core)[-1:] == [False])
+        _elsewhere(home, f"DELETE FROM audit WHERE seq = {planted}")
+        await core.until(lambda: _healths(core)[-1:] == [True])
+        second, _ = await open_session(core.app)
+        clock.advance(2 * 86400)
+        await core.until(lambda: core.app.sessions.get(second.session_id) is None)

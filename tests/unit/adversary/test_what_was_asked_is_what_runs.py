@@ -138,25 +138,22 @@ def test_what_the_last_question_shows_is_what_the_op_is_given(home: Path, given:
     ],
     ids=["a longer id comes later", "a longer id came earlier", "both in turn"],
 )
-def test_ids_with_dots_are_read_alike_in_the_question_and_in_the_run(
+async def test_ids_with_dots_are_read_alike_in_the_question_and_in_the_run(
     home: Path, steps: tuple[Chain, ...], asked: int
 ) -> None:
     """A reference means the longest id among the steps before it, also while a later one is open."""
     put(home, *steps)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            views, row = await all_the_way(core, {}, asked)
-            for view in views[1:]:
-                now = next(each for each in view.steps if each.status == "asked")
-                assert sent(now) == drawn(received(row, now.step_id))
-            assert len({view.digest for view in views}) == len(views)
-
-    run(story())
+    async with Core.open(home) as core:
+        views, row = await all_the_way(core, {}, asked)
+        for view in views[1:]:
+            now = next(each for each in view.steps if each.status == "asked")
+            assert sent(now) == drawn(received(row, now.step_id))
+        assert len({view.digest for view in views}) == len(views)
 
 
 @pytest.mark.parametrize("first", ["SEEN", "other"])
-def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
+async def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
     home: Path, first: str
 ) -> None:
     """With the same nonce, another output is another digest."""
@@ -167,19 +164,16 @@ def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
         ("a.args", ECHO, False, 'x = "z"'),
     )
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            answer = await core.call("chain", {})
-            assert answer.row.approval_id is not None
-            second = await answered(core, await core.looked(answer.row.approval_id))
-            live_run = core.app.approvals.registry.by_approval(second.approval_id)
-            assert live_run is not None
-            assert live_run.resolved is not None
-            assert live_run.inputs(live_run.resolved.action.steps[1], live_run.row.progress) == {
-                "y": first
-            }
-
-    run(story())
+    async with Core.open(home) as core:
+        answer = await core.call("chain", {})
+        assert answer.row.approval_id is not None
+        second = await answered(core, await core.looked(answer.row.approval_id))
+        live_run = core.app.approvals.registry.by_approval(second.approval_id)
+        assert live_run is not None
+        assert live_run.resolved is not None
+        assert live_run.inputs(live_run.resolved.action.steps[1], live_run.row.progress) == {
+            "y": first
+        }
 
 
 @pytest.mark.parametrize(
@@ -209,77 +203,67 @@ def test_the_digest_covers_what_is_filled_in_where_a_later_id_is_longer(
         "control characters",
     ],
 )
-def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
+async def test_a_hostile_output_is_shown_and_covered_as_it_is_or_ends_the_run(
     home: Path, output: bytes, text: str | None
 ) -> None:
     """What no digest can cover is never run; what can be is shown whole."""
     put(home, ("a", SAYS, True, None), (LAST, ECHO, False, 'y = "${a.v}"'), says=output)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            answer = await core.call("chain", {})
-            assert answer.row.approval_id is not None
-            second = await answered(core, await core.looked(answer.row.approval_id))
-            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
-            if second.ended_at is not None:
-                assert text is None
-                assert second.state == "failed"
-                assert row.failure is not None
-                assert row.output is None
-                return
-            if text is not None:
-                assert sent(step(second, LAST)) == {"y": text}
-            over = await answered(core, second)
-            assert over.state == "completed"
-            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
-            assert sent(step(second, LAST)) == drawn(received(row, LAST))
-
-    run(story())
+    async with Core.open(home) as core:
+        answer = await core.call("chain", {})
+        assert answer.row.approval_id is not None
+        second = await answered(core, await core.looked(answer.row.approval_id))
+        row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
+        if second.ended_at is not None:
+            assert text is None
+            assert second.state == "failed"
+            assert row.failure is not None
+            assert row.output is None
+            return
+        if text is not None:
+            assert sent(step(second, LAST)) == {"y": text}
+        over = await answered(core, second)
+        assert over.state == "completed"
+        row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
+        assert sent(step(second, LAST)) == drawn(received(row, LAST))
 
 
-def test_seven_mebibytes_of_output_are_covered_whole(home: Path) -> None:
+async def test_seven_mebibytes_of_output_are_covered_whole(home: Path) -> None:
     """A large answer in a question is neither cut nor in the way of the end."""
     size = 7 * 2**20
     output = b'{"v":"' + b"x" * size + b'"}'
     put(home, ("a", SAYS, True, None), (LAST, ECHO, False, 'y = "${a.v}"'), says=output)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            (_, second), row = await all_the_way(core, {}, 2)
-            assert len(sent(step(second, LAST))["y"]) == size
-            assert len(received(row, LAST)["y"]) == size
-
-    run(story())
+    async with Core.open(home) as core:
+        (_, second), row = await all_the_way(core, {}, 2)
+        assert len(sent(step(second, LAST))["y"]) == size
+        assert len(received(row, LAST)["y"]) == size
 
 
-def test_thirty_steps_ask_thirty_times_and_each_runs_once(home: Path) -> None:
+async def test_thirty_steps_ask_thirty_times_and_each_runs_once(home: Path) -> None:
     """Each question is about one step, with what all before it returned."""
     steps: list[Chain] = [("s0", ECHO, False, 'x = "0"')]
     steps += [(f"s{n}", ECHO, False, f'x = "{n} after ${{s{n - 1}.args.x}}"') for n in range(1, 30)]
     put(home, *steps)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            views, row = await all_the_way(core, {}, 30)
-            for number, view in enumerate(views[1:], start=1):
-                now = step(view, f"s{number}")
-                assert now.status == "asked"
-                assert sent(now) == drawn(received(row, now.step_id))
-                done = [each.step_id for each in view.steps if each.status == "done"]
-                assert done == [f"s{n}" for n in range(number)]
-            assert len({view.digest for view in views}) == 30
-
-    run(story())
+    async with Core.open(home) as core:
+        views, row = await all_the_way(core, {}, 30)
+        for number, view in enumerate(views[1:], start=1):
+            now = step(view, f"s{number}")
+            assert now.status == "asked"
+            assert sent(now) == drawn(received(row, now.step_id))
+            done = [each.step_id for each in view.steps if each.status == "done"]
+            assert done == [f"s{n}" for n in range(number)]
+        assert len({view.digest for view in views}) == 30
 
 
-def test_a_step_without_inputs_gets_the_arguments_of_the_call_and_asks_nothing(home: Path) -> None:
+async def test_a_step_without_inputs_gets_the_arguments_of_the_call_and_asks_nothing(
+    home: Path,
+) -> None:
     """Without a table of inputs the op gets the call's arguments; the first yes has seen them."""
     put(home, FIRST, (LAST, ECHO, False, None), ("end", ECHO, False, ""))
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            _, row = await all_the_way(core, {"bcc": "${a.args.x}"}, 1)
-            assert received(row, LAST) == {"bcc": "${a.args.x}"}
-            assert received(row, "end") == {}
-
-    run(story())
+    async with Core.open(home) as core:
+        _, row = await all_the_way(core, {"bcc": "${a.args.x}"}, 1)
+        assert received(row, LAST) == {"bcc": "${a.args.x}"}
+        assert received(row, "end") == {}

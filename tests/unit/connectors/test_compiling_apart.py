@@ -54,25 +54,22 @@ async def niceness_of_a_compiler() -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(("background", "niceness"), [(True, 10), (False, 5)])
-def test_a_large_module_is_compiled_by_a_child_that_gives_way(
+async def test_a_large_module_is_compiled_by_a_child_that_gives_way(
     store: ConnectorStore, apart: WasmEngine, background: bool, niceness: int
 ) -> None:
     """More so where nobody waits for it; then it runs from its machine code, and no child is left."""
     connector = installed(store, apart, LARGE)
 
-    async def story() -> None:
-        preparing = asyncio.create_task(connector.prepare(background=background))
-        assert await niceness_of_a_compiler() == os.getpriority(os.PRIO_PROCESS, 0) + niceness
-        assert not connector.prepared
-        await asyncio.wait_for(preparing, PATIENCE)
-        assert connector.prepared
-        assert (await connector.call("x", {}, limits=Limits())).output == {}
-
-    asyncio.run(story())
+    preparing = asyncio.create_task(connector.prepare(background=background))
+    assert await niceness_of_a_compiler() == os.getpriority(os.PRIO_PROCESS, 0) + niceness
+    assert not connector.prepared
+    await asyncio.wait_for(preparing, PATIENCE)
+    assert connector.prepared
+    assert (await connector.call("x", {}, limits=Limits())).output == {}
     assert list(compilers()) == []
 
 
-def test_no_call_waits_for_the_module_of_another(
+async def test_no_call_waits_for_the_module_of_another(
     store: ConnectorStore,
     apart: WasmEngine,
     guest: Callable[..., WasmConnector],
@@ -81,57 +78,47 @@ def test_no_call_waits_for_the_module_of_another(
     """However many calls wait for one that is being compiled: they took all the threads there were."""
     large, quick = installed(store, apart, LARGE), guest(printing('{"output": 1}'), on=apart)
 
-    async def story() -> None:
-        calls = [
-            asyncio.create_task(large.call("x", {}, limits=Limits(wall_seconds=1)))
-            for _ in range(40)
-        ]
-        await asyncio.sleep(0)
-        assert (await quick.call("x", {}, limits=Limits())).output == 1
-        assert not large.prepared
-        # Compiling does not count against them.
-        for call in calls:
-            assert (await asyncio.wait_for(call, PATIENCE)).failure is None
-
-    asyncio.run(story())
+    calls = [
+        asyncio.create_task(large.call("x", {}, limits=Limits(wall_seconds=1))) for _ in range(40)
+    ]
+    await asyncio.sleep(0)
+    assert (await quick.call("x", {}, limits=Limits())).output == 1
+    assert not large.prepared
+    # Compiling does not count against them.
+    for call in calls:
+        assert (await asyncio.wait_for(call, PATIENCE)).failure is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_closing_ends_what_is_being_compiled(
+async def test_closing_ends_what_is_being_compiled(
     store: ConnectorStore, make_engine: Callable[..., WasmEngine]
 ) -> None:
     """Whoever waits is told, and the child is gone."""
     engine = make_engine(apart=True)
     connector = installed(store, engine, LARGE)
 
-    async def story() -> None:
-        call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
-        await niceness_of_a_compiler()
-        await asyncio.to_thread(engine.close)
-        failure = (await asyncio.wait_for(call, PATIENCE)).failure
-        assert failure is not None
-        assert failure.class_ == "unavailable"
-
-    asyncio.run(story())
+    call = asyncio.create_task(connector.call("x", {}, limits=Limits()))
+    await niceness_of_a_compiler()
+    await asyncio.to_thread(engine.close)
+    failure = (await asyncio.wait_for(call, PATIENCE)).failure
+    assert failure is not None
+    assert failure.class_ == "unavailable"
     assert list(compilers()) == []
 
 
-def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
+async def test_a_call_that_is_given_up_leaves_the_compiling_to_the_next(
     store: ConnectorStore, apart: WasmEngine
 ) -> None:
     """It goes on, and is done once."""
     connector = installed(store, apart, LARGE)
 
-    async def story() -> None:
-        first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
-        await asyncio.sleep(0)
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        result = await asyncio.wait_for(connector.call("x", {}, limits=Limits()), PATIENCE)
-        assert result.failure is None
-
-    asyncio.run(story())
+    first = asyncio.create_task(connector.call("x", {}, limits=Limits()))
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    result = await asyncio.wait_for(connector.call("x", {}, limits=Limits()), PATIENCE)
+    assert result.failure is None
 
 
 def test_what_a_compiler_does_not_do_is_told(store: ConnectorStore, apart: WasmEngine) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from aileron_core.connectors.names import Fqn, is_semver
+from aileron_core.actions.names import is_semver
+from aileron_core.connectors.names import Fqn
 
 
 @pytest.mark.parametrize(

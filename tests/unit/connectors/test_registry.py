@@ -16,52 +16,43 @@ from aileron_core.errors import ConnectorRuntimeError, HashMismatch, NotFound
 EXAMPLE = Path(__file__).parents[3] / "examples" / "connector"
 
 
-def test_an_installed_connector_is_found_by_all_three(registry: ConnectorRegistry) -> None:
+async def test_an_installed_connector_is_found_by_all_three(registry: ConnectorRegistry) -> None:
     """Name, version and hash."""
 
-    async def scenario() -> None:
-        installed = await registry.install(EXAMPLE)
-        found = await registry.get(
-            installed.identity.fqn, installed.identity.version, installed.identity.hash
-        )
-        assert found.identity == installed.identity
-        assert found.hosts == ("gmail.googleapis.com:443",)
-        listed, problems = await registry.installed()
-        assert [c.identity for c in listed] == [installed.identity]
-        assert problems == ()
-
-    asyncio.run(scenario())
+    installed = await registry.install(EXAMPLE)
+    found = await registry.get(
+        installed.identity.fqn, installed.identity.version, installed.identity.hash
+    )
+    assert found.identity == installed.identity
+    assert found.hosts == ("gmail.googleapis.com:443",)
+    listed, problems = await registry.installed()
+    assert [c.identity for c in listed] == [installed.identity]
+    assert problems == ()
 
 
-def test_what_is_missing_is_said_with_what_is_there(registry: ConnectorRegistry) -> None:
+async def test_what_is_missing_is_said_with_what_is_there(registry: ConnectorRegistry) -> None:
     """Another version, other bytes, or nothing at all."""
 
-    async def scenario() -> None:
-        name, nothing = "local://aileron/mail-drafts", "sha256:" + "0" * 64
-        with pytest.raises(NotFound, match="install it from its folder first"):
-            await registry.get(name, "0.1.0", nothing)
-        await registry.install(EXAMPLE)
-        with pytest.raises(NotFound, match="other bytes"):
-            await registry.get(name, "0.1.0", nothing)
-        with pytest.raises(NotFound, match=r"installed are 0\.1\.0"):
-            await registry.get(name, "0.2.0", "sha256:bound-at-release")
-
-    asyncio.run(scenario())
+    name, nothing = "local://aileron/mail-drafts", "sha256:" + "0" * 64
+    with pytest.raises(NotFound, match="install it from its folder first"):
+        await registry.get(name, "0.1.0", nothing)
+    await registry.install(EXAMPLE)
+    with pytest.raises(NotFound, match="other bytes"):
+        await registry.get(name, "0.1.0", nothing)
+    with pytest.raises(NotFound, match=r"installed are 0\.1\.0"):
+        await registry.get(name, "0.2.0", "sha256:bound-at-release")
 
 
-def test_a_hash_of_another_connector_is_a_mismatch(registry: ConnectorRegistry) -> None:
+async def test_a_hash_of_another_connector_is_a_mismatch(registry: ConnectorRegistry) -> None:
     """A hash alone does not make it the connector that the action names."""
 
-    async def scenario() -> None:
-        installed = await registry.install(EXAMPLE)
-        with pytest.raises(HashMismatch, match="not local://else/where"):
-            await registry.get("local://else/where", "0.1.0", installed.identity.hash)
-
-    asyncio.run(scenario())
+    installed = await registry.install(EXAMPLE)
+    with pytest.raises(HashMismatch, match="not local://else/where"):
+        await registry.get("local://else/where", "0.1.0", installed.identity.hash)
 
 
 @pytest.mark.parametrize("damage", ["change", "remove"])
-def test_bytes_are_checked_before_every_run(
+async def test_bytes_are_checked_before_every_run(
     guest: Callable[..., WasmConnector],
     printing: Callable[..., str],
     store: ConnectorStore,
@@ -71,21 +62,18 @@ def test_bytes_are_checked_before_every_run(
     """Also of a module that ran before and is in memory."""
     connector = guest(printing('{"output": 1}'))
 
-    async def scenario() -> None:
-        assert (await connector.call("x", {}, limits=Limits())).output == 1
-        if damage == "remove":
-            store.remove(connector.identity.hash)
-        else:
-            digits = connector.identity.hash.removeprefix("sha256:")
-            folder = tmp_path / "home" / "store" / "connectors" / "sha256" / digits
-            (folder / "manifest.toml").write_bytes(b"# changed")
-        with pytest.raises(HashMismatch):
-            await connector.call("x", {}, limits=Limits())
-
-    asyncio.run(scenario())
+    assert (await connector.call("x", {}, limits=Limits())).output == 1
+    if damage == "remove":
+        store.remove(connector.identity.hash)
+    else:
+        digits = connector.identity.hash.removeprefix("sha256:")
+        folder = tmp_path / "home" / "store" / "connectors" / "sha256" / digits
+        (folder / "manifest.toml").write_bytes(b"# changed")
+    with pytest.raises(HashMismatch):
+        await connector.call("x", {}, limits=Limits())
 
 
-def test_a_module_that_does_not_compile_is_a_runtime_error(store: ConnectorStore, registry: ConnectorRegistry) -> None:  # fmt: skip
+async def test_a_module_that_does_not_compile_is_a_runtime_error(store: ConnectorStore, registry: ConnectorRegistry) -> None:  # fmt: skip
     """Its face looks right, its code is nonsense: prepare() says so, call() answers so."""
     good = bytes(
         wasmtime.wat2wasm('(module (memory (export "memory") 1) (func (export "_start")))')
@@ -95,15 +83,12 @@ def test_a_module_that_does_not_compile_is_a_runtime_error(store: ConnectorStore
     manifest = b'[connector]\nname = "local://a/b"\nversion = "1.0.0"\n'
     entry = store.install_bytes(bad, manifest)
 
-    async def scenario() -> None:
-        connector = await registry.get("local://a/b", "1.0.0", entry.identity.hash)
-        with pytest.raises(ConnectorRuntimeError):
-            await connector.prepare()
-        result = await connector.call("x", {}, limits=Limits())
-        assert result.failure is not None
-        assert result.failure.class_ == "connector_runtime_error"
-
-    asyncio.run(scenario())
+    connector = await registry.get("local://a/b", "1.0.0", entry.identity.hash)
+    with pytest.raises(ConnectorRuntimeError):
+        await connector.prepare()
+    result = await connector.call("x", {}, limits=Limits())
+    assert result.failure is not None
+    assert result.failure.class_ == "connector_runtime_error"
 
 
 def test_an_import_of_another_type_is_an_error_that_names_it(

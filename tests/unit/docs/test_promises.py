@@ -73,7 +73,7 @@ def units(section: str) -> Iterator[tuple[int, int]]:
 def cases(path: str) -> dict[str, bool]:
     """Return each test of a file, and whether it is skipped whatever the machine has."""
     module = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    always = any(
+    always = _begins_with_a_skip(module) or any(
         isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node) and _skips(node.value)
         for node in module.body
     )
@@ -90,7 +90,7 @@ def _skips(mark: ast.expr) -> bool:
     return re.search(r"mark\.(skip|xfail)\b", ast.unparse(mark)) is not None
 
 
-def _begins_with_a_skip(test: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _begins_with_a_skip(test: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module) -> bool:
     return any(
         isinstance(statement, ast.Expr)
         and ast.unparse(statement).startswith(("pytest.skip(", "pytest.xfail("))

@@ -149,7 +149,7 @@ def test_young_files_are_read_whatever_the_file_system_says_of_them(
                 await library.poll()
                 assert "list-drafts" in [action.name for action in library.ready()]
                 append(file)
-                library._seen = FileStamps(stamps=look(home).stamps, settled=settled)
+                library._files.stamps = FileStamps(stamps=look(home).stamps, settled=settled)
                 await library.poll()
                 assert ("list-drafts" in [action.name for action in library.ready()]) is offered
 

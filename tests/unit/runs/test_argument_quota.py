@@ -5,7 +5,7 @@ import gc
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, run
+from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish
 
 from aileron_core.errors import RateLimited, StorageUnavailable
 from aileron_core.runs.interfaces import GateSettings
@@ -60,69 +60,63 @@ def in_memory(core: Core) -> int:
 
 
 @pytest.mark.slow
-def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
+async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
     """In the rows and in memory; each digest stays, the audit says what went, nothing is amiss."""
     furnish(home, change_draft=GATED)
     most = GateSettings().argument_bytes
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            rows = [await withdrawn(core, number) for number in range(40)]
-            size, runs = await kept(core)
-            assert 0 < size <= most == 16 * 2**20
-            assert in_memory(core) <= most
-            gone = [row for row in rows if row.run_id not in runs]
-            assert gone == rows[: len(gone)]  # the oldest
-            records = await core.records("arguments.forgotten")
-            assert [run_id for each in records for run_id in each["runs"]] == [
-                row.run_id for row in gone
-            ]
-            assert sum(each["count"] for each in records) == len(gone)
-            assert {each["session"] for each in records} == {core.session.session_id}
-            first = gone[0]
-            assert first.approval_id is not None
-            told = await core.app.approvals.result(core.session.session_id, first.approval_id, 0)
-            assert (told.state, told.args_sha256) == ("withdrawn", first.args_sha256)
-            assert core.views(first.approval_id)[-1].sent == ()
-            session = core.session
-        assert problems(home) == []
-        async with Core.open(home) as core:
-            core.session = session
-            await withdrawn(core, "after a restart")
-            assert (await kept(core))[0] <= most
-            assert all("tampered" not in record for record in await core.records())
-
-    run(story())
+    async with Core.open(home) as core:
+        rows = [await withdrawn(core, number) for number in range(40)]
+        size, runs = await kept(core)
+        assert 0 < size <= most == 16 * 2**20
+        assert in_memory(core) <= most
+        gone = [row for row in rows if row.run_id not in runs]
+        assert gone == rows[: len(gone)]  # the oldest
+        records = await core.records("arguments.forgotten")
+        assert [run_id for each in records for run_id in each["runs"]] == [
+            row.run_id for row in gone
+        ]
+        assert sum(each["count"] for each in records) == len(gone)
+        assert {each["session"] for each in records} == {core.session.session_id}
+        first = gone[0]
+        assert first.approval_id is not None
+        told = await core.app.approvals.result(core.session.session_id, first.approval_id, 0)
+        assert (told.state, told.args_sha256) == ("withdrawn", first.args_sha256)
+        assert core.views(first.approval_id)[-1].sent == ()
+        session = core.session
+    assert problems(home) == []
+    async with Core.open(home) as core:
+        core.session = session
+        await withdrawn(core, "after a restart")
+        assert (await kept(core))[0] <= most
+        assert all("tampered" not in record for record in await core.records())
 
 
-def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(home: Path) -> None:
+async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(home: Path) -> None:
     """Never forgotten for room: the session hears `rate_limited`, and another one is not concerned."""
     furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            core.app.gate.argument_quota._most = 100_000
-            rows = [await denied(core, number, 30_000) for number in range(2)]
-            rows.append(await asked(core, "waits", 30_000))
-            for action in ("change-draft", "update-draft"):
-                with pytest.raises(RateLimited, match="MiB of arguments"):
-                    await core.call(action, big("more", 30_000))
-            assert (await kept(core))[1] == [row.run_id for row in rows]
-            assert len(await core.records("call.refused")) == 2
-            assert await core.records("arguments.forgotten") == []
-            await asked(core, "small", 100)
-            await core.call(
-                "change-draft", big("more", 30_000), session=await core.another_session()
-            )
-
-    run(story())
+    async with Core.open(home) as core:
+        core.app.gate.argument_quota._most = 100_000
+        rows = [await denied(core, number, 30_000) for number in range(2)]
+        rows.append(await asked(core, "waits", 30_000))
+        for action in ("change-draft", "update-draft"):
+            with pytest.raises(RateLimited, match="MiB of arguments"):
+                await core.call(action, big("more", 30_000))
+        assert (await kept(core))[1] == [row.run_id for row in rows]
+        assert len(await core.records("call.refused")) == 2
+        assert await core.records("arguments.forgotten") == []
+        await asked(core, "small", 100)
+        await core.call("change-draft", big("more", 30_000), session=await core.another_session())
 
 
-def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal(home: Path) -> None:
+async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal(
+    home: Path,
+) -> None:
     """An agent that only reads is never stopped by what its earlier calls were."""
     furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             core.app.gate.argument_quota._most = 100_000
             free = (await core.call("update-draft", big("free", 30_000))).row
@@ -138,11 +132,8 @@ def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal(home:
             assert free.run_id not in runs
             assert {waits.run_id, later.run_id} <= set(runs)
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:
+async def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:
     """Each counts before it is written; one that cannot be written counts no more."""
     furnish(home, change_draft=GATED)
     full = [True] * 5
@@ -151,19 +142,16 @@ def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:
         if name == "before run.requested" and full and full.pop():
             raise StorageUnavailable("The disk is full.")
 
-    async def story() -> None:
-        async with Core.open(home, failpoint=failpoint) as core:
-            for number in range(5):
-                with pytest.raises(StorageUnavailable):
-                    await asked(core, number, 60_000)
-            core.app.gate.argument_quota._most = 100_000
-            calls = (core.call("change-draft", big(number, 30_000)) for number in range(10))
-            answers = await asyncio.gather(*calls, return_exceptions=True)
-            refused = [each for each in answers if isinstance(each, BaseException)]
-            assert len(refused) == 7
-            assert {type(each) for each in refused} == {RateLimited}
-            assert (await kept(core))[0] <= 100_000
-            gc.collect()
-            assert in_memory(core) <= 100_000
-
-    run(story())
+    async with Core.open(home, failpoint=failpoint) as core:
+        for number in range(5):
+            with pytest.raises(StorageUnavailable):
+                await asked(core, number, 60_000)
+        core.app.gate.argument_quota._most = 100_000
+        calls = (core.call("change-draft", big(number, 30_000)) for number in range(10))
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        refused = [each for each in answers if isinstance(each, BaseException)]
+        assert len(refused) == 7
+        assert {type(each) for each in refused} == {RateLimited}
+        assert (await kept(core))[0] <= 100_000
+        gc.collect()
+        assert in_memory(core) <= 100_000

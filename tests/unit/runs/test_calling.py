@@ -5,7 +5,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, PATIENCE, ROOT, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, PATIENCE, ROOT, UPDATE_DRAFT, Core, Mailbox, furnish, writes
 
 from aileron_core.canonical import JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
@@ -16,11 +16,11 @@ from aileron_core.testing import FrozenClock
 SEEDS = ["r-8842190447", "r-8842190312", "r-8842189950", "r-8842189771", "r-8842188204"]
 
 
-def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Path) -> None:
+async def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Path) -> None:
     """Not gated: the result now; gated: a person first."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             done = (await core.call("get-draft", {"id": DRAFT})).row
             assert (done.state, done.approval_id) == ("completed", None)
@@ -32,17 +32,14 @@ def test_an_ungated_action_runs_to_its_end_and_a_gated_one_waits(home: Path) -> 
                 "run.started",
                 "run.completed",
             ]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Path) -> None:
+async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Path) -> None:
     """Attached while open or undelivered; after delivery it asks anew."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             again = await core.call()
@@ -73,31 +70,25 @@ def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(home: Pa
             assert (row.approval_id, row.state) == (denied.approval_id, "denied")
             assert "It has ended" in message
             assert "must approve" not in message
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_equal_calls_in_the_same_moment_are_one_approval(home: Path) -> None:
+async def test_equal_calls_in_the_same_moment_are_one_approval(home: Path) -> None:
     """Attached, however close together they come."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             answers = await asyncio.gather(*(core.call() for _ in range(8)))
             assert len({answer.row.approval_id for answer in answers}) == 1
             assert sum(not answer.attached for answer in answers) == 1
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Path) -> None:
+async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Path) -> None:
     """`idempotency_key` decides instead; another call under it is a conflict."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             args = {"id": DRAFT}
             twins = await asyncio.gather(
@@ -127,16 +118,13 @@ def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(home: Pat
             again = await core.call("send-draft", {"draft_id": DRAFT}, key="s1", session=session)
             assert (again.row.run_id, again.row.state) == (first.row.run_id, "denied")
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: Path) -> None:
+async def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: Path) -> None:
     """Attached while undelivered; regression: finished ungated runs pushed it out of memory."""
     furnish(home)
     unlisted = {"id": ""}  # refused by the connector at once, so 250 of them are quick
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             await core.approve(view)
@@ -146,17 +134,14 @@ def test_two_hundred_ungated_runs_do_not_make_a_gated_one_be_asked_twice(home: P
             again = await core.call()
             assert (again.attached, again.row.approval_id) == (True, view.approval_id)
             assert len(list(core.app.registry)) == 1
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(home: Path) -> None:
+async def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(home: Path) -> None:
     """20 pending per session, then `rate_limited`, on record."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(20)]
             with pytest.raises(RateLimited, match="20 gated calls"):
@@ -169,9 +154,6 @@ def test_twenty_wait_and_the_next_is_refused_until_one_is_answered(home: Path) -
             assert [r["class"] for r in await core.records("call.refused")] == ["rate_limited"]
             await core.app.approvals.deny(answers[0].row.approval_id or "", "")
             assert (await core.call(args={"draft_id": "r-20"})).row.state == "pending"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
 
 class Waiting:
@@ -196,40 +178,37 @@ class Waiting:
         return OpResult(output={})
 
 
-def test_a_session_has_four_previews_at_once(home: Path) -> None:
+async def test_a_session_has_four_previews_at_once(home: Path) -> None:
     """The fifth is asked for once one of the four has answered."""
     furnish(home)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            ((digest, real),) = core.app.library._installed.items()
-            waiting = Waiting(real)
-            core.app.library._installed = {digest: waiting}
-            answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
-            await asyncio.wait_for(waiting.four.wait(), PATIENCE)
-            # Another session has four of its own, so one cannot starve the other.
-            other = await core.another_session()
-            answers.append(await core.call(session=other))
-            async with asyncio.timeout(PATIENCE):
-                while waiting.inside < 5:
-                    await asyncio.sleep(0)
-            for _ in range(20):
+    async with Core.open(home) as core:
+        ((digest, real),) = core.app.library._files.connectors.items()
+        waiting = Waiting(real)
+        core.app.library._files.connectors = {digest: waiting}
+        answers = [await core.call(args={"draft_id": f"r-{n}"}) for n in range(6)]
+        await asyncio.wait_for(waiting.four.wait(), PATIENCE)
+        # Another session has four of its own, so one cannot starve the other.
+        other = await core.another_session()
+        answers.append(await core.call(session=other))
+        async with asyncio.timeout(PATIENCE):
+            while waiting.inside < 5:
                 await asyncio.sleep(0)
-            assert waiting.inside == 5
-            waiting.go.set()
-            for answer in answers:
-                await core.looked(answer.row.approval_id or "")
-            assert waiting.most == 5
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert waiting.inside == 5
+        waiting.go.set()
+        for answer in answers:
+            await core.looked(answer.row.approval_id or "")
+        assert waiting.most == 5
 
-    run(story())
 
-
-def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
+async def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
     """Each preview spends the person's credential before consent."""
     furnish(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             for n in range(31):
                 view = await core.ask(f"r-{n}")
@@ -243,15 +222,12 @@ def test_a_session_has_thirty_previews_in_a_minute(home: Path) -> None:
             clock.advance(61)
             assert "404" in (await core.ask("r-32")).preview.reason
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(home: Path) -> None:
+async def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(home: Path) -> None:
     """`invalid_arguments`, `not_found`; refused calls are on record without their arguments."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             for args in ({}, {"draft_id": 5}, {"draft_id": "x", "more": 1}, [], "\ud800"):
                 with pytest.raises(InvalidArguments):
@@ -269,15 +245,12 @@ def test_what_does_not_fit_is_refused_before_anything_is_written_of_it(home: Pat
             )
             assert found == (0,)
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
+async def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
     """A file that lies there is held back; a key that names its digest takes it in."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, accept=False) as core:
             library = core.app.library
             assert library.ready() == ()
@@ -305,15 +278,12 @@ def test_what_nobody_took_in_cannot_be_called(home: Path) -> None:
             with pytest.raises(Conflict, match="is not accepted"):
                 await core.call("get-draft", {"id": DRAFT})
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
+async def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
     """Cancelling a held call never withdraws; regression: memory and row differed."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             calling = asyncio.ensure_future(core.call())
             await asyncio.sleep(0)  # it is in the gate, its row is not written yet
@@ -325,24 +295,18 @@ def test_a_caller_that_goes_away_leaves_a_whole_run(home: Path) -> None:
             view = await core.looked(again.row.approval_id or "")
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_an_op_that_the_action_does_not_list_is_denied(home: Path) -> None:
+async def test_an_op_that_the_action_does_not_list_is_denied(home: Path) -> None:
     """What an action may use is what it lists, whatever its steps say."""
     furnish(home, update_draft=UPDATE_DRAFT.replace('["update_draft"]', '["get_draft"]'))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             row = (await core.call("update-draft", {"id": DRAFT})).row
             assert row.failure is not None
             assert row.failure.class_ == "capability_denied"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox) == []
 
 
@@ -350,11 +314,11 @@ SEND_DRAFT = (ROOT / "examples" / "actions" / "send-draft.md").read_text(encodin
 UNCOVERED = SEND_DRAFT.replace('capabilities = ["send_draft"]', 'capabilities = ["get_draft"]')
 
 
-def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) -> None:
+async def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) -> None:
     """A gated action whose op is not among its capabilities: the agent is told at once, the list says why."""
     furnish(home, send_draft=UNCOVERED)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, accept=False) as core:
             (not_accepted,) = (
                 each for each in core.app.library.not_accepted() if each.name == "send-draft"
@@ -370,13 +334,10 @@ def test_nobody_is_asked_for_what_would_be_denied_after_their_yes(home: Path) ->
             assert await core.records("run.requested") == []
             (item,) = (each for each in core.app.library.items() if each.name == "send-draft")
             assert (item.state, item.why) == ("cannot_run", not_accepted.cannot_run)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox) == []
 
 
-def test_no_step_runs_where_a_later_one_would_be_denied(home: Path) -> None:
+async def test_no_step_runs_where_a_later_one_would_be_denied(home: Path) -> None:
     """Half of an action is not what anybody asked for."""
     first = (
         '[[execute]]\nid = "first"\nconnector = "local://aileron/mail-drafts"\n'
@@ -385,12 +346,9 @@ def test_no_step_runs_where_a_later_one_would_be_denied(home: Path) -> None:
     text = UPDATE_DRAFT.replace("[[execute]]", first, 1)
     furnish(home, update_draft=text.replace('["update_draft"]', '["list_drafts"]'))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             row = (await core.call("update-draft", {"id": DRAFT})).row
             assert row.failure is not None
             assert row.failure.class_ == "capability_denied"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox) == []

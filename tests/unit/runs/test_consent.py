@@ -5,17 +5,17 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, UPDATE_DRAFT, Core, Mailbox, furnish, writes
 
 from aileron_core.console_port import ApprovalView
 from aileron_core.home.layout import Home
 
 
-def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> None:
+async def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> None:
     """The digest's three words stand on the screen, in the audit and in the row."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             shown = {field.label: field.value for field in view.preview.fields}
@@ -30,19 +30,16 @@ def test_a_yes_sends_what_was_shown_and_tells_the_three_words(home: Path) -> Non
             assert completed["digest"] == view.digest
             row = await core.app.approvals.result(core.session.session_id, view.approval_id, 0)
             assert row.words == view.words
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
         # preview, recheck, effect: the recheck is the last thing before the effect
         assert writes(mailbox) == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send"]
 
 
-def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> None:
+async def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> None:
     """The recheck finds another recipient; nothing is sent, before and after show."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(change={"id": DRAFT, "to": "mallory@evil.example"})
@@ -64,17 +61,14 @@ def test_a_changed_shown_field_stops_the_send_and_is_shown(home: Path) -> None:
                 await core.approve(view)
             await core.approve(back)
             assert (await core.ended(back)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert [sent["to"] for sent in mailbox.state()["sent"]] == ["mallory@evil.example"]
 
 
-def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(home: Path) -> None:
+async def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(home: Path) -> None:
     """What no field shows (here the size of a message whose text got a blank) counts too."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             # Written anew with the same words: nothing that is shown differs, the message's id does.
@@ -86,14 +80,11 @@ def test_a_change_outside_the_shown_fields_stops_the_send_and_is_named(home: Pat
             assert "message.id" in back.drift.other_paths
             assert mailbox.state()["sent"] == []
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
-
 
 UNSHOWN_BCC = 'Bcc = "message.payload.headers.Bcc"\n'
 
 
-def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
+async def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
     """A Bcc added between prompt and yes is found although the action file hides it."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
@@ -101,7 +92,7 @@ def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
     assert UNSHOWN_BCC in text
     path.write_text(text.replace(UNSHOWN_BCC, ""), encoding="utf-8")
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             assert "Bcc" not in {field.label for field in view.preview.fields}
@@ -112,9 +103,6 @@ def test_a_bcc_that_no_field_shows_stops_the_send(home: Path) -> None:
             assert back.drift.changed == ()
             assert any("headers" in place for place in back.drift.other_paths)
             assert mailbox.state()["sent"] == []
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
 
 def _edit_args(home: Path, view: ApprovalView) -> None:
@@ -145,13 +133,13 @@ def _edit_connector(home: Path, _view: ApprovalView) -> None:
     ],
     ids=["argument", "action file", "connector"],
 )
-def test_what_the_digest_covers_may_not_change_before_the_effect(
+async def test_what_the_digest_covers_may_not_change_before_the_effect(
     home: Path, change: object, sentence: str
 ) -> None:
     """Argument, action file or connector changed between prompt and yes: nothing is sent."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             assert callable(change)
@@ -163,20 +151,17 @@ def test_what_the_digest_covers_may_not_change_before_the_effect(
             row = await core.app.approvals.result(core.session.session_id, view.approval_id, 0)
             assert row.failure is not None
             assert row.failure.class_ == "conflict"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
         assert "POST send" not in writes(mailbox)
 
 
-def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_effect(
+async def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_effect(
     home: Path,
 ) -> None:
     """GET of the recheck and POST of the effect are neighbours in the mailbox's log."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             stop = False
@@ -216,9 +201,6 @@ def test_a_session_that_flips_the_draft_never_writes_between_recheck_and_effect(
             await asyncio.gather(*flipping)
             assert view.state == "completed"
             assert flips > 3
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         seen = writes(mailbox)
         at = seen.index("POST send")
         assert seen.count("POST send") == 1

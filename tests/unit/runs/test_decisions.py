@@ -10,7 +10,6 @@ from core_harness import (
     Core,
     Mailbox,
     furnish,
-    run,
     standing_still,
     writes,
 )
@@ -24,11 +23,11 @@ def outcome(caught: pytest.ExceptionInfo[Conflict]) -> object:
     return caught.value.details.get("outcome")
 
 
-def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> None:
+async def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> None:
     """At most one decision wins; the next gets Conflict and the first one's outcome."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             await core.app.approvals.deny(view.approval_id, "not now")
@@ -46,17 +45,14 @@ def test_the_second_answer_is_refused_and_names_the_first(home: Path) -> None:
                 await core.app.approvals.withdraw(core.session.session_id, view.approval_id, "")
             assert outcome(caught) == "denied"
             assert [r["state"] for r in await core.records("approval.denied")] == ["denied"]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
+async def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
     """Yes, no and withdrawal in the same turn of the loop; one outcome, one effect at most."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             ends = await asyncio.gather(
@@ -65,17 +61,14 @@ def test_of_many_answers_at_once_exactly_one_wins(home: Path) -> None:
             assert sum(end is None for end in ends) == 1
             assert all(end is None or isinstance(end, Conflict) for end in ends)
             assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_a_no_while_it_is_checked_wins(home: Path) -> None:
+async def test_a_no_while_it_is_checked_wins(home: Path) -> None:
     """During `checking` a deny wins; the recheck that then holds starts nothing."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             with standing_still(mailbox, f"GET {DRAFT}") as reached:
@@ -89,18 +82,15 @@ def test_a_no_while_it_is_checked_wins(home: Path) -> None:
             # Served only once the carrier has let the connector go.
             await core.call("list-drafts", {})
             assert (await core.ended(view)).state == "denied"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
         assert writes(mailbox).count(f"GET {DRAFT}") == 2
 
 
-def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) -> None:
+async def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) -> None:
     """An ungated write that arrives during the recheck waits until the effect is over."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             view = await core.ask()
@@ -112,18 +102,15 @@ def test_no_run_of_the_connector_comes_between_recheck_and_effect(home: Path) ->
             assert (await core.ended(view)).state == "completed"
             # The draft is gone: the write came after the effect.
             assert (await update).row.state == "failed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox)[:4] == [f"GET {DRAFT}", f"GET {DRAFT}", "POST send", f"GET {DRAFT}"]
         assert "anna" in mailbox.state()["sent"][0]["to"]
 
 
-def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
+async def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
     """The console is still fetching and nothing is decided; once it has answered, the yes counts."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             with standing_still(mailbox, f"GET {DRAFT}"):
                 answer = await core.call()
@@ -137,15 +124,12 @@ def test_approving_before_the_first_answer_does_nothing(home: Path) -> None:
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path) -> None:
+async def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path) -> None:
     """Withdraw of one's own approval; 409 once it has ended; a foreign one is not found."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             other = await core.another_session()
@@ -168,31 +152,25 @@ def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path) -> N
             again = await core.call()
             assert not again.attached
             assert again.row.approval_id != view.approval_id
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_reason_is_cut_at_two_thousand_characters(home: Path) -> None:
+async def test_a_reason_is_cut_at_two_thousand_characters(home: Path) -> None:
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             await core.app.approvals.deny(view.approval_id, "ä" * 3000)
             assert (await core.ended(view)).reason == "ä" * 2000
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> None:
+async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> None:
     """Expiry is a deadline on the row; it ends the run as `expired`."""
     furnish(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(
             home, mailbox, clock=clock, settings=Settings(expires_seconds=60)
         ) as core:
@@ -208,13 +186,10 @@ def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> None:
             await core.app.approvals.sweep()
             for view in (first, second):
                 assert (await core.ended(view)).state == "expired"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) -> None:
+async def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) -> None:
     """From `checking` to `expired`; the digest covers the deadline."""
     furnish(home)
     clock = FrozenClock()
@@ -223,25 +198,22 @@ def test_a_deadline_that_passes_during_the_recheck_stops_the_effect(home: Path) 
         if step == "after approval.approved":
             clock.advance(60)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(
             home, mailbox, clock=clock, settings=Settings(expires_seconds=60), failpoint=late
         ) as core:
             view = await core.ask()
             await core.approve(view)
             assert (await core.ended(view)).state == "expired"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
+async def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
     """0 is never, and the digest says null."""
     furnish(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(
             home, mailbox, clock=clock, settings=Settings(expires_seconds=0)
         ) as core:
@@ -252,15 +224,12 @@ def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> None:
+async def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> None:
     """The console says that the requester is gone; a person may still answer."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             assert not view.requester_gone
@@ -270,6 +239,3 @@ def test_the_end_of_a_session_leaves_its_approval_and_marks_it(home: Path) -> No
             assert core.app.sessions.authenticate(core.token) is None
             await core.approve(gone)
             assert (await core.ended(gone)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

@@ -47,7 +47,7 @@ def test_every_bcc_that_a_mail_goes_to_stands_in_the_item(
         run(story(mailbox))
 
 
-def test_the_text_and_the_html_of_a_mail_are_both_shown(home: Path) -> None:
+async def test_the_text_and_the_html_of_a_mail_are_both_shown(home: Path) -> None:
     """Most programs show a recipient the HTML, whatever the plain text says."""
     furnish(home)
     mail = EmailMessage()
@@ -56,13 +56,10 @@ def test_the_text_and_the_html_of_a_mail_are_both_shown(home: Path) -> None:
     mail.set_content("The price is 100 EUR.\n")
     mail.add_alternative("<p>The price is <b>900</b> EUR.</p>", subtype="html")
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             raw = base64.urlsafe_b64encode(bytes(mail)).decode()
             view = await core.ask(mailbox._state.create(raw).id)
             (body,) = (field.value for field in view.preview.fields if field.label == "Body")
             assert "The price is 100 EUR." in body
             assert "<p>The price is <b>900</b> EUR.</p>" in body
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

@@ -141,7 +141,7 @@ def test_a_fault_of_the_host_during_a_call_is_unknown_and_not_a_crash() -> None:
     assert "SECRET" not in str(ending)
 
 
-def test_a_cancelled_run_passes_the_cancellation_on(tmp_path: Path) -> None:
+async def test_a_cancelled_run_passes_the_cancellation_on(tmp_path: Path) -> None:
     """The port: the guest has been stopped when it is raised; nothing swallows it."""
 
     class Endless(Scripted):
@@ -149,17 +149,14 @@ def test_a_cancelled_run_passes_the_cancellation_on(tmp_path: Path) -> None:
             await asyncio.Event().wait()
             raise AssertionError
 
-    async def story() -> None:
-        plan = RunPlan(
-            action=action(idempotent=False), args={"draft_id": DRAFT}, connectors={FQN: Endless()}
-        )
-        running = asyncio.ensure_future(Executor(FrozenClock()).run(plan))
-        await asyncio.sleep(0)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-
-    run(story())
+    plan = RunPlan(
+        action=action(idempotent=False), args={"draft_id": DRAFT}, connectors={FQN: Endless()}
+    )
+    running = asyncio.ensure_future(Executor(FrozenClock()).run(plan))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 def retried(

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, run, upon, writes
+from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, upon, writes
 
 from aileron_core.console_port import ApprovalView
 from aileron_core.errors import Conflict
@@ -67,13 +67,13 @@ def sent_to(view: ApprovalView, step_id: str) -> dict[str, str]:
     return {field.label: field.value for field in step.inputs}
 
 
-def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_filled_in(
+async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_filled_in(
     home: Path,
 ) -> None:
     """The first yes cannot cover what nobody knew; the second one covers exactly that."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             assert statuses(first) == {"find": "fixed", "send": "running"}
@@ -99,17 +99,16 @@ def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_arguments_f
             assert list(result_body(row)["steps"]) == ["find", "send"]
             assert row.words == second.words
             assert row.progress is None
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(home: Path) -> None:
+async def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(
+    home: Path,
+) -> None:
     """Every halt goes on where it stood; only a step that is not idempotent halts."""
     furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await asked(core, "chain")
             assert [step.asks_again for step in view.steps] == [False, False, True, True]
@@ -120,18 +119,15 @@ def test_a_finished_step_is_never_repeated_and_an_idempotent_one_is_not_asked(ho
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
             assert len(await core.records("run.halted")) == 2
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Path) -> None:
+async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Path) -> None:
     """A list that names another draft than the person thought of is seen before it is sent."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             await core.approve(first)
@@ -144,34 +140,28 @@ def test_what_the_service_returned_decides_and_not_what_the_agent_meant(home: Pa
             row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
             assert row.progress is not None
             assert list(row.progress.steps) == ["find"]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> None:
+async def test_a_yes_to_the_first_question_is_none_to_the_second(home: Path) -> None:
     """Approving covers exactly one digest; the old one decides nothing any more."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             await core.approve(first)
             second = await core.back(first)
             with pytest.raises(Conflict, match="changed while you answered"):
                 await core.app.approvals.approve(second.approval_id, first.digest)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> None:
+async def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> None:
     """Pending is pending after a crash; its finished steps stay finished."""
     furnish(home, chain=chain("chain", *CHANGES_TWICE_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await asked(core, "chain")
             await core.approve(view)
@@ -185,14 +175,11 @@ def test_a_halted_run_waits_over_a_restart_and_repeats_nothing(home: Path) -> No
             last = await core.back(again)
             await core.approve(last)
             assert (await core.ended(last)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert sum(each.startswith("PUT") for each in writes(mailbox)) == 3
 
 
 @pytest.mark.parametrize("edit", ["steps", "asked", "spent", "gone"])
-def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: str) -> None:
+async def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: str) -> None:
     """The row is the record, not the authority: changed while it waits, nothing runs."""
     import json
     import sqlite3
@@ -216,7 +203,7 @@ def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: 
             connection.execute("UPDATE runs SET progress = ? WHERE state = 'pending'", (value,))
         connection.close()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             await core.approve(first)
@@ -237,18 +224,15 @@ def test_progress_that_another_program_edited_permits_nothing(home: Path, edit: 
                 for view in (await core.app.console.snapshot()).approvals
             }
             assert third.approval_id not in shown
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path) -> None:
+async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path) -> None:
     """Human time is not execution time; what is asked now was not known before."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         settings = Settings(expires_seconds=60)
         async with Core.open(home, mailbox, clock=clock, settings=settings) as core:
             first = await asked(core, "chain")
@@ -262,18 +246,17 @@ def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home: Path
             clock.advance(11)
             await core.app.approvals.sweep()
             assert (await core.ended(second)).state == "expired"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(home: Path) -> None:
+async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(
+    home: Path,
+) -> None:
     """A miss in a step's output fails the run before that step, with what had run."""
     steps = (FINDS_THEN_SENDS[0], ("send", "send_draft", "false", 'draft_id = "${find.no.such}"'))
     furnish(home, chain=chain("chain", *steps))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             await core.approve(first)
@@ -283,17 +266,14 @@ def test_a_missing_value_ends_the_run_before_that_step_and_before_any_question(h
             assert row.failure is not None
             assert row.failure.details["completed_steps"] == ["find"]
             assert await core.records("run.halted") == []
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) -> None:
+async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) -> None:
     """Before its end the agent reads that it waits, and the audit a hash."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             await core.approve(first)
@@ -303,15 +283,12 @@ def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Path) ->
             bodies = str(await core.records())
             assert sent_to(second, "send")["draft_id"] not in bodies
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
+async def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
     """The rule is about arguments, not about previews."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS, preview=False))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             await core.approve(first)
@@ -319,17 +296,14 @@ def test_an_action_without_a_preview_halts_as_well(home: Path) -> None:
             assert mailbox.state()["sent"] == []
             await core.approve(second)
             assert (await core.ended(second)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Path) -> None:
+async def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Path) -> None:
     """Another output of the earlier step is another digest, all else being equal."""
     furnish(home, chain=chain("chain", *FINDS_THEN_SENDS))
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             first = await asked(core, "chain")
             await core.approve(first)
@@ -346,18 +320,15 @@ def test_the_second_yes_covers_the_filled_in_arguments_and_nothing_else(home: Pa
             again, _ = live_run.consent(live_run.preview)
             assert again == second.digest
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
+async def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
     """One wall time for the whole run, without the time that a person took."""
     steps = (*FINDS_THEN_SENDS, ("look", "list_drafts", "true", "max_results = 2"))
     text = chain("chain", *steps).replace("[approval]", "[limits]\nwall_seconds = 30\n\n[approval]")
     furnish(home, chain=text)
     clock = FrozenClock()  # a machine that stands still takes nothing of it
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             first = await asked(core, "chain")
             mailbox.control(fail={"op": "list", "status": 503, "times": 1})
@@ -377,7 +348,4 @@ def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
             row = await core.app.approvals.result(core.session.session_id, over.approval_id, 0)
             assert row.failure is not None
             assert row.failure.details["completed_steps"] == ["find", "send"]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from core_harness import Core, run
+from core_harness import Core
 from scripted_guest import furnish_guest, scripted_service
 
 from aileron_core.console_port import ApprovalView
@@ -22,92 +22,79 @@ async def asked(
     return first, ready
 
 
-def test_the_host_that_was_asked_is_named_and_not_the_first_of_the_manifest(home: Path) -> None:
+async def test_the_host_that_was_asked_is_named_and_not_the_first_of_the_manifest(
+    home: Path,
+) -> None:
     """In the preview's line, in the item after the run, and in the audit."""
     furnish_guest(home, [{"url": "https://z.example/x"}], TWO)
 
-    async def story() -> None:
-        with scripted_service() as service:
-            async with Core.open(home, routes=service.route(*TWO)) as core:
-                first, ready = await asked(core)
-                assert first.preview.host == "one of 2 hosts"
-                assert ready.preview.host == "z.example"
-                await core.approve(ready)
-                end = await core.ended(ready)
-                assert (end.state, end.hosts_asked) == ("completed", ("z.example:443",))
-                for event in ("preview.fetched", "run.completed"):
-                    record = (await core.records(event))[0]
-                    assert record["hosts_asked"] == ["z.example:443"]
-                    assert "z.example" in record["summary"]
-                    assert "a.example" not in record["summary"]
-                assert {each.headers["Host"] for each in service.seen} == {"z.example"}
-
-    run(story())
+    with scripted_service() as service:
+        async with Core.open(home, routes=service.route(*TWO)) as core:
+            first, ready = await asked(core)
+            assert first.preview.host == "one of 2 hosts"
+            assert ready.preview.host == "z.example"
+            await core.approve(ready)
+            end = await core.ended(ready)
+            assert (end.state, end.hosts_asked) == ("completed", ("z.example:443",))
+            for event in ("preview.fetched", "run.completed"):
+                record = (await core.records(event))[0]
+                assert record["hosts_asked"] == ["z.example:443"]
+                assert "z.example" in record["summary"]
+                assert "a.example" not in record["summary"]
+            assert {each.headers["Host"] for each in service.seen} == {"z.example"}
 
 
-def test_each_host_of_several_that_were_asked_is_named(home: Path) -> None:
+async def test_each_host_of_several_that_were_asked_is_named(home: Path) -> None:
     """In the order in which they were asked."""
     both = [{"url": "https://z.example/x"}, {"url": "https://a.example/y"}]
     furnish_guest(home, both, TWO)
 
-    async def story() -> None:
-        with scripted_service() as service:
-            async with Core.open(home, routes=service.route(*TWO)) as core:
-                _, ready = await asked(core)
-                assert ready.preview.host == "z.example and a.example"
-
-    run(story())
+    with scripted_service() as service:
+        async with Core.open(home, routes=service.route(*TWO)) as core:
+            _, ready = await asked(core)
+            assert ready.preview.host == "z.example and a.example"
 
 
-def test_a_refusal_is_blamed_on_the_host_that_refused(home: Path) -> None:
+async def test_a_refusal_is_blamed_on_the_host_that_refused(home: Path) -> None:
     """The first of the manifest answers 200; the other one, which was asked last, answers 429."""
     says = '{"error":{"class":"external_api_error","message":"too many"}}'
     both = [{"url": "https://a.example/x"}, {"url": "https://z.example/y"}]
     furnish_guest(home, both, TWO, says=says)
 
-    async def story() -> None:
-        with scripted_service() as service:
-            service.statuses["z.example"] = 429
-            async with Core.open(home, routes=service.route(*TWO)) as core:
-                _, ready = await asked(core)
-                assert ready.preview.status == "unavailable"
-                assert ready.preview.reason == "z.example answered 429 (Too Many Requests)"
-                (record,) = await core.records("preview.unavailable")
-                assert record["hosts_asked"] == ["a.example:443", "z.example:443"]
-
-    run(story())
+    with scripted_service() as service:
+        service.statuses["z.example"] = 429
+        async with Core.open(home, routes=service.route(*TWO)) as core:
+            _, ready = await asked(core)
+            assert ready.preview.status == "unavailable"
+            assert ready.preview.reason == "z.example answered 429 (Too Many Requests)"
+            (record,) = await core.records("preview.unavailable")
+            assert record["hosts_asked"] == ["a.example:443", "z.example:443"]
 
 
-def test_no_host_is_named_where_none_was_asked(home: Path) -> None:
+async def test_no_host_is_named_where_none_was_asked(home: Path) -> None:
     """A connector that answers out of itself was not asked by anybody on a host's behalf."""
     furnish_guest(home, [], TWO)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            _, ready = await asked(core)
-            assert (ready.preview.status, ready.preview.host) == ("ready", "")
-
-    run(story())
+    async with Core.open(home) as core:
+        _, ready = await asked(core)
+        assert (ready.preview.status, ready.preview.host) == ("ready", "")
 
 
-def test_a_call_of_one_region_reaches_that_region_alone(home: Path) -> None:
+async def test_a_call_of_one_region_reaches_that_region_alone(home: Path) -> None:
     """What the item says before anything was asked is what the sandbox holds the call to."""
     furnish_guest(home, [{"url": "https://athena.us-east-1.amazonaws.com/"}], REGIONS, more=SIGNED)
 
-    async def story() -> None:
-        with scripted_service() as service:
-            async with Core.open(home, routes=service.route(*REGIONS)) as core:
-                first, here = await asked(core, {"region": "us-east-1"})
-                assert first.preview.host == here.preview.host == "athena.us-east-1.amazonaws.com"
-                assert here.hosts == here.op_hosts == ("athena.us-east-1.amazonaws.com:443",)
-                reached = len(service.seen)
-                assert reached == 1
-                _, there = await asked(core, {"region": "eu-west-1"})
-                assert there.hosts == ("athena.eu-west-1.amazonaws.com:443",)
-                assert there.preview.status == "unavailable"
-                assert "argument `region` allows only athena.eu-west-1" in there.preview.reason
-                _, anywhere = await asked(core, {"region": "of no host"})
-                assert anywhere.hosts == REGIONS
-                assert len(service.seen) == reached + 1
-
-    run(story())
+    with scripted_service() as service:
+        async with Core.open(home, routes=service.route(*REGIONS)) as core:
+            first, here = await asked(core, {"region": "us-east-1"})
+            assert first.preview.host == here.preview.host == "athena.us-east-1.amazonaws.com"
+            assert here.hosts == here.op_hosts == ("athena.us-east-1.amazonaws.com:443",)
+            reached = len(service.seen)
+            assert reached == 1
+            _, there = await asked(core, {"region": "eu-west-1"})
+            assert there.hosts == ("athena.eu-west-1.amazonaws.com:443",)
+            assert there.preview.status == "unavailable"
+            assert "argument `region` allows only athena.eu-west-1" in there.preview.reason
+            _, anywhere = await asked(core, {"region": "of no host"})
+            assert anywhere.hosts == REGIONS
+            assert len(service.seen) == reached + 1

@@ -11,7 +11,6 @@ from core_harness import (
     Core,
     Mailbox,
     furnish,
-    run,
     standing_still,
     writes,
 )
@@ -43,11 +42,11 @@ async def runs(core: Core) -> list[tuple[str, str]]:
     return await core.app.database.read(lambda c: c.execute(query).fetchall())
 
 
-def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> None:
+async def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> None:
     """Held while the person pauses, not a row and not a request; it runs once calls go on."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             await pause(core)
             call = call_in_background(core)
@@ -67,16 +66,13 @@ def test_an_ungated_call_is_held_before_its_row_and_then_runs(home: Path) -> Non
             told = [event.paused_at for event in core.facts if isinstance(event, PauseChanged)]
             assert (len(told), told[0] is None, told[1]) == (2, False, None)
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
+async def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: Path) -> None:
     """25 s at most, then `unavailable`; its idempotency key stays free for another try."""
     furnish(home)
     assert PauseSwitch().hold_seconds == 25
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             core.app.pause.hold_seconds = 0.1
             await pause(core)
@@ -89,17 +85,14 @@ def test_a_call_that_was_held_for_too_long_is_refused_and_leaves_nothing(home: P
             assert [r["class"] for r in await core.records("call.refused")] == ["unavailable"]
             await go_on(core)
             assert (await call_in_background(core, key="k")).row.state == "completed"  # type: ignore[attr-defined]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox) == [f"GET {DRAFT}"]
 
 
-def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
+async def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
     """Nothing approved starts, so no yes is taken that a later key would set free; a no is."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             await pause(core)
             view, other = await core.ask(), await core.ask(OTHER)
@@ -110,17 +103,14 @@ def test_while_paused_a_person_says_no_but_not_yes(home: Path) -> None:
             await go_on(core)
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]
 
 
-def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Path) -> None:
+async def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Path) -> None:
     """The pause comes while the yes is rechecked; it is the person's again, with a note."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             with standing_still(mailbox, f"GET {DRAFT}") as reached:
@@ -137,17 +127,14 @@ def test_what_was_approved_before_the_pause_comes_back_and_does_not_run(home: Pa
             assert mailbox.state()["sent"] == []
             await core.approve(back)
             assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) -> None:
+async def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) -> None:
     """It had passed the door before; the connector is let go while calls are held."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             with standing_still(mailbox, "POST send") as reached:
@@ -165,15 +152,12 @@ def test_a_call_that_waits_for_its_turn_does_not_begin_in_a_pause(home: Path) ->
             await go_on(core)
             assert (await call).row.state == "failed"  # type: ignore[attr-defined]
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
+async def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
     """What was held back, and whose session ended, during the pause does not run after it."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             digest = {each.name: each.sha256 for each in core.app.library.ready()}["get-draft"]
@@ -189,17 +173,14 @@ def test_a_held_call_runs_only_as_it_may_run_afterwards(home: Path) -> None:
                 await gone
             with pytest.raises(Conflict, match="is not accepted"):
                 await refused
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox) == [f"GET {OTHER}"]
 
 
-def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Path) -> None:
+async def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Path) -> None:
     """A session's token opens nothing once it has ended, also where it was just checked."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             await core.app.session_service.end(other.session_id, "it was ended")
@@ -208,15 +189,12 @@ def test_a_gated_call_of_an_ended_session_does_not_become_pending(home: Path) ->
             assert await runs(core) == []
             assert [r["class"] for r in await core.records("call.refused")] == ["unauthorized"]
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
+async def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
     """Held even where that cannot be put on record, and said so; the next console starts without."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             core.app.database._stopped = StorageUnavailable("full")
             with pytest.raises(StorageUnavailable, match="All calls are held, but"):
@@ -230,31 +208,25 @@ def test_a_pause_is_at_once_and_ends_with_the_process(home: Path) -> None:
             assert (await core.app.console.snapshot()).paused_at is None
             assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None:
+async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -> None:
     """25 s in all, however often a person pauses meanwhile."""
 
-    async def story() -> None:
-        switch = PauseSwitch(hold_seconds=5)
-        assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
-        switch.begin(1.0)
-        switch.begin(2.0)
-        assert switch.since == 1.0
-        waiting = asyncio.get_running_loop().create_task(switch.wait_until_off(0.2))
-        for _ in range(3):  # ended and begun again before the waiting one has its turn
-            await asyncio.sleep(0)
-            switch.end()
-            switch.begin(3.0)
-        with pytest.raises(Paused):
-            await waiting
+    switch = PauseSwitch(hold_seconds=5)
+    assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
+    switch.begin(1.0)
+    switch.begin(2.0)
+    assert switch.since == 1.0
+    waiting = asyncio.get_running_loop().create_task(switch.wait_until_off(0.2))
+    for _ in range(3):  # ended and begun again before the waiting one has its turn
+        await asyncio.sleep(0)
         switch.end()
-        with switch.while_stopping():
-            assert (switch.is_on, switch.since) == (True, None)
-            with pytest.raises(Paused):
-                switch.require_starts()
-        switch.require_starts()
-
-    run(story())
+        switch.begin(3.0)
+    with pytest.raises(Paused):
+        await waiting
+    switch.end()
+    with switch.while_stopping():
+        assert (switch.is_on, switch.since) == (True, None)
+        with pytest.raises(Paused):
+            switch.require_starts()
+    switch.require_starts()

@@ -41,46 +41,43 @@ class Compiling:
 
 def put_in(core: Core, output: Json = None) -> Compiling:
     """Put such a connector in place of the one that is installed."""
-    ((digest, real),) = core.app.library._installed.items()
+    ((digest, real),) = core.app.library._files.connectors.items()
     compiling = Compiling(real, output)
-    core.app.library._installed = {digest: compiling}  # type: ignore[dict-item]
+    core.app.library._files.connectors = {digest: compiling}  # type: ignore[dict-item]
     return compiling
 
 
-def test_a_person_sees_that_the_connector_is_prepared_and_the_preview_counts_after_it(
+async def test_a_person_sees_that_the_connector_is_prepared_and_the_preview_counts_after_it(
     home: Path,
 ) -> None:
     """The service is not "asked" for ten of at most five seconds while a compiler runs."""
     furnish(home)
     clock = FrozenClock()
 
-    async def story() -> None:
-        async with Core.open(home, clock=clock) as core:
-            compiling = put_in(core, {"text": "hello"})
-            answer = await core.call()
-            approval = answer.row.approval_id or ""
-            view = await core.view(approval, lambda v: v.preview.preparing)
-            assert (view.preview.status, compiling.called) == ("fetching", 0)
-            asked = view.preview.since
-            clock.advance(12)
-            compiling.go.set()
-            view = await core.view(approval, lambda v: not v.preview.preparing, after=view.version)
-            assert (view.preview.status, view.preview.since) == ("fetching", asked + 12)
-            looked = await core.looked(approval)
-            assert looked.preview.status == "ready"
-
-    run(story())
+    async with Core.open(home, clock=clock) as core:
+        compiling = put_in(core, {"text": "hello"})
+        answer = await core.call()
+        approval = answer.row.approval_id or ""
+        view = await core.view(approval, lambda v: v.preview.preparing)
+        assert (view.preview.status, compiling.called) == ("fetching", 0)
+        asked = view.preview.since
+        clock.advance(12)
+        compiling.go.set()
+        view = await core.view(approval, lambda v: not v.preview.preparing, after=view.version)
+        assert (view.preview.status, view.preview.since) == ("fetching", asked + 12)
+        looked = await core.looked(approval)
+        assert looked.preview.status == "ready"
 
 
-def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepared(
+async def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepared(
     home: Path,
 ) -> None:
     """The same session goes on: four previews and eight calls at once were all it had."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
-            real = dict(core.app.library._installed)
+            real = dict(core.app.library._files.connectors)
             compiling = put_in(core)
             for number in range(5):
                 await core.call(args={"draft_id": f"r-{number}"})
@@ -90,36 +87,30 @@ def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_prepar
             async with asyncio.timeout(PATIENCE):
                 while compiling.waited_for < 14:
                     await asyncio.sleep(0)
-            core.app.library._installed = real
+            core.app.library._files.connectors = real
             assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
             assert (await core.ask()).preview.status == "ready"
             assert not any(call.done() for call in waiting)
             compiling.go.set()
             assert {(await call).row.state for call in waiting} == {"completed"}
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
-
 
 @pytest.mark.parametrize(
     "text", ["x" * (MAX_SHOWN + 1), "\n" * MAX_SHOWN_LINES], ids=["long", "lines"]
 )
-def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: str) -> None:
+async def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: str) -> None:
     """Drawing megabytes kept the console busy for half a minute; what is not shown may be as large."""
     furnish(home)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            compiling = put_in(core, {"text": text})
-            compiling.go.set()
-            view = await core.ask()
-            assert view.preview.status == "unavailable"
-            assert view.preview.fields == ()
-            assert "1,048,576 and 20,000 at most" in view.preview.reason
-            compiling._output = {"text": text[10:], "raw": text * 2}
-            assert (await core.ask("r-2")).preview.status == "ready"
-
-    run(story())
+    async with Core.open(home) as core:
+        compiling = put_in(core, {"text": text})
+        compiling.go.set()
+        view = await core.ask()
+        assert view.preview.status == "unavailable"
+        assert view.preview.fields == ()
+        assert "1,048,576 and 20,000 at most" in view.preview.reason
+        compiling._output = {"text": text[10:], "raw": text * 2}
+        assert (await core.ask("r-2")).preview.status == "ready"
 
 
 def test_what_is_called_most_is_compiled_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,12 +88,12 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
         assert len(mailbox.state()["sent"]) == 1  # by the first life alone
 
 
-def test_a_deadline_holds_over_a_restart(home: Path) -> None:
+async def test_a_deadline_holds_over_a_restart(home: Path) -> None:
     """Expiry is a deadline on the row, over restarts."""
     furnish(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         options = {"clock": clock, "settings": Settings(expires_seconds=60)}
         async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
             view = await core.ask()
@@ -102,9 +102,6 @@ def test_a_deadline_holds_over_a_restart(home: Path) -> None:
             await core.app.approvals.sweep()
             (found,) = (await core.app.console.snapshot()).approvals
             assert (found.approval_id, found.state) == (view.approval_id, "expired")
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
 
 FORGED = (
@@ -124,11 +121,11 @@ FORGED = (
         ("completed", "last_record"),
     ],
 )
-def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) -> None:
+async def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) -> None:
     """A row is never authority: not shown, not run, named by `audit verify`."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
         change(home, FORGED.format(state=state, record=record))
@@ -140,9 +137,6 @@ def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) ->
                     "act-20260101T000000-0000000000000000", view.digest
                 )
             assert "orphan" in problems(home)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
@@ -159,30 +153,29 @@ def test_an_inserted_approval_is_nothing(home: Path, state: str, record: str) ->
         pytest.param(f"args='{'[' * 100_000}'", id="args nested too deeply"),
     ],
 )
-def test_a_row_changed_while_the_console_was_away_is_not_taken_up(home: Path, edit: str) -> None:
+async def test_a_row_changed_while_the_console_was_away_is_not_taken_up(
+    home: Path, edit: str
+) -> None:
     """`UPDATE ... SET state` and its like have no effect and are named."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             await core.ask()
         change(home, f"UPDATE runs SET {edit}")
         async with Core.open(home, mailbox) as core:
             assert (await core.app.console.snapshot()).approvals == ()
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
 @pytest.mark.parametrize("state", ["approved", "executing", "completed", "denied"])
-def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
+async def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
     home: Path, state: str
 ) -> None:
     """Memory is the authority; the next record says that the row had been changed."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             change(home, f"UPDATE runs SET state='{state}'")
@@ -191,9 +184,6 @@ def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
             assert mailbox.state()["sent"] == []
             await core.app.approvals.deny(view.approval_id, "")
             assert (await core.records("approval.denied"))[0]["tampered"] == ["state"]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
@@ -205,11 +195,11 @@ def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
         "UPDATE audit SET body=NULL, prev=7, run=x'00'",
     ],
 )
-def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str) -> None:
+async def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str) -> None:
     """Damage is found and named, not a reason to fall over; nothing is taken up on its word."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             await core.ask()
         change(home, spoiling)
@@ -221,36 +211,28 @@ def test_spoilt_records_keep_no_console_from_starting(home: Path, spoiling: str)
             assert [s.session_id for s in snapshot.sessions] == [core.session.session_id]
         assert "edited" in problems(home)
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
-
 
 @pytest.mark.parametrize("damage", ["cut", "rewritten", "no head"])
-def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str) -> None:
+async def test_a_cut_is_still_named_after_the_next_start(home: Path, damage: str) -> None:
     """Regression: the first record of the next life overwrote the head that knew."""
     furnish(home)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            assert await core.records("audit.cut") == []
-        async with Core.open(home) as core:
-            assert await core.records("audit.cut") == []
-        if damage == "cut":
-            change(home, "DELETE FROM audit WHERE seq > (SELECT MAX(seq) - 2 FROM audit)")
-        elif damage == "rewritten":
-            change(
-                home, "UPDATE audit SET hash=zeroblob(32) WHERE seq=(SELECT MAX(seq) FROM audit)"
-            )
-        else:
-            (home / "audit.head").unlink()
-        async with Core.open(home) as core:
-            assert len(await core.records("audit.cut")) == 1
-        assert "cut" in problems(home)
-
-    run(story())
+    async with Core.open(home) as core:
+        assert await core.records("audit.cut") == []
+    async with Core.open(home) as core:
+        assert await core.records("audit.cut") == []
+    if damage == "cut":
+        change(home, "DELETE FROM audit WHERE seq > (SELECT MAX(seq) - 2 FROM audit)")
+    elif damage == "rewritten":
+        change(home, "UPDATE audit SET hash=zeroblob(32) WHERE seq=(SELECT MAX(seq) FROM audit)")
+    else:
+        (home / "audit.head").unlink()
+    async with Core.open(home) as core:
+        assert len(await core.records("audit.cut")) == 1
+    assert "cut" in problems(home)
 
 
-def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Path) -> None:
+async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Path) -> None:
     """Regression: a delivery after a restart wrote them back and raised an alarm."""
     furnish(home)
     clock = FrozenClock()
@@ -260,7 +242,7 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
         query = "SELECT args IS NULL, args_sha256 != '' FROM runs"
         return await core.app.database.read(lambda c: c.execute(query).fetchall())
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             view = await core.ask()
             await core.app.approvals.deny(view.approval_id, "")
@@ -284,15 +266,12 @@ def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(home: Pat
             assert all("tampered" not in record for record in await core.records())
         assert problems(home) == []
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_undelivered_end_is_attached_to_after_a_restart(home: Path) -> None:
+async def test_an_undelivered_end_is_attached_to_after_a_restart(home: Path) -> None:
     """An equal call is attached while its end is undelivered, over restarts too."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view, session = await core.ask(), core.session
             await core.approve(view)
@@ -303,7 +282,4 @@ def test_an_undelivered_end_is_attached_to_after_a_restart(home: Path) -> None:
             await core.app.approvals.deliver(view.approval_id)
         async with Core.open(home, mailbox) as core:
             assert not (await core.call(session=session)).attached
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]

@@ -4,14 +4,14 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from core_harness import Core, furnish, run
+from core_harness import Core, furnish
 
 from aileron_core.testing import FrozenClock
 
 HOMES = Path(__file__).parents[1] / "storage" / "homes"
 
 
-def test_a_call_that_waited_in_the_first_version_waits_on(home: Path) -> None:
+async def test_a_call_that_waited_in_the_first_version_waits_on(home: Path) -> None:
     """Its record says less than today's, and what it says is held against its row."""
     furnish(home)
     connection = sqlite3.connect(home / "aileron.db")
@@ -24,9 +24,6 @@ def test_a_call_that_waited_in_the_first_version_waits_on(home: Path) -> None:
     shutil.copy(HOMES / "schema-1.audit.head", home / "audit.head")
     clock = FrozenClock(asked_at + 60)
 
-    async def story() -> None:
-        async with Core.open(home, clock=clock) as core:
-            states = [view.state for view in (await core.app.console.snapshot()).approvals]
-            assert states.count("pending") == 1
-
-    run(story())
+    async with Core.open(home, clock=clock) as core:
+        states = [view.state for view in (await core.app.console.snapshot()).approvals]
+        assert states.count("pending") == 1

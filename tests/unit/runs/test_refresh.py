@@ -9,17 +9,16 @@ from core_harness import (
     Core,
     Mailbox,
     furnish,
-    run,
 )
 
 from aileron_core.errors import Conflict
 
 
-def test_a_refresh_that_finds_a_difference_needs_a_new_yes(home: Path) -> None:
+async def test_a_refresh_that_finds_a_difference_needs_a_new_yes(home: Path) -> None:
     """Refresh disarms approve in the same way; without a difference it shows no drift."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             await core.app.approvals.refresh(view.approval_id)
@@ -34,9 +33,6 @@ def test_a_refresh_that_finds_a_difference_needs_a_new_yes(home: Path) -> None:
                 await core.approve(view)
             await core.approve(other)
             assert (await core.ended(other)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"][0]["subject"] == "Q4 numbers"
 
 
@@ -45,11 +41,11 @@ def _yes_without_preview(mailbox: Mailbox, core: Core) -> Any:
     return core.ask()
 
 
-def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(home: Path) -> None:
+async def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(home: Path) -> None:
     """Unavailable and still unavailable is no change."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(fail={"op": "get", "status": 503, "times": 2})
             view = await core.ask()
@@ -58,15 +54,12 @@ def test_an_unavailable_preview_can_still_be_approved_if_it_stays_so(home: Path)
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_preview_that_has_become_available_is_shown_first(home: Path) -> None:
+async def test_a_preview_that_has_become_available_is_shown_first(home: Path) -> None:
     """Nothing is sent on a yes that was given blind when it could have been seen."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await _yes_without_preview(mailbox, core)
             await core.approve(view)
@@ -75,15 +68,12 @@ def test_a_preview_that_has_become_available_is_shown_first(home: Path) -> None:
             assert back.digest != view.digest
             assert mailbox.state()["sent"] == []
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_preview_that_has_gone_counts_as_changed(home: Path) -> None:
+async def test_a_preview_that_has_gone_counts_as_changed(home: Path) -> None:
     """A preview that was there and is now unavailable: nothing runs, and it says so."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(fail={"op": "get", "status": 500, "times": 1})
@@ -92,6 +82,3 @@ def test_a_preview_that_has_gone_counts_as_changed(home: Path) -> None:
             assert back.drift is not None
             assert "500" in back.drift.unavailable
             assert mailbox.state()["sent"] == []
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

@@ -7,7 +7,6 @@ from core_harness import (
     Core,
     Mailbox,
     furnish,
-    run,
     upon,
     writes,
 )
@@ -15,7 +14,7 @@ from core_harness import (
 from aileron_core.testing import FrozenClock
 
 
-def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Path) -> None:
+async def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Path) -> None:
     """`unknown`, said to person and agent."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
@@ -26,7 +25,7 @@ def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Pat
 
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             view = await core.ask()
             mailbox.control(hang="send")
@@ -39,9 +38,6 @@ def test_a_wall_limit_with_a_request_out_is_unknown_and_never_repeated(home: Pat
             row = await core.app.approvals.result(core.session.session_id, view.approval_id, 0)
             assert row.failure is not None
             assert (row.failure.class_, row.failure.retriable) == ("outcome_unknown", False)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox).count("POST send") == 1
 
 
@@ -51,30 +47,27 @@ def _idempotent(home: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(home: Path) -> None:
+async def test_a_repeat_of_an_idempotent_step_is_preceded_by_a_recheck(home: Path) -> None:
     """Before each retry the world is looked at again."""
     furnish(home)
     _idempotent(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         get = f"GET {DRAFT}"
         assert writes(mailbox) == [get, get, "POST send", get, "POST send"]
 
 
-def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path) -> None:
+async def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path) -> None:
     """From `executing` to `pending`; nothing is repeated on other content."""
     furnish(home)
     _idempotent(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
@@ -87,11 +80,8 @@ def test_a_recheck_before_a_retry_that_differs_asks_the_person_again(home: Path)
             assert back.words != view.words
             assert mailbox.state()["sent"] == []
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> None:
+async def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> None:
     """Regression: asked again after its first step, a run began anew with that step."""
     furnish(home)
     _idempotent(home)
@@ -105,7 +95,7 @@ def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> Non
     text = text.replace('["send_draft"]', '["send_draft", "update_draft"]')
     path.write_text(text.replace("[[execute]]", first + "[[execute]]", 1), encoding="utf-8")
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
@@ -115,24 +105,18 @@ def test_a_step_that_has_run_is_not_run_again_by_a_second_yes(home: Path) -> Non
             assert (await core.records("recheck.differed"))[-1]["steps"] == ["change"]
             await core.approve(again)
             assert (await core.ended(again)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert sum(each.startswith("PUT") for each in writes(mailbox)) == 1
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_a_step_that_is_not_idempotent_is_never_repeated(home: Path) -> None:
+async def test_a_step_that_is_not_idempotent_is_never_repeated(home: Path) -> None:
     """Only a step declared idempotent is repeated."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(fail={"op": "send", "status": 503, "times": 1})
             await core.approve(view)
             assert (await core.ended(view)).state == "failed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox).count("POST send") == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, run
+from core_harness import DRAFT, Core, Mailbox, furnish
 
 from aileron_core.server.responses import pending_body, result_body
 
@@ -28,7 +28,7 @@ def _logged(home: Path) -> str:
     return "".join(path.read_text(encoding="utf-8") for path in files)
 
 
-def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
+async def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Through every end, every body, the log, the audit and the row of the run."""
@@ -47,7 +47,7 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
                 told.append(body)
                 statuses.add(f"{live_run.row.state}:{body['status']}")
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, failpoint=observe) as core:
             cores.append(core)
             _plant(mailbox)
@@ -79,9 +79,6 @@ def test_the_requester_learns_neither_preview_nor_nonce_nor_the_moment(
             assert secret not in public
         words = {word for body in told for word in body.get("digest_words", ())}
         assert words, "the completed run tells its words"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
     # Until it is final the agent reads `pending_approval`, whatever it really is.
     assert {s for s in statuses if s.split(":")[0] in ("checking", "approved", "executing")} == {
         "checking:pending_approval",

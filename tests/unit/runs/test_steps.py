@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, run, writes
+from core_harness import DRAFT, ROOT, Core, Mailbox, furnish, writes
 
 from aileron_core.console_port import FieldView
 
@@ -25,13 +25,13 @@ def _two_steps() -> str:
     return head + steps + "[approval]" + rest
 
 
-def test_a_repeat_that_would_differ_after_a_step_has_run_asks_again_and_goes_on_from_there(
+async def test_a_repeat_that_would_differ_after_a_step_has_run_asks_again_and_goes_on_from_there(
     home: Path,
 ) -> None:
     """The recheck before a retry differs, so it waits again; what has run stays done."""
     furnish(home, change_draft=_two_steps())
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             answer = await core.call("change-draft", {"draft_id": DRAFT})
             assert answer.row.approval_id is not None
@@ -42,19 +42,18 @@ def test_a_repeat_that_would_differ_after_a_step_has_run_asks_again_and_goes_on_
             assert again.drift is not None
             await core.approve(again)
             assert (await core.ended(again)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert [request for request in writes(mailbox) if request.startswith("PUT")] == [
             f"PUT {DRAFT}"
         ]
 
 
-def test_every_step_stands_in_the_item_though_none_needs_what_another_returns(home: Path) -> None:
+async def test_every_step_stands_in_the_item_though_none_needs_what_another_returns(
+    home: Path,
+) -> None:
     """One yes runs them all: each with its own arguments, and before it at the file's acceptance."""
     furnish(home, change_draft=_two_steps())
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, accept=False) as core:
             not_accepted = core.app.library.not_accepted()
             connector = "local://aileron/mail-drafts"
@@ -79,18 +78,12 @@ def test_every_step_stands_in_the_item_though_none_needs_what_another_returns(ho
             (waits,) = (each for each in core.app.library.items() if each.name == "change-draft")
             assert waits.steps == steps
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_action_of_one_step_has_no_list_of_steps(home: Path) -> None:
+async def test_an_action_of_one_step_has_no_list_of_steps(home: Path) -> None:
     """Its operation says all."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             assert (view.steps, view.op) == ((), "send_draft")
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, run, upon, writes
+from core_harness import DRAFT, Core, Mailbox, furnish, upon, writes
 
 from aileron_core.console_port import ApprovalView, FetchAgain, WithdrawAcceptance
 from aileron_core.errors import Conflict, NotFound
@@ -34,12 +34,12 @@ async def lost(core: Core, mailbox: Mailbox, clock: FrozenClock) -> ApprovalView
     return end
 
 
-def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
+async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
     """What is read is on record as a person's look; the run stays unknown and is not repeated."""
     short_of_time(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
             told = await core.app.approvals.result(core.session.session_id, end.approval_id, 0)
@@ -60,18 +60,15 @@ def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> None:
             assert (await core.app.audit.verify()).problems == ()
             again = await core.app.approvals.result(core.session.session_id, end.approval_id, 0)
             assert replace(again, last_record=0) == replace(told, last_record=0), "told no agent"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox) == [GET, GET, "POST send", GET]
 
 
-def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
+async def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
     """The console that asked is gone: what it had shown is lost, and how it is now can be read."""
     short_of_time(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
             assert end.can_look_again
@@ -87,16 +84,13 @@ def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
             seen = core.views(view.approval_id)[-1]
             assert (seen.state, seen.preview.status) == ("unknown", "ready")
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
+async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
     """The reason stands where the reading would."""
     short_of_time(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
             mailbox.control(fail={"op": "get", "status": 503, "times": 1})
@@ -105,16 +99,15 @@ def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> None:
             assert (seen.state, seen.preview.status) == ("unknown", "unavailable")
             assert "503" in seen.preview.reason
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(home: Path) -> None:
+async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(
+    home: Path,
+) -> None:
     """A look is only for what is an open question, and through what still counts."""
     short_of_time(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             with pytest.raises(NotFound):
                 await core.app.approvals.fetch_again("act-20260101T000000-0123456789abcdef")
@@ -132,6 +125,3 @@ def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_more(ho
                 await core.app.approvals.fetch_again(end.approval_id)
             assert len(writes(mailbox)) == asked
             assert await core.records("outcome.looked_at") == []
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, run, upon, writes
+from core_harness import DRAFT, Core, Mailbox, furnish, upon, writes
 
 from aileron_core.console_port import StorageHealth
 from aileron_core.errors import StorageUnavailable
@@ -17,11 +17,11 @@ def writable(core: Core, *, yes: bool) -> None:
     core.app.database._connection.execute(f"PRAGMA query_only={'OFF' if yes else 'ON'}")
 
 
-def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> None:
+async def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> None:
     """An audit record that cannot be written stops the run; the console is told."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             writable(core, yes=False)
             for action, args in (("get-draft", {"id": DRAFT}), ("send-draft", {"draft_id": DRAFT})):
@@ -42,15 +42,12 @@ def test_no_run_begins_while_the_audit_cannot_be_written(home: Path) -> None:
             assert (await core.call("get-draft", {"id": DRAFT})).row.state == "completed"
             assert not (await core.call()).attached
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_yes_that_cannot_be_written_decides_nothing(home: Path) -> None:
+async def test_a_yes_that_cannot_be_written_decides_nothing(home: Path) -> None:
     """A person's yes is durable as `checking`, or it was none."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             writable(core, yes=False)
@@ -62,14 +59,13 @@ def test_a_yes_that_cannot_be_written_decides_nothing(home: Path) -> None:
             assert core.views(view.approval_id)[-1].state == "pending"
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.parametrize("step", ["before recheck.held", "before run.started"])
-def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(home: Path, step: str) -> None:
+async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(
+    home: Path, step: str
+) -> None:
     """Each transition and its record are durable before the effect that they permit."""
     furnish(home)
     cores: list[Core] = []
@@ -81,8 +77,7 @@ def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(home: Path, 
         if name == "before recheck.undone":
             writable(cores[0], yes=True)
 
-    async def story(mailbox: Mailbox) -> None:
-        nonlocal failing
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, failpoint=fail) as core:
             cores.append(core)
             view = await core.ask()
@@ -93,13 +88,10 @@ def test_an_effect_whose_beginning_cannot_be_written_does_not_begin(home: Path, 
             failing = False
             await core.approve(back)
             assert (await core.ended(back)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
-def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> None:
+async def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> None:
     """The end of a run is insisted on; the agent hears of it only then."""
     furnish(home)
     cores: list[Core] = []
@@ -111,21 +103,20 @@ def test_an_effect_that_has_happened_is_written_once_it_can_be(home: Path) -> No
             tries += 1
             writable(cores[0], yes=tries > 1)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, failpoint=fail) as core:
             view = await core.ask()
             cores.append(core)
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
             assert tries == 2
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert len(mailbox.state()["sent"]) == 1
 
 
 @pytest.mark.parametrize("how", ["recheck", "refresh"])
-def test_the_screen_never_shows_other_content_than_its_digest_covers(home: Path, how: str) -> None:
+async def test_the_screen_never_shows_other_content_than_its_digest_covers(
+    home: Path, how: str
+) -> None:
     """Regression: a difference that could not be written left new content over the old yes."""
     furnish(home)
     cores: list[Core] = []
@@ -137,7 +128,7 @@ def test_the_screen_never_shows_other_content_than_its_digest_covers(home: Path,
         if name == "before recheck.undone":
             writable(cores[0], yes=True)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, failpoint=fail) as core:
             view = await core.ask()
             cores.append(core)
@@ -160,12 +151,9 @@ def test_the_screen_never_shows_other_content_than_its_digest_covers(home: Path,
             assert back.digest != view.digest
             assert mailbox.state()["sent"] == []
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
-
 
 @pytest.mark.parametrize("step", ["after run.started", "before recheck.differed"])
-def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_executing(
+async def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_executing(
     home: Path, step: str
 ) -> None:
     """Regression: the run stayed `executing` for good, neither on record nor decidable."""
@@ -182,7 +170,7 @@ def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_execut
             stopped = name == step and reached.count(step) == 1
             cores[0].app.database._stopped = StorageUnavailable("full") if stopped else None
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, failpoint=fail) as core:
             view = await core.ask()
             cores.append(core)
@@ -197,9 +185,6 @@ def test_a_retry_that_cannot_be_checked_or_written_does_not_leave_the_run_execut
             )
             expected = {"after run.started": "failed", "before recheck.differed": "pending"}
             assert over.state == expected[step]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert writes(mailbox).count("POST send") == 1
         assert mailbox.state()["sent"] == []
 

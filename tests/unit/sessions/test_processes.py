@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from core_harness import Core, run
+from core_harness import Core
 
 from aileron_core.sessions.model import Process
 from aileron_core.sessions.processes import is_ancestor, process_of
@@ -89,27 +89,24 @@ def test_what_another_program_wrote_in_its_place_is_nobody(stored: object) -> No
     assert Process.from_json(stored) is None
 
 
-def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Path) -> None:
+async def test_who_opened_it_outlives_a_restart_and_the_session_itself(home: Path) -> None:
     """The console shows after a restart whom the kernel saw at the opening, no one of today."""
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            mine = core.session.process
-            assert mine is not None
-            assert mine.pid == os.getpid()
-            (record,) = await core.records("session.opened")
-            assert record["process"] == mine.to_json()
-            (view,) = core.app.publisher.sessions()
-            assert view.process is not None
-            assert (view.process.pid, view.process.parents) == (mine.pid, mine.parents)
-            session_id = core.session.session_id
-        async with Core.open(home) as core:
-            again = core.app.sessions.get(session_id)
-            assert again is not None
-            assert again.process == mine
-            await core.app.session_service.end(session_id, "it was ended")
-        async with Core.open(home) as core:
-            known = await core.app.session_service.load()
-            assert known[session_id].process == mine
-
-    run(story())
+    async with Core.open(home) as core:
+        mine = core.session.process
+        assert mine is not None
+        assert mine.pid == os.getpid()
+        (record,) = await core.records("session.opened")
+        assert record["process"] == mine.to_json()
+        (view,) = core.app.publisher.sessions()
+        assert view.process is not None
+        assert (view.process.pid, view.process.parents) == (mine.pid, mine.parents)
+        session_id = core.session.session_id
+    async with Core.open(home) as core:
+        again = core.app.sessions.get(session_id)
+        assert again is not None
+        assert again.process == mine
+        await core.app.session_service.end(session_id, "it was ended")
+    async with Core.open(home) as core:
+        known = await core.app.session_service.load()
+        assert known[session_id].process == mine

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from core_harness import Core, run
+from core_harness import Core
 
 from aileron_core.errors import StorageUnavailable
 from aileron_core.ids import token_hash
@@ -63,63 +63,54 @@ def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
     assert not registry.connected(session.session_id)
 
 
-def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
+async def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:
     """A row without the record of its opening is no session; nor is one with another token."""
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            assert core.app.sessions.authenticate(core.token) == core.session
-        connection = sqlite3.connect(home / "aileron.db")
-        with connection:
-            connection.execute(
-                "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, "
-                "token_hash, gateway_hash, opened_at, expires_at, held, last_record) "
-                "SELECT 'ses-00000000000000000000000000', agent, label, cwd, executable, "
-                "opened_by, ?, 'g', opened_at, expires_at, 0, last_record FROM sessions",
-                (token_hash("forged"),),
-            )
-            connection.execute(
-                "UPDATE sessions SET token_hash = ? WHERE session_id = ?",
-                (token_hash("changed"), core.session.session_id),
-            )
-        connection.close()
-        async with Core.open(home) as again:
-            for token in ("forged", "changed", core.token):
-                assert again.app.sessions.authenticate(token) is None
-
-    run(story())
+    async with Core.open(home) as core:
+        assert core.app.sessions.authenticate(core.token) == core.session
+    connection = sqlite3.connect(home / "aileron.db")
+    with connection:
+        connection.execute(
+            "INSERT INTO sessions(session_id, agent, label, cwd, executable, opened_by, "
+            "token_hash, gateway_hash, opened_at, expires_at, held, last_record) "
+            "SELECT 'ses-00000000000000000000000000', agent, label, cwd, executable, "
+            "opened_by, ?, 'g', opened_at, expires_at, 0, last_record FROM sessions",
+            (token_hash("forged"),),
+        )
+        connection.execute(
+            "UPDATE sessions SET token_hash = ? WHERE session_id = ?",
+            (token_hash("changed"), core.session.session_id),
+        )
+    connection.close()
+    async with Core.open(home) as again:
+        for token in ("forged", "changed", core.token):
+            assert again.app.sessions.authenticate(token) is None
 
 
-def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None:
+async def test_a_session_lives_over_a_restart_and_its_end_does_too(home: Path) -> None:
     """Until the session ends."""
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            token, session_id = core.token, core.session.session_id
-        async with Core.open(home) as core:
-            assert core.app.sessions.authenticate(token) is not None
-            await core.app.session_service.end(session_id, "it was ended")
-            await core.app.session_service.end(session_id, "it was ended")
-            assert len(await core.records("session.ended")) == 1
-        async with Core.open(home) as core:
-            assert core.app.sessions.authenticate(token) is None
-            assert token not in str(await core.records())
-
-    run(story())
+    async with Core.open(home) as core:
+        token, session_id = core.token, core.session.session_id
+    async with Core.open(home) as core:
+        assert core.app.sessions.authenticate(token) is not None
+        await core.app.session_service.end(session_id, "it was ended")
+        await core.app.session_service.end(session_id, "it was ended")
+        assert len(await core.records("session.ended")) == 1
+    async with Core.open(home) as core:
+        assert core.app.sessions.authenticate(token) is None
+        assert token not in str(await core.records())
 
 
-def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Path) -> None:
+async def test_an_end_that_cannot_be_written_is_made_up_for_before_a_restart(home: Path) -> None:
     """Regression: gone from memory alone, the session's token worked again in the next life."""
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            session_id = core.session.session_id
-            core.app.database._stopped = StorageUnavailable("full")
-            with pytest.raises(StorageUnavailable):
-                await core.app.session_service.end(session_id, "it was ended")
-            core.app.database._stopped = None
+    async with Core.open(home) as core:
+        session_id = core.session.session_id
+        core.app.database._stopped = StorageUnavailable("full")
+        with pytest.raises(StorageUnavailable):
             await core.app.session_service.end(session_id, "it was ended")
-        async with Core.open(home) as again:
-            assert again.app.sessions.authenticate(core.token) is None
-
-    run(story())
+        core.app.database._stopped = None
+        await core.app.session_service.end(session_id, "it was ended")
+    async with Core.open(home) as again:
+        assert again.app.sessions.authenticate(core.token) is None

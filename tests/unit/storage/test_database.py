@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from core_harness import run
 
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
@@ -59,127 +58,109 @@ async def count(database: Database) -> int:
     )
 
 
-def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -> None:
+async def test_a_change_without_a_record_is_refused_and_undone(tmp_path: Path) -> None:
     """The writer refuses a unit that changed rows and recorded nothing."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
-            with pytest.raises(UnrecordedChange, match="1 rows"):
-                await database.write(lambda tx: change(tx, "secretly"))
-            assert await keys(database) == []
-            await database.write(recorded("openly"))  # type: ignore[arg-type]
-            assert await keys(database) == ["openly"]
-
-    run(story())
+    async with opened(tmp_path / "a.db") as database:
+        with pytest.raises(UnrecordedChange, match="1 rows"):
+            await database.write(lambda tx: change(tx, "secretly"))
+        assert await keys(database) == []
+        await database.write(recorded("openly"))  # type: ignore[arg-type]
+        assert await keys(database) == ["openly"]
 
 
-def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_path: Path) -> None:
+async def test_a_unit_that_fails_takes_its_record_with_it_and_no_other_unit(tmp_path: Path) -> None:
     """State and record in one SAVEPOINT; neighbours in the same commit stay."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
+    async with opened(tmp_path / "a.db") as database:
 
-            def failing(tx: Tx) -> None:
-                change(tx, "half")
-                tx.record(put("half"))
-                raise LookupError("in the middle")
+        def failing(tx: Tx) -> None:
+            change(tx, "half")
+            tx.record(put("half"))
+            raise LookupError("in the middle")
 
-            gate = threading.Event()
-            # The writer is busy, so what follows is one group.
-            first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
-            rest = [
-                asyncio.ensure_future(database.write(unit))  # type: ignore[arg-type]
-                for unit in (recorded("a"), failing, recorded("b"), recorded("a"))
-            ]
-            await asyncio.sleep(0)
-            gate.set()
-            await first
-            ends = await asyncio.gather(*rest, return_exceptions=True)
-            assert [type(end) for end in ends] == [int, LookupError, int, sqlite3.IntegrityError]
-            assert await keys(database) == ["a", "b"]
-            assert await count(database) == 2
-            assert (ends[0], ends[2]) == (1, 2)
-
-    run(story())
+        gate = threading.Event()
+        # The writer is busy, so what follows is one group.
+        first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
+        rest = [
+            asyncio.ensure_future(database.write(unit))  # type: ignore[arg-type]
+            for unit in (recorded("a"), failing, recorded("b"), recorded("a"))
+        ]
+        await asyncio.sleep(0)
+        gate.set()
+        await first
+        ends = await asyncio.gather(*rest, return_exceptions=True)
+        assert [type(end) for end in ends] == [int, LookupError, int, sqlite3.IntegrityError]
+        assert await keys(database) == ["a", "b"]
+        assert await count(database) == 2
+        assert (ends[0], ends[2]) == (1, 2)
 
 
-def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_path: Path) -> None:
+async def test_records_are_numbered_in_the_order_of_the_writes_without_gaps(tmp_path: Path) -> None:
     """Seq without gaps, over group commits of many callers."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
-            heads: list[int] = []
-            groups: list[int] = []
+    async with opened(tmp_path / "a.db") as database:
+        heads: list[int] = []
+        groups: list[int] = []
 
-            def sink(head: object, committed: object) -> None:
-                heads.append(head.seq)  # type: ignore[attr-defined]
-                groups.append(len(committed))  # type: ignore[arg-type]
+        def sink(head: object, committed: object) -> None:
+            heads.append(head.seq)  # type: ignore[attr-defined]
+            groups.append(len(committed))  # type: ignore[arg-type]
 
-            database.on_commit(sink)  # type: ignore[arg-type]
-            got = await asyncio.gather(
-                *(database.write(lambda tx, n=n: tx.record(put(str(n)))) for n in range(300))
-            )
-            assert got == list(range(1, 301))
-            assert heads == sorted(heads)
-            assert sum(groups) == 300
-            assert len(groups) < 300, "never more than one unit in a commit"
-            assert database.head.seq == 300
-
-    run(story())
+        database.on_commit(sink)  # type: ignore[arg-type]
+        got = await asyncio.gather(
+            *(database.write(lambda tx, n=n: tx.record(put(str(n)))) for n in range(300))
+        )
+        assert got == list(range(1, 301))
+        assert heads == sorted(heads)
+        assert sum(groups) == 300
+        assert len(groups) < 300, "never more than one unit in a commit"
+        assert database.head.seq == 300
 
 
-def test_a_write_is_durable_before_its_caller_goes_on(tmp_path: Path) -> None:
+async def test_a_write_is_durable_before_its_caller_goes_on(tmp_path: Path) -> None:
     """Another connection sees it at once."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
-            await database.write(recorded("seen"))  # type: ignore[arg-type]
-            other = sqlite3.connect(tmp_path / "a.db")
-            assert other.execute("SELECT value FROM meta WHERE key='seen'").fetchone() == ("1",)
-            other.close()
-
-    run(story())
+    async with opened(tmp_path / "a.db") as database:
+        await database.write(recorded("seen"))  # type: ignore[arg-type]
+        other = sqlite3.connect(tmp_path / "a.db")
+        assert other.execute("SELECT value FROM meta WHERE key='seen'").fetchone() == ("1",)
+        other.close()
 
 
-def test_a_cancelled_caller_does_not_undo_its_unit(tmp_path: Path) -> None:
+async def test_a_cancelled_caller_does_not_undo_its_unit(tmp_path: Path) -> None:
     """The promise of `Database.write`: what was handed over is written, or told as not written."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
-            gate = threading.Event()
-            first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
-            second = asyncio.ensure_future(database.write(recorded("kept")))  # type: ignore[arg-type]
-            await asyncio.sleep(0)
-            second.cancel()
-            gate.set()
-            await first
-            await asyncio.gather(second, return_exceptions=True)
-            assert await keys(database) == ["kept"]
-
-    run(story())
+    async with opened(tmp_path / "a.db") as database:
+        gate = threading.Event()
+        first = asyncio.ensure_future(database.write(lambda _tx: gate.wait(5)))
+        second = asyncio.ensure_future(database.write(recorded("kept")))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        second.cancel()
+        gate.set()
+        await first
+        await asyncio.gather(second, return_exceptions=True)
+        assert await keys(database) == ["kept"]
 
 
-def test_a_full_database_stops_writes_as_unavailable_and_mends(tmp_path: Path) -> None:
+async def test_a_full_database_stops_writes_as_unavailable_and_mends(tmp_path: Path) -> None:
     """PRAGMA max_page_count: the change is not there, the next fitting write works."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
-            failures: list[AileronError] = []
-            database.on_failure(failures.append)
-            await database.write(recorded("before"))  # type: ignore[arg-type]
-            limit_pages(database, 1)
-            with pytest.raises(StorageUnavailable, match="Nothing runs until it can") as caught:
-                await database.write(
-                    lambda tx: (change(tx, "big", "x" * 200_000), tx.record(put("big")))
-                )
-            assert caught.value.class_ == "unavailable"
-            assert failures == [caught.value]
-            assert await keys(database) == ["before"]
-            assert await count(database) == 1
-            limit_pages(database, 1_000_000)
-            assert await database.write(recorded("after")) == 2  # type: ignore[arg-type]
-
-    run(story())
+    async with opened(tmp_path / "a.db") as database:
+        failures: list[AileronError] = []
+        database.on_failure(failures.append)
+        await database.write(recorded("before"))  # type: ignore[arg-type]
+        limit_pages(database, 1)
+        with pytest.raises(StorageUnavailable, match="Nothing runs until it can") as caught:
+            await database.write(
+                lambda tx: (change(tx, "big", "x" * 200_000), tx.record(put("big")))
+            )
+        assert caught.value.class_ == "unavailable"
+        assert failures == [caught.value]
+        assert await keys(database) == ["before"]
+        assert await count(database) == 1
+        limit_pages(database, 1_000_000)
+        assert await database.write(recorded("after")) == 2  # type: ignore[arg-type]
 
 
 def limit_pages(database: Database, pages: int) -> None:
@@ -187,61 +168,49 @@ def limit_pages(database: Database, pages: int) -> None:
     database._connection.execute(f"PRAGMA max_page_count={pages}")
 
 
-def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path) -> None:
+async def test_a_trigger_planted_while_running_stops_every_write(tmp_path: Path) -> None:
     """A trigger planted in the database changes nothing, and the console says so."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
-            await database.write(recorded("before"))  # type: ignore[arg-type]
-            other = sqlite3.connect(tmp_path / "a.db")
-            other.execute(
-                "CREATE TRIGGER planted AFTER INSERT ON audit BEGIN "
-                "INSERT INTO meta VALUES('planted', 'yes'); END"
-            )
-            other.close()
-            for _ in range(2):
-                with pytest.raises(StorageUnavailable, match="schema"):
-                    await database.write(recorded("after"))  # type: ignore[arg-type]
-            assert await keys(database) == ["before"]
-
-    run(story())
+    async with opened(tmp_path / "a.db") as database:
+        await database.write(recorded("before"))  # type: ignore[arg-type]
+        other = sqlite3.connect(tmp_path / "a.db")
+        other.execute(
+            "CREATE TRIGGER planted AFTER INSERT ON audit BEGIN "
+            "INSERT INTO meta VALUES('planted', 'yes'); END"
+        )
+        other.close()
+        for _ in range(2):
+            with pytest.raises(StorageUnavailable, match="schema"):
+                await database.write(recorded("after"))  # type: ignore[arg-type]
+        assert await keys(database) == ["before"]
 
 
-def test_the_older_of_two_owners_stops(tmp_path: Path) -> None:
+async def test_the_older_of_two_owners_stops(tmp_path: Path) -> None:
     """Opening counts the owner's epoch up; every write checks it."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as older:
-            await older.write(recorded("one"))  # type: ignore[arg-type]
-            async with opened(tmp_path / "a.db") as newer:
-                with pytest.raises(OwnerLost, match="Another console"):
-                    await older.write(recorded("two"))  # type: ignore[arg-type]
-                await newer.write(recorded("three"))  # type: ignore[arg-type]
-                assert await keys(newer) == ["one", "three"]
-                assert await count(newer) == 2
-
-    run(story())
+    async with opened(tmp_path / "a.db") as older:
+        await older.write(recorded("one"))  # type: ignore[arg-type]
+        async with opened(tmp_path / "a.db") as newer:
+            with pytest.raises(OwnerLost, match="Another console"):
+                await older.write(recorded("two"))  # type: ignore[arg-type]
+            await newer.write(recorded("three"))  # type: ignore[arg-type]
+            assert await keys(newer) == ["one", "three"]
+            assert await count(newer) == 2
 
 
-def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_path: Path) -> None:
+async def test_after_closing_a_write_is_refused_instead_of_waiting_for_ever(tmp_path: Path) -> None:
     """Regression: a unit put behind the writer's end was never answered."""
 
-    async def story() -> None:
-        database = Database(tmp_path / "a.db")
-        await asyncio.to_thread(database.close)
-        async with asyncio.timeout(5):
-            with pytest.raises(StorageUnavailable, match="closed"):
-                await database.write(recorded("late"))  # type: ignore[arg-type]
-
-    run(story())
+    database = Database(tmp_path / "a.db")
+    await asyncio.to_thread(database.close)
+    async with asyncio.timeout(5):
+        with pytest.raises(StorageUnavailable, match="closed"):
+            await database.write(recorded("late"))  # type: ignore[arg-type]
 
 
-def test_a_read_cannot_write(tmp_path: Path) -> None:
+async def test_a_read_cannot_write(tmp_path: Path) -> None:
     """Others, and our own reads, open the database read-only."""
 
-    async def story() -> None:
-        async with opened(tmp_path / "a.db") as database:
-            with pytest.raises(sqlite3.OperationalError, match="readonly"):
-                await database.read(lambda c: c.execute("DELETE FROM meta"))
-
-    run(story())
+    async with opened(tmp_path / "a.db") as database:
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            await database.read(lambda c: c.execute("DELETE FROM meta"))

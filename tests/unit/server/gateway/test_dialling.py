@@ -65,18 +65,17 @@ async def refused(gateway: Gateway) -> tuple[bytes, str]:
         "::ffff:169.254.169.254", "64:ff9b::7f00:1", "224.0.0.1", "240.0.0.1", "2002:7f00:1::",
     ],
 )  # fmt: skip
-def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(address: str) -> None:
+async def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(
+    address: str,
+) -> None:
     """DNS answers are checked; one bad one among good ones refuses them all."""
 
-    async def test() -> None:
-        names = Names("203.0.114.7", address)
-        async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
-            status, message = await refused(gateway)
-            assert status == b"HTTP/1.1 403 Forbidden"
-            assert f"api.openai.com leads to {address}" in message
-            assert names.asked == ["api.openai.com"]
-
-    run(test())
+    names = Names("203.0.114.7", address)
+    async with passing(settings=GatewaySettings(), dialer=dialling(names)) as gateway:
+        status, message = await refused(gateway)
+        assert status == b"HTTP/1.1 403 Forbidden"
+        assert f"api.openai.com leads to {address}" in message
+        assert names.asked == ["api.openai.com"]
 
 
 @pytest.mark.parametrize(
@@ -92,52 +91,43 @@ def test_a_providers_own_name_never_leads_to_this_machine_or_its_network(address
         "224.0.0.1",
     ],
 )
-def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> None:
+async def test_a_name_in_config_never_leads_to_metadata_either(address: str) -> None:
     """It may be of this machine or its network, which metadata services are not."""
 
-    async def test() -> None:
-        settings = GatewaySettings(openai="http://models.example:80")
-        names = Names(address)
-        async with passing(settings=settings, dialer=dialling(names)) as gateway:
-            status, message = await refused(gateway)
-            assert status == b"HTTP/1.1 403 Forbidden"
-            assert f"models.example leads to {address}" in message
-
-    run(test())
+    settings = GatewaySettings(openai="http://models.example:80")
+    names = Names(address)
+    async with passing(settings=settings, dialer=dialling(names)) as gateway:
+        status, message = await refused(gateway)
+        assert status == b"HTTP/1.1 403 Forbidden"
+        assert f"models.example leads to {address}" in message
 
 
-def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used() -> None:
+async def test_a_name_in_config_may_lead_to_this_machine_and_that_address_is_used() -> None:
     """Resolved once, checked, and connected to; Host says the name."""
 
-    async def test() -> None:
-        async with Upstream().listening() as upstream:
-            settings = GatewaySettings(openai=f"http://models.example:{upstream.port}/v")
-            names = Names("127.0.0.1")
-            async with passing(settings=settings, dialer=dialling(names)) as gateway:
-                client = await gateway.client()
-                assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
-                host = b"Host: models.example:%d" % upstream.port
-                assert upstream.seen[0].lines == [host]
-                assert names.asked == ["models.example"]
-
-    run(test())
+    async with Upstream().listening() as upstream:
+        settings = GatewaySettings(openai=f"http://models.example:{upstream.port}/v")
+        names = Names("127.0.0.1")
+        async with passing(settings=settings, dialer=dialling(names)) as gateway:
+            client = await gateway.client()
+            assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+            host = b"Host: models.example:%d" % upstream.port
+            assert upstream.seen[0].lines == [host]
+            assert names.asked == ["models.example"]
 
 
-def test_the_console_is_nobodys_upstream() -> None:
+async def test_the_console_is_nobodys_upstream() -> None:
     """Not even where config.toml says so, by name or by address."""
 
-    async def test() -> None:
-        for host in ("127.0.0.1", "me.example"):
-            settings = GatewaySettings(openai=f"http://{host}:65535")
-            names = Names("127.0.0.1")
-            async with passing(settings=settings, dialer=dialling(names)) as gateway:
-                url = f"http://{host}:{gateway.port}"
-                gateway.handler._upstreams = upstreams(GatewaySettings(openai=url))
-                status, message = await refused(gateway)
-                assert status == b"HTTP/1.1 403 Forbidden"
-                assert "is this console itself" in message
-
-    run(test())
+    for host in ("127.0.0.1", "me.example"):
+        settings = GatewaySettings(openai=f"http://{host}:65535")
+        names = Names("127.0.0.1")
+        async with passing(settings=settings, dialer=dialling(names)) as gateway:
+            url = f"http://{host}:{gateway.port}"
+            gateway.handler._upstreams = upstreams(GatewaySettings(openai=url))
+            status, message = await refused(gateway)
+            assert status == b"HTTP/1.1 403 Forbidden"
+            assert "is this console itself" in message
 
 
 @pytest.mark.parametrize(
@@ -171,17 +161,14 @@ def test_an_upstream_that_cannot_be_reached_is_named_in_an_error_of_the_provider
         run(test())
 
 
-def test_where_one_address_does_not_answer_the_next_one_does() -> None:
+async def test_where_one_address_does_not_answer_the_next_one_does() -> None:
     """A name with a dead address first costs no request."""
 
-    async def test() -> None:
-        async with Upstream().listening() as upstream:
-            settings = GatewaySettings(openai=f"http://two.example:{upstream.port}")
-            names = Names("127.0.0.9", "::1", "127.0.0.1")
-            async with passing(settings=settings, dialer=dialling(names)) as gateway:
-                assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
-
-    run(test())
+    async with Upstream().listening() as upstream:
+        settings = GatewaySettings(openai=f"http://two.example:{upstream.port}")
+        names = Names("127.0.0.9", "::1", "127.0.0.1")
+        async with passing(settings=settings, dialer=dialling(names)) as gateway:
+            assert (await (await gateway.client()).ask(b"GET", b"/v1/models"))[1] == b"ok"
 
 
 # TLS
@@ -242,36 +229,35 @@ def certificates(folder: Path, *names: str) -> tuple[ssl.SSLContext, str]:
     return context, str(folder / "ca.pem")
 
 
-def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(tmp_path: Path) -> None:
+async def test_an_https_upstream_is_verified_by_its_name_and_a_ca_of_ones_own(
+    tmp_path: Path,
+) -> None:
     """`[gateway] ca_file`; without it, or under another name, nothing is sent."""
     context, ca = certificates(tmp_path, "models.example", "127.0.0.1")
 
-    async def test() -> None:
-        async with Upstream(ssl=context).listening() as upstream:
-            for host, file, good in (
-                ("models.example", ca, True),
-                ("127.0.0.1", ca, True),
-                ("models.example", "", False),
-                ("other.example", ca, False),
-            ):
-                settings = GatewaySettings(openai=f"https://{host}:{upstream.port}")
-                names = Names("127.0.0.1")
-                async with passing(settings=settings, dialer=dialling(names, ca=file)) as gateway:
-                    if good:
-                        client = await gateway.client()
-                        for _ in range(2):
-                            assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
-                    else:
-                        status, message = await refused(gateway)
-                        assert status == b"HTTP/1.1 502 Bad Gateway"
-                        assert "its certificate is not trusted" in message
-            assert len(upstream.seen) == 4
-            assert upstream.connections == 2
-
-    run(test())
+    async with Upstream(ssl=context).listening() as upstream:
+        for host, file, good in (
+            ("models.example", ca, True),
+            ("127.0.0.1", ca, True),
+            ("models.example", "", False),
+            ("other.example", ca, False),
+        ):
+            settings = GatewaySettings(openai=f"https://{host}:{upstream.port}")
+            names = Names("127.0.0.1")
+            async with passing(settings=settings, dialer=dialling(names, ca=file)) as gateway:
+                if good:
+                    client = await gateway.client()
+                    for _ in range(2):
+                        assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+                else:
+                    status, message = await refused(gateway)
+                    assert status == b"HTTP/1.1 502 Bad Gateway"
+                    assert "its certificate is not trusted" in message
+        assert len(upstream.seen) == 4
+        assert upstream.connections == 2
 
 
-def test_a_large_stream_passes_over_tls_as_it_does_without(tmp_path: Path) -> None:
+async def test_a_large_stream_passes_over_tls_as_it_does_without(tmp_path: Path) -> None:
     """8 MB both ways."""
     context, ca = certificates(tmp_path, "models.example")
     body = bytes(range(256)) * 32768
@@ -279,15 +265,12 @@ def test_a_large_stream_passes_over_tls_as_it_does_without(tmp_path: Path) -> No
     async def answering(seen, _reader, writer) -> None:  # type: ignore[no-untyped-def]
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(seen.body) + seen.body)
 
-    async def test() -> None:
-        async with Upstream(answering, ssl=context).listening() as upstream:
-            settings = GatewaySettings(openai=f"https://models.example:{upstream.port}")
-            dialer = dialling(Names("127.0.0.1"), ca=ca)
-            async with passing(settings=settings, dialer=dialer) as gateway:
-                client = await gateway.client()
-                assert (await client.ask(b"POST", b"/v1/responses", body=body))[1] == body
-
-    run(test())
+    async with Upstream(answering, ssl=context).listening() as upstream:
+        settings = GatewaySettings(openai=f"https://models.example:{upstream.port}")
+        dialer = dialling(Names("127.0.0.1"), ca=ca)
+        async with passing(settings=settings, dialer=dialer) as gateway:
+            client = await gateway.client()
+            assert (await client.ask(b"POST", b"/v1/responses", body=body))[1] == body
 
 
 # Proxies
@@ -323,46 +306,40 @@ class Proxy:
             group.create_task(pump(up_reader, writer))
 
 
-def test_an_https_upstream_is_reached_through_https_proxy(tmp_path: Path) -> None:
+async def test_an_https_upstream_is_reached_through_https_proxy(tmp_path: Path) -> None:
     """CONNECT by name, with the proxy's credentials, which go no further; TLS ends upstream."""
     context, ca = certificates(tmp_path, "api.openai.com")
 
-    async def test() -> None:
-        async with Upstream(ssl=context).listening() as upstream:
-            serve = Proxy(upstream.port)
-            async with Upstream(serving=serve).listening() as proxy:
-                names = Names("127.0.0.1")
-                url = f"http://me:p%40ss@127.0.0.1:{proxy.port}"
-                dialer = dialling(names, proxies=Proxies({"https_proxy": url}), ca=ca)
-                async with passing(settings=GatewaySettings(), dialer=dialer) as gateway:
-                    client = await gateway.client()
-                    assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
-                    client.hang_up()
-                (head,) = serve.heads
-                assert head.startswith(b"CONNECT api.openai.com:443 HTTP/1.1\r\n")
-                assert b"\r\nHost: api.openai.com:443\r\n" in head
-                assert b"\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n" in head
-                assert upstream.seen[0].lines == [b"Host: api.openai.com"]
-                assert names.asked == []
-
-    run(test())
+    async with Upstream(ssl=context).listening() as upstream:
+        serve = Proxy(upstream.port)
+        async with Upstream(serving=serve).listening() as proxy:
+            names = Names("127.0.0.1")
+            url = f"http://me:p%40ss@127.0.0.1:{proxy.port}"
+            dialer = dialling(names, proxies=Proxies({"https_proxy": url}), ca=ca)
+            async with passing(settings=GatewaySettings(), dialer=dialer) as gateway:
+                client = await gateway.client()
+                assert (await client.ask(b"GET", b"/v1/models"))[1] == b"ok"
+                client.hang_up()
+            (head,) = serve.heads
+            assert head.startswith(b"CONNECT api.openai.com:443 HTTP/1.1\r\n")
+            assert b"\r\nHost: api.openai.com:443\r\n" in head
+            assert b"\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n" in head
+            assert upstream.seen[0].lines == [b"Host: api.openai.com"]
+            assert names.asked == []
 
 
-def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
+async def test_a_proxy_that_refuses_is_named_without_what_it_said() -> None:
     """Nor with its credentials."""
 
-    async def test() -> None:
-        serve = Proxy(0, status=b"407 Who are you")
-        async with Upstream(serving=serve).listening() as proxy:
-            proxies = Proxies({"https_proxy": f"http://me:secret@127.0.0.1:{proxy.port}"})
-            dialer = dialling(Names(), proxies=proxies)
-            async with passing(settings=GatewaySettings(), dialer=dialer) as gateway:
-                status, message = await refused(gateway)
-                assert status == b"HTTP/1.1 502 Bad Gateway"
-                assert "answered 407" in message
-                assert "secret" not in message
-
-    run(test())
+    serve = Proxy(0, status=b"407 Who are you")
+    async with Upstream(serving=serve).listening() as proxy:
+        proxies = Proxies({"https_proxy": f"http://me:secret@127.0.0.1:{proxy.port}"})
+        dialer = dialling(Names(), proxies=proxies)
+        async with passing(settings=GatewaySettings(), dialer=dialer) as gateway:
+            status, message = await refused(gateway)
+            assert status == b"HTTP/1.1 502 Bad Gateway"
+            assert "answered 407" in message
+            assert "secret" not in message
 
 
 @pytest.mark.parametrize("names", [("HTTPS_PROXY", "NO_PROXY"), ("https_proxy", "no_proxy")])

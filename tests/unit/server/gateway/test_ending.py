@@ -63,7 +63,7 @@ def test_an_upstream_that_dies_in_mid_stream_breaks_the_clients_stream(
     run(test(), loop)
 
 
-def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> None:
+async def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> None:
     """Its body ends with the connection: only a reset tells that it is not whole."""
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
@@ -71,16 +71,13 @@ def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> Non
         await writer.drain()
         writer.transport.abort()
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            client.writer.write(
-                b"GET /gw/%b/v1/models HTTP/1.0\r\nHost: %b\r\n\r\n" % (client.token, client.host)
-            )
-            with pytest.raises(ConnectionResetError):
-                await client.reader.read()
-
-    run(test())
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        client.writer.write(
+            b"GET /gw/%b/v1/models HTTP/1.0\r\nHost: %b\r\n\r\n" % (client.token, client.host)
+        )
+        with pytest.raises(ConnectionResetError):
+            await client.reader.read()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +89,7 @@ def test_a_stream_that_is_reset_breaks_for_a_client_of_http_1_0_as_well() -> Non
         (b"/v1/models", (b"Anthropic-Version: 1",), 502, {"type": "error"}),
     ],
 )
-def test_an_upstream_that_dies_before_its_head_is_an_error_in_the_providers_shape(
+async def test_an_upstream_that_dies_before_its_head_is_an_error_in_the_providers_shape(
     target: bytes, lines: tuple[bytes, ...], status: int, shape: dict[str, object]
 ) -> None:
     """A request with a body is never sent twice, whatever the connection was."""
@@ -103,19 +100,16 @@ def test_an_upstream_that_dies_before_its_head_is_an_error_in_the_providers_shap
         else:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            for _ in range(2):  # over a new connection, and over one that was kept
-                head, body = await client.ask(b"POST", target, *lines, body=b"die")
-                assert head.startswith(b"HTTP/1.1 %d " % status)
-                assert b"\r\nContent-Type: application/json\r\n" in head
-                _contains(json.loads(body), shape)
-                await client.ask(b"POST", target, *lines, body=b"live")
-            assert [seen.body for seen in gateway.upstream.seen] == [b"die", b"live"] * 2
-            assert gateway.traffic.faults == 2
-
-    run(test())
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        for _ in range(2):  # over a new connection, and over one that was kept
+            head, body = await client.ask(b"POST", target, *lines, body=b"die")
+            assert head.startswith(b"HTTP/1.1 %d " % status)
+            assert b"\r\nContent-Type: application/json\r\n" in head
+            _contains(json.loads(body), shape)
+            await client.ask(b"POST", target, *lines, body=b"live")
+        assert [seen.body for seen in gateway.upstream.seen] == [b"die", b"live"] * 2
+        assert gateway.traffic.faults == 2
 
 
 def _contains(found: object, expected: dict[str, object]) -> None:
@@ -127,23 +121,20 @@ def _contains(found: object, expected: dict[str, object]) -> None:
             assert found[key] == value
 
 
-def test_an_upstream_that_dies_while_a_body_is_awaited_is_told_at_once() -> None:
+async def test_an_upstream_that_dies_while_a_body_is_awaited_is_told_at_once() -> None:
     """The client need not send more to hear of it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_head(reader)
         writer.close()
 
-    async def test() -> None:
-        async with passing(serving=serve) as gateway:
-            client = await gateway.client()
-            await client.send(b"POST", b"/v1/responses", b"Content-Length: 1000000")
-            client.writer.write(b"only the beginning")
-            head, body = await client.answer()
-            assert head.startswith(b"HTTP/1.1 502 ")
-            assert b"hung up without an answer" in body
-
-    run(test())
+    async with passing(serving=serve) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/responses", b"Content-Length: 1000000")
+        client.writer.write(b"only the beginning")
+        head, body = await client.answer()
+        assert head.startswith(b"HTTP/1.1 502 ")
+        assert b"hung up without an answer" in body
 
 
 @pytest.mark.parametrize(
@@ -159,25 +150,22 @@ def test_an_upstream_that_dies_while_a_body_is_awaited_is_told_at_once() -> None
         b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 300_000,
     ],
 )
-def test_what_is_no_answer_is_no_answer_to_the_client(nonsense: bytes) -> None:
+async def test_what_is_no_answer_is_no_answer_to_the_client(nonsense: bytes) -> None:
     """A head that could be read in two ways, or without an end, goes no further."""
 
     async def answering(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(nonsense)
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            head, _body = await client.ask(b"GET", b"/v1/responses")
-            if head.startswith(b"HTTP/1.1 200 "):
-                assert b"Set-Cookie" in head  # a bare LF ends a line, as it does for the client
-            else:
-                assert head.startswith(b"HTTP/1.1 502 ")
-
-    run(test())
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        head, _body = await client.ask(b"GET", b"/v1/responses")
+        if head.startswith(b"HTTP/1.1 200 "):
+            assert b"Set-Cookie" in head  # a bare LF ends a line, as it does for the client
+        else:
+            assert head.startswith(b"HTTP/1.1 502 ")
 
 
-def test_an_answer_that_nobody_asked_for_reaches_nobody() -> None:
+async def test_an_answer_that_nobody_asked_for_reaches_nobody() -> None:
     """Behind a whole answer, or on a connection that is kept: else it would answer the next one."""
     extra = b"HTTP/1.1 200 Forged\r\nContent-Length: 6\r\n\r\nforged"
 
@@ -187,19 +175,16 @@ def test_an_answer_that_nobody_asked_for_reaches_nobody() -> None:
             whole = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
         writer.write(whole + extra)
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            for method in (b"GET", b"HEAD", b"GET", b"GET"):
-                head, body = await client.ask(method, b"/v1/models")
-                assert head.startswith(b"HTTP/1.1 200 OK\r\n")
-                assert body == (b"" if method == b"HEAD" else b"real")
-            assert gateway.upstream.connections == 4
-
-    run(test())
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        for method in (b"GET", b"HEAD", b"GET", b"GET"):
+            head, body = await client.ask(method, b"/v1/models")
+            assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert body == (b"" if method == b"HEAD" else b"real")
+        assert gateway.upstream.connections == 4
 
 
-def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> None:
+async def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> None:
     """GET and HEAD without a body go up again; nothing else does."""
 
     async def answering(
@@ -213,34 +198,28 @@ def test_a_kept_connection_that_died_is_replaced_for_what_only_reads() -> None:
 
     gateway_connections = [0] * 100
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            client = await gateway.client()
-            for method in (b"GET", b"HEAD", b"GET", b"GET"):
-                head, _ = await client.ask(method, b"/v1/models")
-                assert head.startswith(b"HTTP/1.1 200 ")
-            head, _ = await client.ask(b"DELETE", b"/v1/files/1")
-            assert head.startswith(b"HTTP/1.1 502 ")
-            deletes = [s for s in gateway.upstream.seen if s.line.startswith(b"DELETE")]
-            assert len(deletes) == 1
-
-    run(test())
+    async with passing(answering) as gateway:
+        client = await gateway.client()
+        for method in (b"GET", b"HEAD", b"GET", b"GET"):
+            head, _ = await client.ask(method, b"/v1/models")
+            assert head.startswith(b"HTTP/1.1 200 ")
+        head, _ = await client.ask(b"DELETE", b"/v1/files/1")
+        assert head.startswith(b"HTTP/1.1 502 ")
+        deletes = [s for s in gateway.upstream.seen if s.line.startswith(b"DELETE")]
+        assert len(deletes) == 1
 
 
-def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_kept_connection_is_closed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """30 s at most; here sooner."""
     monkeypatch.setattr(client_module, "_IDLE_SECONDS", 0.05)
 
-    async def test() -> None:
-        async with passing() as gateway:
-            client = await gateway.client()
-            await client.ask(b"GET", b"/v1/models")
-            async with asyncio.timeout(PATIENCE):
-                await gateway.upstream.lost.get()
-            await client.ask(b"GET", b"/v1/models")
-            assert gateway.upstream.connections == 2
-
-    run(test())
+    async with passing() as gateway:
+        client = await gateway.client()
+        await client.ask(b"GET", b"/v1/models")
+        async with asyncio.timeout(PATIENCE):
+            await gateway.upstream.lost.get()
+        await client.ask(b"GET", b"/v1/models")
+        assert gateway.upstream.connections == 2
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -358,7 +337,7 @@ def _is_full(gateway: Gateway) -> bool:
     return any(side.client_is_full for side in gateway.server._server.server_state.connections)
 
 
-def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
+async def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
     """The same upwards: what the gateway took of a body is bounded while the upstream takes none."""
     release = asyncio.Event()
     total = 64 * MB
@@ -372,18 +351,15 @@ def test_a_slow_upstream_slows_its_client_and_fills_no_memory() -> None:
             left -= len(await reader.read(min(left, MB)))
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    async def test() -> None:
-        async with passing(serving=serve) as gateway:
-            client = await gateway.client()
-            await client.send(b"POST", b"/v1/responses", b"Content-Length: %d" % total)
-            client.writer.write(b"y" * total)
-            await gateway.until(lambda view: view.bytes_up > 0)
-            assert await standing_still(lambda: gateway.traffic.bytes_up) < 16 * MB
-            release.set()
-            assert (await client.answer())[1] == b"ok"
-            assert gateway.traffic.bytes_up == total
-
-    run(test())
+    async with passing(serving=serve) as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/responses", b"Content-Length: %d" % total)
+        client.writer.write(b"y" * total)
+        await gateway.until(lambda view: view.bytes_up > 0)
+        assert await standing_still(lambda: gateway.traffic.bytes_up) < 16 * MB
+        release.set()
+        assert (await client.answer())[1] == b"ok"
+        assert gateway.traffic.bytes_up == total
 
 
 async def standing_still(number: Callable[[], int]) -> int:
@@ -396,7 +372,7 @@ async def standing_still(number: Callable[[], int]) -> int:
     return last
 
 
-def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
+async def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
     """Also what ctrl+k does: it ends every session."""
 
     async def answering(
@@ -406,29 +382,26 @@ def test_a_sessions_end_cuts_its_streams_and_nobody_elses() -> None:
         await writer.drain()
         await reader.read()
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            other = await gateway.another_session()
-            mine, theirs = await gateway.client(), await gateway.client(other.gateway_token)
-            for client in (mine, theirs):
-                await client.send(b"POST", b"/v1/messages", body=b"{}")
-                await read_head(client.reader)
-                assert await read_chunk(client.reader) == b"hi"
-            await gateway.app.session_service.end(gateway.session.session.session_id, "a test")
-            with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
-                await mine.reader.readexactly(1)
-            await gateway.upstream.lost.get()
-            again = await gateway.client()
-            head, _ = await again.ask(b"GET", b"/v1/models")
-            assert head.startswith(b"HTTP/1.1 401 ")
-            view = gateway.app.traffic.view(other.session.session_id)
-            assert view is not None
-            assert view.in_flight == 1
-
-    run(test())
+    async with passing(answering) as gateway:
+        other = await gateway.another_session()
+        mine, theirs = await gateway.client(), await gateway.client(other.gateway_token)
+        for client in (mine, theirs):
+            await client.send(b"POST", b"/v1/messages", body=b"{}")
+            await read_head(client.reader)
+            assert await read_chunk(client.reader) == b"hi"
+        await gateway.app.session_service.end(gateway.session.session.session_id, "a test")
+        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+            await mine.reader.readexactly(1)
+        await gateway.upstream.lost.get()
+        again = await gateway.client()
+        head, _ = await again.ask(b"GET", b"/v1/models")
+        assert head.startswith(b"HTTP/1.1 401 ")
+        view = gateway.app.traffic.view(other.session.session_id)
+        assert view is not None
+        assert view.in_flight == 1
 
 
-def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> None:
+async def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> None:
     """The next is refused as a provider refuses too many, and another session is not."""
 
     async def answering(
@@ -438,28 +411,25 @@ def test_a_session_has_at_most_256_requests_open_and_room_again_after_one() -> N
         await writer.drain()
         await reader.read()
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            clients = [await gateway.client() for _ in range(256)]
-            for client in clients:
-                await client.send(b"GET", b"/v1/responses/x")
-                await read_head(client.reader)
-            late = await gateway.client()
-            head, body = await late.ask(b"GET", b"/v1/responses/x")
-            assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
-            assert json.loads(body)["error"]["code"] == "rate_limit_exceeded"
-            other = await gateway.client((await gateway.another_session()).gateway_token)
-            await other.send(b"GET", b"/v1/responses/x")
-            assert (await read_head(other.reader)).startswith(b"HTTP/1.1 200 ")
-            clients[0].hang_up()
-            await gateway.until(lambda view: view.in_flight == 255)
-            await late.send(b"GET", b"/v1/responses/x")
-            assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
-
-    run(test())
+    async with passing(answering) as gateway:
+        clients = [await gateway.client() for _ in range(256)]
+        for client in clients:
+            await client.send(b"GET", b"/v1/responses/x")
+            await read_head(client.reader)
+        late = await gateway.client()
+        head, body = await late.ask(b"GET", b"/v1/responses/x")
+        assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+        assert json.loads(body)["error"]["code"] == "rate_limit_exceeded"
+        other = await gateway.client((await gateway.another_session()).gateway_token)
+        await other.send(b"GET", b"/v1/responses/x")
+        assert (await read_head(other.reader)).startswith(b"HTTP/1.1 200 ")
+        clients[0].hang_up()
+        await gateway.until(lambda view: view.in_flight == 255)
+        await late.send(b"GET", b"/v1/responses/x")
+        assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
 
 
-def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> None:
+async def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> None:
     """A quarter of them: the next request is refused, and passes once one has ended."""
 
     async def answering(
@@ -469,28 +439,25 @@ def test_all_sessions_together_leave_the_rest_of_the_process_files_to_open() -> 
         await writer.drain()
         await reader.read()
 
-    async def test() -> None:
-        async with passing(answering) as gateway:
-            assert 0 < gateway.handler._most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
-            gateway.handler._most = 2
-            tokens = [
-                gateway.session.gateway_token,
-                (await gateway.another_session()).gateway_token,
-            ]
-            clients = [await gateway.client(token) for token in tokens]
-            for client in clients:
-                await client.send(b"GET", b"/v1/responses/x")
-                await read_head(client.reader)
-            late = await gateway.client()
-            head, body = await late.ask(b"GET", b"/v1/responses/x")
-            assert head.startswith(b"HTTP/1.1 429 ")
-            assert b"no room for more requests" in body
-            clients[0].hang_up()
-            await gateway.until(lambda view: view.in_flight == 0)
-            await late.send(b"GET", b"/v1/responses/x")
-            assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
-
-    run(test())
+    async with passing(answering) as gateway:
+        assert 0 < gateway.handler._most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
+        gateway.handler._most = 2
+        tokens = [
+            gateway.session.gateway_token,
+            (await gateway.another_session()).gateway_token,
+        ]
+        clients = [await gateway.client(token) for token in tokens]
+        for client in clients:
+            await client.send(b"GET", b"/v1/responses/x")
+            await read_head(client.reader)
+        late = await gateway.client()
+        head, body = await late.ask(b"GET", b"/v1/responses/x")
+        assert head.startswith(b"HTTP/1.1 429 ")
+        assert b"no room for more requests" in body
+        clients[0].hang_up()
+        await gateway.until(lambda view: view.in_flight == 0)
+        await late.send(b"GET", b"/v1/responses/x")
+        assert (await read_head(late.reader)).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_console_asks_for_more_files_where_it_was_started_with_few() -> None:

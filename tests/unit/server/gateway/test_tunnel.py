@@ -83,20 +83,8 @@ def test_an_upgrade_passes_with_its_head_and_then_byte_for_byte(
     run(test(), loop)
 
 
-def test_frames_that_come_before_the_switch_are_not_lost() -> None:
+async def test_frames_that_come_before_the_switch_are_not_lost() -> None:
     """A client that does not wait for the 101."""
-
-    async def test() -> None:
-        async with passing(late) as gateway:
-            client = await gateway.client()
-            await client.send(b"GET", b"/v1/responses", *UPGRADE)
-            await asked.wait()
-            client.writer.write(b"early")
-            await client.writer.drain()
-            release.set()
-            assert await read_head(client.reader) == SWITCHED
-            client.writer.write(b" late")
-            assert await client.reader.readexactly(10) == b"early late"
 
     asked, release = asyncio.Event(), asyncio.Event()
 
@@ -107,27 +95,35 @@ def test_frames_that_come_before_the_switch_are_not_lost() -> None:
         while data := await reader.read(65536):
             writer.write(data)
 
-    run(test())
+    async with passing(late) as gateway:
+        client = await gateway.client()
+        await client.send(b"GET", b"/v1/responses", *UPGRADE)
+        await asked.wait()
+        client.writer.write(b"early")
+        await client.writer.drain()
+        release.set()
+        assert await read_head(client.reader) == SWITCHED
+        client.writer.write(b" late")
+        assert await client.reader.readexactly(10) == b"early late"
 
 
-def test_an_upgrade_that_the_upstream_refuses_is_an_ordinary_answer_and_the_last_one() -> None:
+async def test_an_upgrade_that_the_upstream_refuses_is_an_ordinary_answer_and_the_last_one() -> (
+    None
+):
     """Nothing else may follow on either connection: the next path would go up with our token."""
 
     async def refuse(_seen: Seen, _reader: object, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 426 Not Here\r\nContent-Length: 4\r\n\r\nno\r\n")
 
-    async def test() -> None:
-        async with passing(refuse) as gateway:
-            client = await gateway.client()
-            await client.send(b"GET", b"/v1/responses", *UPGRADE)
-            head, body = await client.answer()
-            assert head.startswith(b"HTTP/1.1 426 Not Here\r\n")
-            assert b"\r\nConnection: close\r\n" in head
-            assert body == b"no\r\n"
-            assert await client.reader.read() == b""
-            assert gateway.session.gateway_token.encode() not in gateway.upstream.raw
-
-    run(test())
+    async with passing(refuse) as gateway:
+        client = await gateway.client()
+        await client.send(b"GET", b"/v1/responses", *UPGRADE)
+        head, body = await client.answer()
+        assert head.startswith(b"HTTP/1.1 426 Not Here\r\n")
+        assert b"\r\nConnection: close\r\n" in head
+        assert body == b"no\r\n"
+        assert await client.reader.read() == b""
+        assert gateway.session.gateway_token.encode() not in gateway.upstream.raw
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -192,7 +188,7 @@ def test_what_an_upstream_said_before_it_hung_up_reaches_a_slow_client(
 
 
 @pytest.mark.parametrize("who", ["client", "upstream", "session"])
-def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends(who: str) -> None:
+async def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends(who: str) -> None:
     """A break is passed on; nothing stays open."""
 
     async def stream(
@@ -202,69 +198,53 @@ def test_a_tunnel_ends_on_both_sides_when_one_hangs_up_or_its_session_ends(who: 
         await reader.read(1)
         writer.transport.abort()
 
-    async def test() -> None:
-        async with passing(stream) as gateway:
-            client = await opened(gateway)
-            if who == "client":
-                client.hang_up()
-            elif who == "upstream":
-                client.writer.write(b"x")
-            else:
-                session = gateway.session.session.session_id
-                await gateway.app.session_service.end(session, "a test")
-            async with asyncio.timeout(PATIENCE):
-                await gateway.upstream.lost.get()
-                if who != "client":
-                    with contextlib.suppress(ConnectionResetError):
-                        assert await client.reader.read() == b""
-            if who != "session":
-                await gateway.until(lambda view: not view.in_flight)
-
-    run(test())
+    async with passing(stream) as gateway:
+        client = await opened(gateway)
+        if who == "client":
+            client.hang_up()
+        elif who == "upstream":
+            client.writer.write(b"x")
+        else:
+            session = gateway.session.session.session_id
+            await gateway.app.session_service.end(session, "a test")
+        async with asyncio.timeout(PATIENCE):
+            await gateway.upstream.lost.get()
+            if who != "client":
+                with contextlib.suppress(ConnectionResetError):
+                    assert await client.reader.read() == b""
+        if who != "session":
+            await gateway.until(lambda view: not view.in_flight)
 
 
 @pytest.mark.parametrize("line", [b"Content-Length: 5", b"Transfer-Encoding: chunked"])
-def test_a_request_for_another_protocol_with_a_body_is_refused(line: bytes) -> None:
+async def test_a_request_for_another_protocol_with_a_body_is_refused(line: bytes) -> None:
     """Its body and what follows it could not be told apart: nothing goes up."""
 
-    async def test() -> None:
-        async with passing() as gateway:
-            client = await gateway.client()
-            await client.send(
-                b"POST", b"/v1/messages", b"Connection: Upgrade", b"Upgrade: h2c", line
-            )
-            head, body = await client.answer()
-            assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-            assert b"must have no body" in body
-            assert await client.reader.read() == b""
-            assert gateway.upstream.connections == 0
-
-    run(test())
+    async with passing() as gateway:
+        client = await gateway.client()
+        await client.send(b"POST", b"/v1/messages", b"Connection: Upgrade", b"Upgrade: h2c", line)
+        head, body = await client.answer()
+        assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert b"must have no body" in body
+        assert await client.reader.read() == b""
+        assert gateway.upstream.connections == 0
 
 
-def test_a_request_for_another_protocol_that_nobody_speaks_is_answered_as_it_is() -> None:
+async def test_a_request_for_another_protocol_that_nobody_speaks_is_answered_as_it_is() -> None:
     """`Upgrade: h2c`, as some clients send it at first: the upstream says what it likes."""
 
-    async def test() -> None:
-        async with passing() as gateway:
-            client = await gateway.client()
-            lines = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c")
-            assert (await client.ask(b"GET", b"/v1/models", *lines))[1] == b"ok"
-
-    run(test())
+    async with passing() as gateway:
+        client = await gateway.client()
+        lines = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c")
+        assert (await client.ask(b"GET", b"/v1/models", *lines))[1] == b"ok"
 
 
-def test_an_upgrade_elsewhere_than_at_the_gateway_is_answered_as_if_there_were_none() -> None:
+async def test_an_upgrade_elsewhere_than_at_the_gateway_is_answered_as_if_there_were_none() -> None:
     """The other routes speak HTTP alone."""
 
-    async def test() -> None:
-        async with passing() as gateway:
-            client = await gateway.client()
-            client.writer.write(
-                b"\r\n".join(
-                    [b"GET /v1/health HTTP/1.1", b"Host: " + client.host, *UPGRADE, b"", b""]
-                )
-            )
-            assert (await client.answer())[1] == b'{"status":"ok"}'
-
-    run(test())
+    async with passing() as gateway:
+        client = await gateway.client()
+        client.writer.write(
+            b"\r\n".join([b"GET /v1/health HTTP/1.1", b"Host: " + client.host, *UPGRADE, b"", b""])
+        )
+        assert (await client.answer())[1] == b'{"status":"ok"}'
