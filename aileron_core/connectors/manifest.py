@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from aileron_core.actions.positions import key_line, syntax_position
 from aileron_core.canonical import JsonObject
-from aileron_core.connectors.http.hosts import normal_host_port
+from aileron_core.connectors.http.host_names import normal_host_port
 from aileron_core.connectors.manifest_rules import (
     any_text,
     credential_kind,

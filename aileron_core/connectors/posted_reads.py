@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
-from aileron_core.connectors.http.hosts import short_host
+from aileron_core.connectors.http.host_names import short_host
 from aileron_core.connectors.http.target import Target
 from aileron_core.errors import CapabilityDenied
 

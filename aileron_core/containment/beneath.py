@@ -16,7 +16,7 @@ import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path, PurePosixPath
 
-from aileron_core.containment.linux import openat2
+from aileron_core.containment.linux_syscalls import openat2
 
 _RESOLVE = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH of linux/openat2.h."""

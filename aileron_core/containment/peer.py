@@ -11,7 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from aileron_core.containment.linux import openat2
+from aileron_core.containment.linux_syscalls import openat2
 
 Containment: TypeAlias = Literal["seen", "other_user", "said", "none"]
 """How a session's agent is contained.

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aileron_core.containment.linux import (
+from aileron_core.containment.linux_syscalls import (
     SCOPE_ABI,
     forget_keyring,
     landlock_abi,

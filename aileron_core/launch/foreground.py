@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NoReturn
 
-from aileron_core.containment.linux import die_with_parent
+from aileron_core.containment.linux_syscalls import die_with_parent
 from aileron_core.launch.terminal import TerminalState, raw_terminal
 
 _CHUNK = 65536

@@ -22,7 +22,7 @@ from aileron_core.containment.beneath import (
     restore_rights,
     restore_rights_at,
 )
-from aileron_core.containment.spec import PROTECTED
+from aileron_core.containment.bubblewrap import PROTECTED
 from aileron_core.errors import Forbidden
 from aileron_core.text import escape
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from aileron_core.connectors.http.hosts import normal_host
+from aileron_core.connectors.http.host_names import normal_host
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL = 32 * 1024

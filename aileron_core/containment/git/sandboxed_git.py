@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from aileron_core.containment.spec import kernel_covers, system_programs
+from aileron_core.containment.bubblewrap import kernel_covers, system_programs
 from aileron_core.containment.support import this_filter
 from aileron_core.errors import AileronError
 from aileron_core.text import escape

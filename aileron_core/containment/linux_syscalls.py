@@ -1,4 +1,4 @@
-"""Linux system calls that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
+"""System calls of Linux that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
 
 Called through ctypes. Their numbers are the same on every Linux architecture that has had them
 since 5.13, except for `keyctl`.
