@@ -58,7 +58,7 @@ _SETTLE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppOptions:
-    """What the command line says of one life of a console."""
+    """What the command line says of one run of the console's process."""
 
     routes: tuple[Route, ...] = ()
     accept_installed: bool = False
@@ -207,7 +207,7 @@ class App:
     async def open(
         cls, home: Home, options: AppOptions, clock: Clock | None = None
     ) -> AsyncGenerator[Self]:
-        """Take the home, bring back what the last life left, and look after it until the end.
+        """Take the home, bring back what the last process left, and look after it until the end.
 
         Raises:
             HomeError: the home is locked, foreign or damaged.
@@ -222,7 +222,7 @@ class App:
             heads = closing.enter_context(ExitStack())
             database = Database(home.database)
             closing.push_async_callback(asyncio.to_thread, database.close)
-            # Before the first record of this life overwrites what the last one left.
+            # Before the first record of this process overwrites what the last one left.
             contradiction = await database.read(lambda c: head_contradiction(c, home.path))
             _copy_heads(home, database, heads)
             app = cls(home, options, clock or SystemClock(), database)
@@ -237,7 +237,7 @@ class App:
             yield app
 
     async def _begin(self, contradiction: str) -> asyncio.Task[None]:
-        """Put the start on record and take over what the last life left; return what is left of that."""
+        """Put the start on record and take over what the last process left; return what is left of that."""
         await self.records.started(
             {
                 "version": self.version,

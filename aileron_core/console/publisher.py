@@ -34,7 +34,7 @@ _COUNTS_SECONDS = 0.25
 
 
 class EventPublisher:
-    """Turns what happens in the rooms into facts.
+    """Turns what happens to runs, sessions and files into events for the console.
 
     Args:
         facts: where they are published, on the core's loop.
@@ -133,7 +133,7 @@ class EventPublisher:
             self.run_changed(held)
 
     def recovered(self) -> None:
-        """The runs of an earlier life are in the book: nobody was told of each."""
+        """Count the runs that an earlier process left in the registry: no event announced them."""
         for held in self._book:
             self._tally.count(held)
 

@@ -28,7 +28,7 @@ class ProjectTrust:
         self._records: dict[str, AcceptanceRecord] = {}
 
     async def load(self) -> None:
-        """Read what earlier lives recorded; called once at start."""
+        """Read what earlier processes recorded; called once at the start."""
         found = await self._database.read(acceptance.all_records)
         self._records = {each.name: each for each in found if each.kind == KIND}
 

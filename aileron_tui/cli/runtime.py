@@ -1,4 +1,4 @@
-"""The one place that joins the rooms: core and server on their thread, MCP mounted, App on the main one."""
+"""The one place that joins the parts: core and server on their thread, MCP mounted, App on the main one."""
 
 import asyncio
 import contextlib
@@ -150,7 +150,7 @@ def _started() -> None:
     With 10,000 calls that wait, one walk over all of it stops agents and screen for a third of a second.
     """
     gc.freeze()
-    # A walk over everything is for what lives long and is garbage then: rare, for it stops both rooms.
+    # A walk over everything is for what lives long and is garbage then: rare, for it stops both threads.
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, 100)
     gc.enable()

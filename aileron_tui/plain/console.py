@@ -1,9 +1,9 @@
 """The console without a screen: one item at a time, line by line, for screen readers and dumb terminals.
 
-The same state, texts and conditions as the screen's; only the drawing differs. An item is printed
-whole, then it rests, then a question stands there. What is typed before the question counts for nothing.
-What stands there last is what an answer is about: `Looking` turns to something, `Showing` prints it,
-`Deciding` hands over what is answered.
+State, texts and conditions are the screen's; only the drawing differs. An item is printed whole,
+then, after a pause, the question. What is typed before the question counts for nothing. An answer
+is about what was printed last: `Navigation` turns to something, `Output` prints it, `Decisions`
+hands the answer over.
 """
 
 import os
