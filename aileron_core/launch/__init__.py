@@ -1,1 +1,1 @@
-"""Starting an agent: prepared to the console, contained, and gone without a trace."""
+"""Starting an AI agent connected to the console and contained in a sandbox, and cleaning up after it."""

@@ -1,8 +1,8 @@
 """Running the agent in the foreground on a pseudo-terminal and pipes of its own.
 
-The person's terminal is never the agent's: an agent that holds it can type into the shell behind it.
-Nor is a file that our input or output was directed to: an agent that holds it can write where it
-should read, and read and change what was there before. Bytes, size and signals are passed on.
+The agent never gets the person's terminal: with it, it could type into the shell behind. Nor does it get a
+file that Aileron's input or output was redirected to: it could write to its input, and read and change what a
+file already held. Instead bytes, window size and signals are forwarded.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Pump:
-    """One direction in which bytes are carried."""
+    """One direction of byte forwarding between two descriptors."""
 
     source: int
     target: int
@@ -48,7 +48,7 @@ class _Pump:
     pending: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def carry(self) -> bool:
-        """Copy what is there, or give what waits; return whether there may be more."""
+        """Read and forward what is there, or write what is pending; return whether more may follow."""
         if self.pending:
             return self._give()
         try:
@@ -81,32 +81,32 @@ class _Pump:
 
 @dataclass(slots=True, kw_only=True)
 class _StandardStreams:
-    """What stands in for our three descriptors, and the ways between those and ours."""
+    """What the agent gets as its three standard descriptors, and the pumps between those and ours."""
 
     master: int = -1
     terminals: tuple[int, ...] = ()
     """Those of ours that are the person's terminal."""
     given: dict[int, int] = field(default_factory=dict[int, int])
     """Descriptor of the child -> descriptor here that it gets."""
-    ways: list[_Pump] = field(default_factory=list[_Pump])
+    pumps: list[_Pump] = field(default_factory=list[_Pump])
 
     def close_given(self) -> None:
-        """Close what is the child's alone."""
+        """Close the descriptors that only the child uses."""
         for descriptor in {*self.given.values()}:
             os.close(descriptor)
 
-    def end(self, way: _Pump) -> None:
-        """Carry no more that way; the agent reads the end of what came by a pipe."""
-        self.ways.remove(way)
-        if self.master not in (way.source, way.target):
-            os.close(way.target if way.inwards else way.source)
-        elif not way.inwards:
-            self.ways = [each for each in self.ways if each.target != self.master]
+    def end(self, pump: _Pump) -> None:
+        """Stop *pump*; if it fed a pipe, the agent reads end of file."""
+        self.pumps.remove(pump)
+        if self.master not in (pump.source, pump.target):
+            os.close(pump.target if pump.inwards else pump.source)
+        elif not pump.inwards:
+            self.pumps = [each for each in self.pumps if each.target != self.master]
 
     def close(self) -> None:
-        """Close what is left."""
-        for way in [*self.ways]:
-            self.end(way)
+        """Stop all pumps and close the pseudo-terminal."""
+        for pump in [*self.pumps]:
+            self.end(pump)
         if self.master >= 0:
             os.close(self.master)
 
@@ -119,18 +119,17 @@ def run_foreground(
     prepare: Callable[[], None] = lambda: None,
     started: Callable[[], None] = lambda: None,
 ) -> int:
-    """Run *argv* until it ends and return its exit code (128 and the number for a signal).
+    """Run *argv* until it ends and return its exit code (128 plus the number for a signal).
 
-    Each of our three standard descriptors that is a terminal is one of a new pseudo-terminal for
-    the agent, each that is a file is a pipe; others (a pipe, a socket, a device such as /dev/null)
-    are passed on. For the main thread.
+    Where one of our standard descriptors is a terminal, the agent gets a new pseudo-terminal; where it is a file,
+    a pipe. Others (a pipe, a socket, a device such as /dev/null) are inherited. Main thread only.
 
     Args:
         argv: the program by its absolute path, and its arguments.
         env: the whole environment.
-        cwd: where it starts.
+        cwd: the working folder.
         prepare: called in the child just before exec; must not allocate much.
-        started: called once it runs; threads may be started from then on, and not before.
+        started: called once it runs; no thread may be started before.
     """
     seen = TerminalState()
     standard = _standard(seen)
@@ -148,28 +147,28 @@ def run_foreground(
 
 
 def _standard(seen: TerminalState) -> _StandardStreams:
-    """Return a new pseudo-terminal of the size of ours where one of our descriptors is a terminal, and pipes."""
+    """Open a pseudo-terminal for the descriptors that are terminals, and pipes for those that are files."""
     ours = tuple(number for number in (0, 1, 2) if os.isatty(number))
-    found = _StandardStreams(terminals=ours)
+    streams = _StandardStreams(terminals=ours)
     if ours:
-        found.master, slave = pty.openpty()
-        os.set_blocking(found.master, False)
-        _copy_size(ours[0], found.master)
+        streams.master, slave = pty.openpty()
+        os.set_blocking(streams.master, False)
+        _copy_size(ours[0], streams.master)
         with contextlib.suppress(termios.error):
             termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(ours[0]))
-        found.given |= dict.fromkeys(ours, slave)
+        streams.given |= dict.fromkeys(ours, slave)
         shown = next((number for number in (1, 2) if number in ours), 0)
-        found.ways.append(_Pump(source=found.master, target=shown, inwards=False, seen=seen))
+        streams.pumps.append(_Pump(source=streams.master, target=shown, inwards=False, seen=seen))
         if 0 in ours:
-            found.ways.append(_Pump(source=0, target=found.master, inwards=True))
+            streams.pumps.append(_Pump(source=0, target=streams.master, inwards=True))
     for number in (0, 1, 2):
         if _is_file(number):
-            _pipe(found, number)
-    return found
+            _pipe(streams, number)
+    return streams
 
 
 def _is_file(number: int) -> bool:
-    """Tell whether a descriptor is one that could be opened again in another way, under /proc."""
+    """Tell whether the descriptor could be reopened with other rights through /proc/self/fd."""
     try:
         mode = os.fstat(number).st_mode
     except OSError:  # closed
@@ -186,7 +185,7 @@ def _pipe(standard: _StandardStreams, number: int) -> None:
     os.set_blocking(ours, False)
     standard.given[number] = theirs
     source, target = (0, ours) if number == 0 else (ours, number)
-    standard.ways.append(_Pump(source=source, target=target, inwards=number == 0))
+    standard.pumps.append(_Pump(source=source, target=target, inwards=number == 0))
 
 
 def _copy_size(source: int, target: int) -> None:
@@ -203,7 +202,7 @@ def _become(
     cwd: str,
     prepare: Callable[[], None],
 ) -> NoReturn:
-    """Turn this new process into the agent; never returns."""
+    """Execute the agent in this forked process; never returns."""
     code = _NOT_EXECUTABLE
     try:
         os.setsid()
@@ -234,7 +233,7 @@ def _signals() -> Generator[int, None, None]:
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def note(_number: int, _frame: FrameType | None) -> None:
-        """The wake-up descriptor has it already."""
+        """Do nothing: the wake-up descriptor already has the number."""
 
     watched = (*_FORWARDED, signal.SIGWINCH, signal.SIGCHLD)
     before: dict[int, Any] = {number: signal.signal(number, note) for number in watched}
@@ -250,20 +249,20 @@ def _signals() -> Generator[int, None, None]:
 
 
 def _attend(child: int, standard: _StandardStreams, signalled: int) -> int:
-    """Pass bytes and signals on until the child has ended; return its exit code."""
+    """Forward bytes and signals until the child has ended; return its exit code."""
     killing_at: float | None = None
     while True:
-        sources = [way.source for way in standard.ways if not way.pending]
-        targets = [way.target for way in standard.ways if way.pending]
+        sources = [pump.source for pump in standard.pumps if not pump.pending]
+        targets = [pump.target for pump in standard.pumps if pump.pending]
         timeout = None if killing_at is None else max(0.0, killing_at - time.monotonic())
         ready, takes, _ = select.select([signalled, *sources], targets, (), timeout)
         if killing_at is not None and time.monotonic() >= killing_at:
             _to_group(child, signal.SIGKILL)
             killing_at = None
-        for way in [*standard.ways]:
-            able = way.target in takes if way.pending else way.source in ready
-            if able and way in standard.ways and not way.carry():
-                standard.end(way)
+        for pump in [*standard.pumps]:
+            able = pump.target in takes if pump.pending else pump.source in ready
+            if able and pump in standard.pumps and not pump.carry():
+                standard.end(pump)
         if signalled in ready:
             for number in _arrived(signalled):
                 killing_at = _handle(number, child, standard, killing_at)
@@ -286,7 +285,7 @@ def _handle(
 
 
 def _foreground(child: int, master: int) -> int:
-    """Return the process group that a signal is for: the agent's, also inside a sandbox."""
+    """Return the process group to signal: the terminal's foreground group, also inside a sandbox."""
     with contextlib.suppress(OSError):
         if master >= 0 and (group := os.tcgetpgrp(master)) > 0:
             return group
@@ -312,7 +311,7 @@ def _reaped(child: int) -> int | None:
 
 
 def _write_all(target: int, data: bytes) -> None:
-    """Write *data*; where the reader does not take it, wait, and give up where it is gone."""
+    """Write all of *data*, waiting for a slow reader; give up if the reader is gone."""
     view = memoryview(data)
     while view:
         try:
@@ -324,16 +323,16 @@ def _write_all(target: int, data: bytes) -> None:
 
 
 def _drain(standard: _StandardStreams) -> None:
-    """Pass on the last output of an agent that has ended; a grandchild that stays is not waited for."""
+    """Forward the last output of an agent that has ended, without waiting for surviving grandchildren."""
     until = time.monotonic() + _DRAIN
     rounds = _LAST // _CHUNK
-    while outwards := [way for way in standard.ways if not way.inwards]:
+    while outwards := [pump for pump in standard.pumps if not pump.inwards]:
         rounds -= 1
         left = until - time.monotonic()
-        sources = [way.source for way in outwards]
+        sources = [pump.source for pump in outwards]
         ready, _, _ = select.select(sources, (), (), max(0.0, left))
         if not ready or (left <= 0 and rounds < 0):
             return
-        for way in outwards:
-            if way.source in ready and not way.carry():
-                standard.end(way)
+        for pump in outwards:
+            if pump.source in ready and not pump.carry():
+                standard.end(pump)

@@ -9,7 +9,7 @@ from aileron_core.launch.project import ProjectSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedSession:
-    """A session that was opened for a launched agent."""
+    """The session that the console opened for a launched agent, with its secrets."""
 
     session_id: str
     token: str
@@ -23,10 +23,10 @@ class LaunchedSession:
 
 
 class SessionHold(Protocol):
-    """An open stream whose loss ends the session; it comes back after a restart of the console."""
+    """A stream to the console whose loss ends the session; it reconnects after a restart of the console."""
 
     def start(self) -> None:
-        """Open it, on a thread of its own."""
+        """Open the stream, on a thread of its own."""
         ...
 
     def stop(self) -> None:
@@ -35,10 +35,10 @@ class SessionHold(Protocol):
 
 
 class SessionPort(Protocol):
-    """The console that owns the home, over its socket."""
+    """The console that owns the home, reached over its socket."""
 
     def require(self) -> None:
-        """Return if a console owns the home and answers.
+        """Return only if a console owns the home and answers.
 
         Raises:
             ConsoleAbsent: there is none.
@@ -54,7 +54,7 @@ class SessionPort(Protocol):
         ...
 
     def accepted_digest(self, agent: str, project: Path) -> str | None:
-        """Return the digest of the project's settings that a person accepted for *agent*, if any.
+        """Return the digest of the project's settings that a person accepted for *agent*, None if none.
 
         Raises:
             ConsoleAbsent: no console owns the home.
@@ -62,7 +62,7 @@ class SessionPort(Protocol):
         ...
 
     def accept(self, agent: str, project: Path, digest: str) -> None:
-        """Put on record that a person accepts these settings of the project for *agent*.
+        """Record that the person accepts these settings of the project for *agent*.
 
         Raises:
             ConsoleAbsent: no console owns the home.
@@ -70,23 +70,23 @@ class SessionPort(Protocol):
         ...
 
     def hold(self, session: LaunchedSession) -> SessionHold:
-        """Return the stream that keeps the session, not yet open."""
+        """Return the stream that keeps the session alive, not yet opened."""
         ...
 
     def end(self, session_id: str) -> None:
-        """End the session; a console that is gone ends it by itself."""
+        """End the session; does nothing if the console is gone, which ends it anyway."""
         ...
 
 
 class Prompter(Protocol):
-    """The person at the terminal."""
+    """Output to, and questions for, the person at the terminal."""
 
     def say(self, text: str) -> None:
-        """Tell them a sentence, before the agent has the terminal or after it."""
+        """Print a sentence, before the agent has the terminal or after it ended."""
         ...
 
     def accepts(self, settings: ProjectSettings) -> bool:
-        """Show what a project asks for, and return whether they accept it.
+        """Show what the project asks for, and return whether the person accepts it.
 
         Raises:
             Forbidden: nobody can be asked.

@@ -1,4 +1,4 @@
-"""What a launch puts on the disk, and takes away again: its private folder, additions, copies."""
+"""The files of one launch: its private folder, files injected into the agent's folders, and copied settings."""
 
 import contextlib
 import errno
@@ -27,7 +27,7 @@ _COPY_BYTES = 64 * 1024 * 1024
 
 
 class LaunchDir:
-    """A folder of one launch alone, 0700, gone at the end whatever happened in it."""
+    """A private folder (0700) of one launch, removed at the end whatever happened."""
 
     def __init__(self, parent: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self._say = say
@@ -35,19 +35,18 @@ class LaunchDir:
         self.path = parent / f"{os.getpid()}-{secrets.token_hex(8)}"
 
     def __enter__(self) -> "LaunchDir":
-        """Make it; what an earlier launch that was killed left behind goes first."""
+        """Create the folder, after removing those of launches that were killed."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove_stale([self.path.parent])
         self.path.mkdir(mode=0o700)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove it."""
         if not remove_tree(self.path):
             self._say(f"{self.path} could not be removed whole. It is no longer used: remove it.")
 
     def write(self, name: str, content: str | bytes, *, mode: int = 0o600) -> Path:
-        """Write a file of ours into it."""
+        """Write a new file at the relative path *name*; return its path."""
         path = self.path / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -57,7 +56,7 @@ class LaunchDir:
 
 
 def launch_dir_parents(aileron_home: Path, env: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return where private folders may lie, the one that a launch uses first."""
+    """Return the folders in which launch folders may lie; a new launch uses the first."""
     runtime = Path(env.get("XDG_RUNTIME_DIR") or "/nonexistent")
     in_home = aileron_home / "run" / "launched"
     if runtime.is_dir() and runtime.stat().st_uid == os.getuid():
@@ -66,7 +65,7 @@ def launch_dir_parents(aileron_home: Path, env: Mapping[str, str]) -> tuple[Path
 
 
 def remove_stale(parents: Iterable[Path]) -> None:
-    """Remove folders of launches whose process is gone (killed: they could not do it themselves)."""
+    """Remove the folders of launches whose process is gone (a killed one could not do it itself)."""
     for folder in [each for parent in parents if parent.is_dir() for each in parent.iterdir()]:
         try:
             os.kill(int(folder.name.partition("-")[0]), 0)
@@ -76,29 +75,29 @@ def remove_stale(parents: Iterable[Path]) -> None:
 
 
 class InjectedFiles:
-    """Files of ours in folders of the person's, there while the context is entered."""
+    """Context manager that puts Aileron's files into folders of the person's and removes them at the end."""
 
-    def __init__(self, home: Path, additions: Iterable[InjectedFile]) -> None:
+    def __init__(self, home: Path, injected: Iterable[InjectedFile]) -> None:
         self._home = home
-        self._additions = tuple(additions)
+        self._files = tuple(injected)
         self._made: list[PurePosixPath] = []
 
     def __enter__(self) -> "InjectedFiles":
-        """Put them there; a folder of that name that is not ours is left alone, and refused.
+        """Write the files; a folder of that name that Aileron did not make is left alone.
 
         Raises:
             Forbidden: something else lies there, or a link is on the way.
         """
         with folder_at(self._home) as home:
-            for addition in self._additions:
+            for injected in self._files:
                 try:
-                    self._add(home, addition)
+                    self._add(home, injected)
                 except OSError as error:
-                    raise Forbidden(_not_through(self._home / addition.path, error)) from None
+                    raise Forbidden(_not_through(self._home / injected.path, error)) from None
         return self
 
-    def _add(self, home: int, addition: InjectedFile) -> None:
-        path = addition.path
+    def _add(self, home: int, injected: InjectedFile) -> None:
+        path = injected.path
         with folder_beneath(home, path.parent, made=self._made) as folder:
             if path.parent not in self._made:
                 if not {*os.listdir(folder)} <= {path.name}:  # noqa: PTH208 - a handle is no path
@@ -110,14 +109,14 @@ class InjectedFiles:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
             handle = open_beneath(folder, path.name, flags, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(addition.content)
+                file.write(injected.content)
 
     def __exit__(self, *_: object) -> None:
-        """Take them away, with the folders that were made for them and are empty again."""
+        """Remove the files, and the folders that were made for them if they are empty again."""
         with contextlib.suppress(OSError), folder_at(self._home) as home:
-            for addition in self._additions:
-                with contextlib.suppress(OSError), folder_beneath(home, addition.path.parent) as at:
-                    os.unlink(addition.path.name, dir_fd=at)
+            for injected in self._files:
+                with contextlib.suppress(OSError), folder_beneath(home, injected.path.parent) as at:
+                    os.unlink(injected.path.name, dir_fd=at)
             for path in reversed(self._made):
                 # Something else lies in it now, or a link stands there: it is not ours any more.
                 with contextlib.suppress(OSError), folder_beneath(home, path.parent) as above:
@@ -125,7 +124,7 @@ class InjectedFiles:
 
 
 def _not_through(path: Path, error: OSError) -> str:
-    """Return the sentence for *path*, which could not be reached or used."""
+    """Return the error for *path*, which could not be reached without following a link or not be used."""
     if error.errno == errno.ELOOP:
         return (
             f"{path} is reached through a link, and Aileron copies or puts nothing through links. "
@@ -149,13 +148,13 @@ def copy_in(
     folders: Iterable[AgentFolder],
     say: Callable[[str], None] = lambda _: None,
 ) -> list[_Copied]:
-    """Copy an agent's own files into the home it will see; return its credentials as they were.
+    """Copy the agent's own settings into its sandboxed home; return its credentials as they were.
 
-    The person may keep such a folder elsewhere, behind a link that lies in the home itself, where no
-    agent could have put it. Nothing comes back there.
+    The person may keep such a folder elsewhere, behind a link directly in the home, where no agent could have put
+    it. Nothing is written back there.
 
     Raises:
-        AileronError: they are too large to be copied, cannot be read, or lie behind a link.
+        AileronError: they are too large to copy, unreadable, or behind another link.
     """
     credentials: list[_Copied] = []
     if not home.is_dir():
@@ -179,7 +178,7 @@ def copy_in(
 
 
 def _copy_folder(home: int, own: int, folder: AgentFolder, real_home: Path) -> bool:
-    """Copy one file or folder, if it is there; return whether it was reached by a link."""
+    """Copy one file or folder if it exists; return whether it was reached through a link."""
     by_link = False
     try:
         source = open_beneath(home, folder.path, os.O_RDONLY | os.O_NONBLOCK)
@@ -190,33 +189,33 @@ def _copy_folder(home: int, own: int, folder: AgentFolder, real_home: Path) -> b
             raise
         source = _open_by_link(home, folder.path, real_home, error)
         by_link = True
-    room = _CopyBudget(real_home / folder.path, _COPY_BYTES)
+    budget = _CopyBudget(real_home / folder.path, _COPY_BYTES)
     try:
         with folder_beneath(own, folder.path.parent, made=[]) as above:
             if stat.S_ISDIR(os.fstat(source).st_mode):
-                _copy_tree(source, above, folder.path.name, room, folder.leave_out)
+                _copy_tree(source, above, folder.path.name, budget, folder.leave_out)
             elif stat.S_ISREG(os.fstat(source).st_mode):
-                _copy_file(source, above, folder.path.name, room)
+                _copy_file(source, above, folder.path.name, budget)
     finally:
         os.close(source)
     return by_link
 
 
 def _open_by_link(home: int, path: PurePosixPath, real_home: Path, refused: OSError) -> int:
-    """Open *path* where its first part is a link in the home itself, and nothing behind that is one."""
+    """Open *path* if its first part is a link in the home itself and no later part is one."""
     first, *rest = path.parts
     try:
-        led = os.readlink(first, dir_fd=home)
+        link_target = os.readlink(first, dir_fd=home)
     except OSError:  # it is another part that is the link
         raise refused from None
-    target = Path(os.path.normpath(real_home.joinpath(led, *rest)))
+    target = Path(os.path.normpath(real_home.joinpath(link_target, *rest)))
     with folder_at(Path("/")) as root:
         return open_beneath(root, str(target.relative_to("/")), os.O_RDONLY | os.O_NONBLOCK)
 
 
 @dataclass(slots=True)
 class _CopyBudget:
-    """How much may still be copied."""
+    """How many bytes may still be copied."""
 
     shown: Path
     left: int
@@ -231,18 +230,18 @@ class _CopyBudget:
 
 
 def _copy_tree(
-    source: int, above: int, name: str, room: _CopyBudget, leave_out: tuple[str, ...] = ()
+    source: int, above: int, name: str, budget: _CopyBudget, leave_out: tuple[str, ...] = ()
 ) -> None:
-    """Copy the open folder *source* to *name* in *above*: files, folders, and links as links."""
+    """Copy the open folder *source* to *name* in *above*; links are copied as links."""
     os.mkdir(name, 0o700, dir_fd=above)
     with folder_beneath(above, PurePosixPath(name)) as target:
         for inner in sorted({*os.listdir(source)} - {*leave_out}):
             with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                _copy_entry(source, target, inner, room)
+                _copy_entry(source, target, inner, budget)
         os.fchmod(target, stat.S_IMODE(os.fstat(source).st_mode) | stat.S_IRWXU)
 
 
-def _copy_entry(source: int, target: int, name: str, room: _CopyBudget) -> None:
+def _copy_entry(source: int, target: int, name: str, budget: _CopyBudget) -> None:
     mode = os.stat(name, dir_fd=source, follow_symlinks=False).st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
@@ -251,27 +250,27 @@ def _copy_entry(source: int, target: int, name: str, room: _CopyBudget) -> None:
     inner = open_beneath(source, name, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if stat.S_ISDIR(mode):
-            _copy_tree(inner, target, name, room)
+            _copy_tree(inner, target, name, budget)
         else:
-            _copy_file(inner, target, name, room)
+            _copy_file(inner, target, name, budget)
     finally:
         os.close(inner)
 
 
-def _copy_file(source: int, above: int, name: str, room: _CopyBudget) -> None:
+def _copy_file(source: int, above: int, name: str, budget: _CopyBudget) -> None:
     status = os.fstat(source)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     target = open_beneath(above, name, flags, stat.S_IMODE(status.st_mode) | stat.S_IWUSR)
     with os.fdopen(target, "wb") as file:
         while data := os.read(source, _CHUNK):
-            room.take(len(data))
+            budget.take(len(data))
             file.write(data)
         file.flush()
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _small(root: int, path: PurePosixPath) -> bytes | None:
-    """Return a small regular file's bytes, without following a link or waiting for a pipe."""
+    """Return the bytes of a small regular file, without following a link or blocking on a FIFO."""
     try:
         descriptor = open_beneath(root, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -280,11 +279,10 @@ def _small(root: int, path: PurePosixPath) -> bytes | None:
 
 
 def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: None) -> list[Path]:
-    """Carry refreshed credentials back to the person's files; return those that were written.
+    """Write refreshed credentials back to the person's files; return the files that were written.
 
-    Only pure credentials that still are what they were: a JSON object with the same keys at most
-    refreshed values (nothing else of a sandboxed session outlives it). None through a
-    link, whoever made it, in the person's home or in the copy.
+    Nothing else of a sandboxed session outlives it. A file is written only if it is a JSON object that kept its
+    keys and value types, if the person's file has not changed meanwhile, and if there is no link on either path.
     """
     written: list[Path] = []
     for each in copied:
@@ -318,7 +316,7 @@ def _replace(home: int, path: PurePosixPath, content: bytes) -> None:
 
 
 def _same_shape(before: bytes, after: bytes) -> bool:
-    """Tell whether both are JSON objects whose values have the same types under the same names."""
+    """Tell whether both are JSON objects with the same keys and value types."""
     try:
         return _shape(json.loads(before)) == _shape(json.loads(after))
     except (ValueError, RecursionError):

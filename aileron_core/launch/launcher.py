@@ -1,4 +1,4 @@
-"""One launch from the beginning to the end: session, sandbox, agent, and everything removed again."""
+"""One launch from start to end: session, sandbox, agent, and the removal of everything temporary."""
 
 import contextlib
 import os
@@ -47,12 +47,12 @@ _SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/s
 
 
 def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> int:
-    """Run the agent in the foreground and return its exit code; everything of ours is gone afterwards.
+    """Run the agent in the foreground and return its exit code; afterwards all temporary files are gone.
 
     Args:
-        request: what was asked for.
+        request: what the person asked for.
         console: the console that owns the home.
-        prompter: the person at the terminal, who is told, and asked.
+        prompter: tells and asks the person at the terminal.
 
     Raises:
         NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not accepted.
@@ -98,7 +98,7 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
 
 
 def _finish_earlier_launches(request: LaunchRequest, prompter: Prompter) -> None:
-    """Do what launches that were killed could not do themselves, and tell what came of it.
+    """Complete the cleanup of launches that were killed, and tell the person the results.
 
     Raises:
         Forbidden: one left something in this project that could not be moved away.
@@ -113,7 +113,7 @@ def _finish_earlier_launches(request: LaunchRequest, prompter: Prompter) -> None
 
 
 def _check_hard_links(request: LaunchRequest, prompter: Prompter) -> None:
-    """Give each file of ours that has other names a copy of its own; tell of such files of the project."""
+    """Break the hard links of Aileron's own files; warn of files of the project with links outside it."""
     for sentence in (keep_apart(), linked_outside(request.project).sentence()):
         if sentence is not None:
             prompter.say(sentence)
@@ -122,7 +122,7 @@ def _check_hard_links(request: LaunchRequest, prompter: Prompter) -> None:
 def _require_acceptance(
     settings: ProjectSettings | None, console: SessionPort, prompter: Prompter
 ) -> None:
-    """Have a person accept what the project asks for, unless they did so for exactly these bytes."""
+    """Have the person accept the project's settings, unless they accepted exactly these bytes before."""
     if settings is None:
         return
     if console.accepted_digest(settings.agent, settings.path) == settings.digest:
@@ -135,7 +135,7 @@ def _require_acceptance(
 def _write_launch_files(
     launch_dir: LaunchDir, request: LaunchRequest, session: LaunchedSession, plan: Plan
 ) -> None:
-    """Put the relay, the token's file and the agent's own files into the launch's folder."""
+    """Write the relay, the token file and the files of the agent's plan into the launch's folder."""
     if request.contained:
         inside = PurePosixPath(INSIDE_LAUNCH_DIR)
         settings = [f"AILERON_URL=unix:{INSIDE_SOCKET}"]
@@ -168,7 +168,7 @@ def _run_contained(
     hold: SessionHold,
     prompter: Prompter,
 ) -> int:
-    """Run the agent in its sandbox, with a home and repositories of its own, and return its exit code."""
+    """Run the agent in its sandbox, with a home and git directories of its own; return its exit code."""
     with contextlib.ExitStack() as stack:
         own_home = stack.enter_context(LaunchDir(launch_dir.parent, prompter.say)).path
         credentials = copy_in(request.home, own_home, request.agent.folders, prompter.say)
@@ -215,7 +215,7 @@ def _run_contained(
 
 
 def _sandbox_env(request: LaunchRequest, prepared: PreparedLaunch) -> dict[str, str]:
-    """Return the whole environment of the sandbox."""
+    """Return the sandbox's whole environment."""
     bins = [str(root.parent) for root in prepared.programs if root.is_file()]
     bins += [str(root / "bin") for root in prepared.programs if (root / "bin").is_dir()]
     path = os.pathsep.join([f"{INSIDE_LAUNCH_DIR}/bin", *bins, *_SYSTEM_PATH])

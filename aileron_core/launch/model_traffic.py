@@ -1,7 +1,7 @@
-"""Whether an agent's model traffic can pass the gateway: reading its settings, and saying so.
+"""Whether an agent's model traffic can pass the gateway, judged by the agent's settings files.
 
-The rule is the agent's module's (`Agent.traffic`); this reads the files that it names. What is read
-may hold credentials: it goes to that module and nowhere else.
+The rule belongs to the agent's module (`Agent.traffic`); here the files that it names are read. They may hold
+credentials, so their content goes to that module and nowhere else.
 """
 
 import stat
@@ -17,7 +17,7 @@ _MOST_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """The settings files of an agent that are there, the person's before the project's."""
+    """The contents of an agent's existing settings files, the person's before the project's."""
 
     texts: Mapping[str, str] = field(repr=False)
     unreadable: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class AgentSettings:
     def read(
         cls, agent: Agent, env: Mapping[str, str], home: Path, project: Path
     ) -> "AgentSettings":
-        """Read those of *agent* on this machine; *env* is what it will get."""
+        """Read the settings files of *agent* on this machine; *env* is the environment that it will get."""
         named = {
             str(path) if path.is_absolute() else f"~/{path}": home / path
             for path in agent.settings_paths(env)
@@ -46,11 +46,11 @@ class AgentSettings:
 
 
 def _read(path: Path) -> str | None:
-    """Return a file's text; None where there is none.
+    """Return a file's text, None if it does not exist.
 
     Raises:
-        OSError: it is no file, too large, or cannot be read.
-        UnicodeDecodeError: it is no text.
+        OSError: it is not a regular file, is too large, or cannot be read.
+        UnicodeDecodeError: it is not UTF-8.
     """
     try:
         status = path.stat()
@@ -62,10 +62,10 @@ def _read(path: Path) -> str | None:
 
 
 def model_traffic(agent: Agent, context: PlanContext, own: AgentSettings) -> ModelTraffic:
-    """Return what of *agent*'s model traffic can pass; nothing does where a file cannot be read."""
+    """Return which of *agent*'s model traffic can pass; none if a settings file cannot be read."""
     if own.unreadable:
-        told = tuple(f"{name} cannot be read" for name in own.unreadable)
-        return ModelTraffic(through=frozenset(), bypass_reasons=told)
+        reasons = tuple(f"{name} cannot be read" for name in own.unreadable)
+        return ModelTraffic(through=frozenset(), bypass_reasons=reasons)
     return agent.traffic(context)
 
 
@@ -76,7 +76,7 @@ def traffic_here(
     project: Path,
     settings_args: tuple[str, ...] = (),
 ) -> ModelTraffic:
-    """Return what of *agent*'s model traffic would pass if it were launched in *project* now."""
+    """Return which of *agent*'s model traffic would pass if it were launched in *project* now."""
     own = AgentSettings.read(agent, env, home, project)
     context = PlanContext(
         relay="",
@@ -89,29 +89,29 @@ def traffic_here(
 
 
 def sentences(agent: Agent, traffic: ModelTraffic, *, offline: bool = False) -> tuple[str, ...]:
-    """Return what a person is told of traffic that goes past, not yet escaped; nothing where none does."""
+    """Return the warnings about traffic that bypasses the gateway, not yet escaped; none if nothing does."""
     if not traffic.bypass_reasons:
         return ()
     why = "; ".join(traffic.bypass_reasons)
     if traffic.through:
         return (f"Not all of {agent.title}'s model traffic passes Aileron: {why}.",)
-    told = f"{agent.title}'s model traffic does not pass Aileron: {why}."
-    return (told, "Offline it reaches no model outside the sandbox.") if offline else (told,)
+    warning = f"{agent.title}'s model traffic does not pass Aileron: {why}."
+    return (warning, "Offline it reaches no model outside the sandbox.") if offline else (warning,)
 
 
 _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 def bypass_proxies(env: Mapping[str, str], host: str) -> dict[str, str]:
-    """Return the variables that keep requests to *host* from the proxy that *env* names; none without one.
+    """Return the `no_proxy` variables that exempt *host*; empty if *env* configures no proxy.
 
-    The gateway is on loopback and spoken to in plain HTTP: a proxy would see the agent's key and the
-    gateway token, and could not reach it.
+    The gateway listens on loopback and speaks plain HTTP: a proxy could not reach it, and would see the agent's key
+    and the gateway token.
     """
     if not any(env.get(name) for name in _PROXIES):
         return {}
-    told = env.get("no_proxy") or env.get("NO_PROXY") or ""
-    listed = [each.strip() for each in told.split(",") if each.strip()]
+    exempt = env.get("no_proxy") or env.get("NO_PROXY") or ""
+    listed = [each.strip() for each in exempt.split(",") if each.strip()]
     if host not in listed:
         listed.append(host)
     return dict.fromkeys(("no_proxy", "NO_PROXY"), ",".join(listed))

@@ -1,7 +1,7 @@
-"""What launching an agent consists of: values that one module per agent makes, and the launcher carries out.
+"""The plan of a launch: values that one module per agent computes and the launcher carries out.
 
-A plan is pure: it names programs, flags, environment and files; it reads and writes nothing. Every
-recipe was tried with the real agent; `Agent.tried` names the versions.
+A plan is pure: it names programs, flags, environment and files but reads and writes nothing. Every recipe was
+tried with the real agent; `Agent.tested_versions` lists the versions.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ ProviderName = Literal["anthropic", "openai", "gemini"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFolder:
-    """A folder of the agent's own under the person's home: settings, history, credentials.
+    """A folder of the agent's own in the person's home: settings, history, credentials.
 
-    In the sandbox the agent gets a private copy that dies with the session.
+    In the sandbox the agent gets a private copy, deleted when the session ends.
     """
 
     path: PurePosixPath
@@ -35,9 +35,9 @@ class AgentFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedFile:
-    """Something of ours in a folder of the person's, where the agent leaves no other way.
+    """A file that Aileron puts into the person's home because the agent accepts it no other way.
 
-    Removed at the end, and at the next launch where that did not happen.
+    Removed at the end, or by the next launch if this one is killed.
     """
 
     path: PurePosixPath
@@ -47,7 +47,7 @@ class InjectedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanContext:
-    """What a plan is made from. Every path is one that the agent sees, inside its sandbox or out."""
+    """The input of a plan. Every path is as the agent sees it, inside its sandbox or out."""
 
     relay: str
     """The command `aileron-mcp` of this session: it needs no argument and no environment."""
@@ -72,13 +72,13 @@ class PlanContext:
 
     @property
     def all_args(self) -> tuple[str, ...]:
-        """Standing options, then what was typed: the later of two wins."""
+        """Arguments from settings followed by those typed: agents let the later of two win."""
         return (*self.settings_args, *self.args)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTraffic:
-    """Which of an agent's providers can be sent through the gateway, and what goes past it."""
+    """Which of an agent's model providers can be sent through the gateway, and why others cannot."""
 
     through: frozenset[ProviderName]
     bypass_reasons: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class ModelTraffic:
 
     @classmethod
     def of(cls, provider: ProviderName, reason: str | None) -> "ModelTraffic":
-        """Return that of an agent with one provider; *reason* is why it goes elsewhere, if it does."""
+        """Make the value for an agent with one provider; *reason* says why it cannot pass, None if it can."""
         if reason is None:
             return cls(through=frozenset((provider,)))
         return cls(through=frozenset(), bypass_reasons=(reason,))
@@ -96,8 +96,8 @@ class ModelTraffic:
 class Plan:
     """What will be started.
 
-    No secret is in its `argv`, which others see in a process list: at most the gateway token, where
-    the agent takes its base URL no other way.
+    `argv` holds no secret, since others see it in a process list: at most the gateway token, for agents that accept
+    a base URL no other way.
     """
 
     argv: tuple[str, ...]
@@ -111,16 +111,16 @@ class Plan:
 
 
 class Agent(Protocol):
-    """One agent that `aileron launch` knows; a new one is one module with such an object, and its test."""
+    """One agent that `aileron launch` knows. To add one: one module with such an object, and its test."""
 
     @property
     def name(self) -> str:
-        """What a person types: `codex`."""
+        """The name on the command line: `codex`."""
         ...
 
     @property
     def title(self) -> str:
-        """What a person reads: `Codex`."""
+        """The name for display: `Codex`."""
         ...
 
     @property
@@ -130,67 +130,67 @@ class Agent(Protocol):
 
     @property
     def package(self) -> str:
-        """How it is installed, for a sentence when it is missing."""
+        """How to install it, for the error when it is missing."""
         ...
 
     @property
     def tested_versions(self) -> tuple[str, ...]:
-        """The versions with which this recipe was tried, the newest first."""
+        """The versions that this recipe was tried with, newest first."""
         ...
 
     @property
     def folders(self) -> tuple[AgentFolder, ...]:
-        """Folders of its own under the person's home."""
+        """Its own folders in the person's home."""
         ...
 
     @property
     def env_names(self) -> tuple[str, ...]:
-        """Names of environment variables that it needs from the person, its API keys for one."""
+        """Names of the person's environment variables that it needs, such as its API keys."""
         ...
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
-        """Return the files in which it may be told where its model's traffic goes, and its login.
+        """Return the files that may redirect its model traffic or hold its login.
 
-        Absolute, or relative to the person's home; *env* may move them.
+        Absolute, or relative to the person's home; variables in *env* may move them.
         """
         ...
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return which providers a plan may give the gateway's base URL, and why not the others.
+        """Return which providers a plan may point to the gateway, and why not the others.
 
-        Whatever already names a base URL, another provider or another login is left alone: an agent
-        that works goes on working.
+        A configured base URL, another provider or another kind of login is left alone: an agent that works keeps
+        working.
         """
         ...
 
     @property
     def denied_args(self) -> tuple[str, ...]:
-        """Options that a project's `aileron.toml` may not pass: bypasses, what Aileron sets, folders, upstream."""
+        """Options that a project's `aileron.toml` may not pass: bypasses, folders, upstreams, what Aileron sets."""
         ...
 
     @property
     def controls(self) -> tuple[str, ...]:
-        """What Aileron sets in it, a sentence each."""
+        """What Aileron sets in it, one sentence each."""
         ...
 
     @property
     def not_controlled(self) -> tuple[str, ...]:
-        """What stays outside Aileron's control, a sentence each."""
+        """What remains outside Aileron's control, one sentence each."""
         ...
 
     def plan(self, context: PlanContext) -> Plan:
-        """Return how it is started.
+        """Return how to start it.
 
         Raises:
-            InvalidRequest: the person's own arguments take away what the launch needs.
+            InvalidRequest: the person's own arguments conflict with what the launch needs.
         """
         ...
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return a sentence for each setting of a project that overrides what Aileron sets, naming file and key.
+        """Return one sentence, naming file and key, for each project setting that overrides what Aileron sets.
 
         Args:
-            files: the project's own settings files of this agent that are there, by relative path.
+            files: contents of the project's existing settings files for this agent, by relative path.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""How a launch will be started, found out before anything is changed: `--dry-run` shows it."""
+"""Deciding how a launch will start before anything is changed; `--dry-run` shows the result."""
 
 import os
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from aileron_core.settings import LaunchSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
-    """What a person asked for on the command line."""
+    """What the person asked for on the command line."""
 
     agent: Agent
     args: tuple[str, ...]
@@ -49,13 +49,13 @@ class LaunchRequest:
 
     @property
     def offline(self) -> bool:
-        """Whether the sandbox has no network but the session's socket."""
+        """Whether the sandbox has no network except the session's socket."""
         return self.sandbox == "offline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedLaunch:
-    """A launch as it will be started; without a session, and so without a gateway, at first."""
+    """A launch ready to start; it has no session yet, and so no gateway."""
 
     agent: Agent
     program: Path
@@ -74,11 +74,11 @@ class PreparedLaunch:
 
     @property
     def uses_gateway(self) -> bool:
-        """Whether any of its model traffic can pass the gateway."""
+        """Whether any model traffic can pass the gateway."""
         return self.traffic is not None and bool(self.traffic.through)
 
     def with_gateway(self, url: str) -> "PreparedLaunch":
-        """Return the same launch with its model traffic through the gateway, as far as that can pass.
+        """Return this launch with its model traffic sent through the gateway, as far as it can pass.
 
         Args:
             url: `<url>/gw/<gateway token>`, no trailing slash.
@@ -95,13 +95,13 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
     """Return how *request* will be started. Reads this machine and changes nothing.
 
     Args:
-        request: what was asked for.
+        request: what the person asked for.
         launch_dir: the launch's private folder, as this process sees it.
 
     Raises:
         NotFound: the agent, or what contains it, is not installed.
-        Forbidden: the project would take away what Aileron promises.
-        FileProblems: the project's `aileron.toml`, or the person's settings, cannot be used.
+        Forbidden: the folder cannot be a project, or this machine cannot contain the agent.
+        FileProblems: the project's `aileron.toml`, or the person's settings, are invalid.
     """
     agent = request.agent
     check_project(request.project, request.home, request.aileron_home)
@@ -146,7 +146,7 @@ def prepare(request: LaunchRequest, launch_dir: PurePosixPath) -> PreparedLaunch
 
 
 def _programs(request: LaunchRequest, program: Path) -> tuple[Path, ...]:
-    """Return what is mounted so that the agent and the relay run."""
+    """Return what to mount so that the agent and the relay can run."""
     path = request.env.get("PATH", os.defpath)
     home, never = request.home, (request.aileron_home, request.project)
     own = roots_of(own_interpreter(), path, home=home, never=never)

@@ -1,8 +1,8 @@
-"""The project that an agent works in: whether it may be one, and what its settings ask of a launch.
+"""The project folder of a launch: whether it is acceptable, and which settings it asks for.
 
-Its `aileron.toml`, and the settings of the agent in it that override what Aileron sets, count in exactly the
-bytes that a person accepted, at this path. An `aileron.toml` may only narrow: few variables, and no
-argument that takes away the sandbox or what Aileron sets.
+A project asks through its `aileron.toml`, and through its settings files for the agent that override what Aileron
+sets. Both count only with exactly the bytes that a person accepted for this path. An `aileron.toml` may set a few
+harmless variables and pass arguments, but none that removes the sandbox or what Aileron sets.
 """
 
 import os
@@ -32,11 +32,11 @@ _SYSTEM = tuple(Path("/", name) for name in ("proc", "sys", "run/user"))
 
 
 def check_project(project: Path, home: Path, aileron_home: Path) -> None:
-    """Refuse a folder that would hand the agent more than a project.
+    """Refuse a folder that would give the agent access to more than a project.
 
     Raises:
-        Forbidden: it holds the person's home, what others put into folders that all share, or
-            Aileron's own; or it lies where the system keeps sockets and devices.
+        Forbidden: it contains the person's home, a shared temporary folder or Aileron's home, or lies where the
+            system keeps sockets and devices.
     """
     if home.resolve().is_relative_to(project):
         raise Forbidden(
@@ -62,7 +62,7 @@ def check_project(project: Path, home: Path, aileron_home: Path) -> None:
 
 
 def settings_files(project: Path, agent: Agent) -> Mapping[str, str]:
-    """Return the project's own settings of *agent* that are there, by relative path.
+    """Return the contents of the project's settings files for *agent*, by relative path.
 
     Raises:
         Forbidden: one of them cannot be read as a small text file.
@@ -72,10 +72,10 @@ def settings_files(project: Path, agent: Agent) -> Mapping[str, str]:
 
 
 def small_text(path: Path) -> str | None:
-    """Return the text of a settings file, or None where there is none.
+    """Return the text of a settings file, None if it does not exist.
 
     Raises:
-        Forbidden: it is there, and cannot be read as a small text file.
+        Forbidden: it exists but cannot be read as a small text file.
     """
     if not os.path.lexists(path):
         return None
@@ -102,14 +102,14 @@ class ProjectSettings:
     """SHA-256 over the names and hashes of the files that say all this, in hexadecimal."""
 
     def lines(self) -> tuple[str, ...]:
-        """Return what a person has to see before they say yes, escaped, a line each."""
+        """Return what the person has to see before accepting, escaped, one item per line."""
         found = [f"argument  {escape(word)}" for word in self.settings.args]
         found += [f"variable  {escape(n)}={escape(value)}" for n, value in self.settings.env]
         return (*found, *(f"setting   {escape(sentence)}" for sentence in self.overrides))
 
 
 def read_project_settings(project: Path, agent: Agent) -> ProjectSettings | None:
-    """Return what *project* asks for, or None where nobody needs to be asked.
+    """Return what *project* asks for, None if there is nothing to accept.
 
     Raises:
         FileProblems: its `aileron.toml` cannot be parsed, or asks for more than a project may.
@@ -129,18 +129,18 @@ def read_project_settings(project: Path, agent: Agent) -> ProjectSettings | None
             digests[name] = sha256_hex(content.encode())
     if not digests:
         return None
-    said = canonical({"v": 1, "agent": agent.name, "files": {**digests}})
+    document = canonical({"v": 1, "agent": agent.name, "files": {**digests}})
     return ProjectSettings(
         path=project,
         agent=agent.name,
         settings=settings,
         overrides=tuple(overrides),
-        digest=sha256_hex(said),
+        digest=sha256_hex(document),
     )
 
 
 def _checked(path: Path, text: str, agent: Agent) -> LaunchSettings:
-    """Return what the file says for *agent*, if it is no more than a project may say."""
+    """Parse the file and return its settings for *agent*, checked against what a project may ask for."""
     found = parse_launch(path, text).get(agent.name, LaunchSettings())
     section = f"launch.{agent.name}"
     problems: list[Problem] = []
@@ -169,9 +169,9 @@ def _problem(path: Path, key: str, message: str) -> Problem:
 def denied_word(args: Collection[str], denied: Collection[str]) -> str | None:
     """Return the first of a project's *args* that it may not pass, or None.
 
-    Options alone, with their values behind `=`: a bare word could be another command of the agent, or
-    a prompt. Long ones are compared without case and inner dashes, and a beginning of a denied one
-    counts as that one; of a cluster of short ones (`-xy`) each letter counts.
+    Only options are allowed, with values behind `=`: a bare word could be a subcommand of the agent, or a prompt. Long
+    options are compared without case and inner dashes, and an abbreviation of a denied one counts as that one; in a
+    cluster of short ones (`-xy`) each letter counts.
     """
     long = {_bare(each) for each in denied if each.startswith("--")}
     short = {each[1] for each in denied if not each.startswith("--")}
@@ -205,7 +205,7 @@ def person_settings(
     """Return what the person's `config.toml` sets for *agent*.
 
     Raises:
-        FileProblems: it sets a variable that is Aileron's, or one that the sandbox itself obeys.
+        FileProblems: it sets a variable reserved for Aileron, or one that the sandbox itself sets.
     """
     found = settings.get(agent.name, LaunchSettings())
     problems: list[Problem] = []

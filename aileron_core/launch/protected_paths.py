@@ -1,9 +1,9 @@
-"""Names in a project that the person's own tools obey: compared before and after a session, and restored.
+"""Files in a project that the person's own tools execute or obey: compared before and after a session.
 
-While a launcher runs it holds a lock on a small file in Aileron's home that lists its project's
-missing names and its links. The file goes when all of them are as they were. One that nobody holds is
-of a launcher that was killed, or lists what could not be moved: the console, and the next launch,
-take it up before anything in that project is trusted.
+While a launcher runs it holds a lock on a small record in Aileron's home that lists which protected names were
+missing or links. The record is deleted once all of them are restored. One that nobody holds is from a launcher
+that was killed, or lists what could not be moved: the console, and the next launch, process it before anything in
+that project is trusted.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from aileron_core.text import escape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedLink:
-    """A protected name that was a link."""
+    """A protected name that was a symbolic link."""
 
     target: str
     """What it said."""
@@ -39,7 +39,7 @@ class ProtectedLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredPaths:
-    """What became of a project's protected paths."""
+    """The result of restoring a project's protected paths."""
 
     notices: tuple[str, ...] = ()
     """A sentence for each that was not as before."""
@@ -51,8 +51,8 @@ class RestoredPaths:
 class ProtectedPaths:
     """The protected names of a project that were missing, or links, when the session began.
 
-    A mount over a missing name would leave an empty file there, and none goes over a link, so they
-    are compared instead: what is new at the end is moved aside and told.
+    A mount over a missing name would leave an empty file behind, and nothing can be mounted over a link, so these are
+    compared instead: what is new at the end is moved aside and reported.
     """
 
     project: Path
@@ -61,7 +61,7 @@ class ProtectedPaths:
 
     @classmethod
     def capture(cls, project: Path) -> "ProtectedPaths":
-        """Return those of *project* as they are now."""
+        """Return the current state of *project*."""
         missing = tuple(name for name in PROTECTED if not os.path.lexists(project / name))
         links = {
             name: _capture_link(project, name)
@@ -71,7 +71,7 @@ class ProtectedPaths:
         return cls(project=project, missing=missing, links=links)
 
     def restore(self, aside: Path) -> RestoredPaths:
-        """Move what is new to *aside* and put links back, each name on its own; tell of each."""
+        """Move what is new to *aside* and put links back; a failure for one name does not stop the others."""
         notices: list[str] = []
         remaining: list[str] = []
         if not self.project.is_dir():
@@ -124,7 +124,7 @@ def _capture_link(project: Path, name: str) -> ProtectedLink:
 
 
 def _inode_inside(project: Path, path: Path) -> tuple[int, int] | None:
-    """Return device and number of what the link *path* leads to, if that is in *project*."""
+    """Return device and inode of the target of the link *path*, None if that is not in *project*."""
     try:
         real = path.resolve(strict=True)
         status = real.stat()
@@ -145,19 +145,19 @@ def _escaped(path: Path) -> str:
 
 
 def move_aside(project: int, name: str, aside: Path) -> Path:
-    """Move *name* out of a project and return where it is now.
+    """Move *name* out of a project and return its new path.
 
-    Nothing in it is read or copied, and no link is followed. Folders that the agent made unwritable
-    are made writable to their owner first. Where it cannot go to *aside* (another file system, a full
-    disk) it gets another name beside its own, under which no tool looks for it.
+    Nothing in it is read or copied, and no link is followed. Folders that the agent made unwritable are first made
+    writable for their owner. If it cannot be moved to *aside* (another file system, a full disk), it is renamed in
+    place to a name that no tool looks for.
 
     Args:
-        project: a handle of the project.
+        project: descriptor of the project's folder.
         name: relative to it.
-        aside: a folder in Aileron's home; made if it is missing.
+        aside: a folder in Aileron's home, made if missing.
 
     Raises:
-        OSError: it can neither be moved nor be given another name; or it is not there.
+        OSError: it can be neither moved nor renamed, or does not exist.
     """
     path = PurePosixPath(name)
     restore_rights(project)
@@ -183,7 +183,7 @@ _RECORD_BYTES = 1024 * 1024
 
 @dataclass(slots=True)
 class UnfinishedSession:
-    """The protected paths of one session, on record from its beginning until they are restored."""
+    """The persistent record of a session's protected paths, kept until they are restored."""
 
     path: Path
     protected: ProtectedPaths
@@ -194,7 +194,7 @@ class UnfinishedSession:
     def begin(
         cls, aileron_home: Path, protected: ProtectedPaths, session_id: str
     ) -> "UnfinishedSession":
-        """Put *protected* on record, and hold that record as long as this process lives."""
+        """Write the record of *protected*, and lock it for as long as this process lives."""
         folder = aileron_home / "aside" / "watched"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{secrets.token_hex(8)}.json"
@@ -208,7 +208,7 @@ class UnfinishedSession:
         return session
 
     def finish(self) -> tuple[str, ...]:
-        """Restore the protected paths, keep on record those that could not be, and return what to tell."""
+        """Restore the protected paths, keep those that failed in the record, and return notices."""
         restored = self.protected.restore(self.aside)
         self.protected = replace(
             self.protected,
@@ -227,7 +227,7 @@ class UnfinishedSession:
         return restored.notices
 
     def release(self) -> None:
-        """Let others claim the record."""
+        """Unlock the record, so that others can claim it."""
         os.close(self._handle)
 
     def _write(self) -> None:
@@ -247,7 +247,7 @@ class UnfinishedSession:
 
     @classmethod
     def claim(cls, path: Path) -> "UnfinishedSession | None":
-        """Return the session on record at *path*, now held by us; None where its launcher lives.
+        """Lock the record at *path* and return its session; None if its launcher is alive.
 
         Raises:
             OSError, ValueError: it cannot be read.
@@ -286,7 +286,7 @@ def _identity(value: Any) -> tuple[int, int] | None:
 
 
 def finish_sessions(aileron_home: Path) -> Iterator[str]:
-    """Restore the protected paths of sessions whose launcher is gone; yield a sentence for each thing found."""
+    """Restore the protected paths of sessions whose launcher is gone; yield a sentence for each finding."""
     for path in _records(aileron_home):
         try:
             session = UnfinishedSession.claim(path)
@@ -309,10 +309,10 @@ def finish_sessions(aileron_home: Path) -> Iterator[str]:
 
 
 def refuse_unfinished(aileron_home: Path, project: Path) -> None:
-    """Refuse *project* while something lies there that an earlier session left and nobody could move.
+    """Refuse *project* while it contains what an earlier session left and nobody could move.
 
     Raises:
-        Forbidden: it names what.
+        Forbidden: names what is there.
     """
     for path in _records(aileron_home):
         session = None

@@ -1,4 +1,4 @@
-"""The project's repositories during a launch: prepared before it, imported from while it runs and after."""
+"""The project's git repositories during a launch: prepared before it, imported from during and after it."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ _NOTICES = ".told.txt"
 
 
 class Repositories:
-    """The repositories of one contained launch; entered before the agent starts, left after it ended."""
+    """The repositories of one contained launch; entered before the agent starts, exited after it ended."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class Repositories:
         self._session: SessionRepositories | None = None
 
     def __enter__(self) -> "Repositories":
-        """Give the session git directories of its own.
+        """Make git directories for the session.
 
         Raises:
-            Forbidden: the project has what nothing can be mounted over.
+            Forbidden: the project has something that nothing can be mounted over.
         """
         self._session = self._prepare()
         for sentence in self._session.notices:
@@ -56,11 +56,11 @@ class Repositories:
 
     @property
     def mounts(self) -> tuple[str, ...]:
-        """Arguments of bubblewrap, to follow the mount of the project."""
+        """Arguments for bubblewrap that have to follow the mount of the project."""
         return self._session.mounts if self._session else ()
 
     def follow(self) -> None:
-        """Import what is new whenever a ref changes, from a thread of its own, until the end."""
+        """Start a thread that imports new commits whenever a ref changes, until the end."""
         self._thread = threading.Thread(target=self._follow, name="aileron-git", daemon=True)
         self._thread.start()
 
@@ -81,7 +81,7 @@ class Repositories:
                 pause = max(_POLL_SECONDS, _BACKOFF * (time.monotonic() - began))
 
     def __exit__(self, *_: object) -> None:
-        """Import everything, and tell what a person has to know."""
+        """Import everything, and tell the person the notices."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -91,7 +91,7 @@ class Repositories:
 
 
 def _ref_files(session: SessionRepositories) -> Iterator[tuple[str, int, int, int]]:
-    """Yield what the file system says of the agent's refs: it changes when one of them does."""
+    """Yield the stat data of the agent's ref files, which changes when a ref does."""
     for repository in session.repositories():
         waiting = [
             repository.session_git_dir / "HEAD",
@@ -110,7 +110,7 @@ def _ref_files(session: SessionRepositories) -> Iterator[tuple[str, int, int, in
 
 
 def import_from_killed_launches(aileron_home: Path) -> list[str]:
-    """Import what launches left that were killed; return what a person has to know."""
+    """Import what killed launches left behind; return notices for the person."""
     bwrap = find_bwrap()
     if bwrap is None or not (aileron_home / "git").is_dir():
         return []
@@ -118,7 +118,7 @@ def import_from_killed_launches(aileron_home: Path) -> list[str]:
 
 
 def keep_notices(aileron_home: Path, sentences: list[str]) -> None:
-    """Keep *sentences*, each once, for the next launch: a console that imports has nobody to tell."""
+    """Store *sentences*, each once, for the next launch: a console that imports has nobody to tell."""
     if sentences:
         path = aileron_home / "git" / _NOTICES
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -130,13 +130,13 @@ def keep_notices(aileron_home: Path, sentences: list[str]) -> None:
 
 
 def take_notices(aileron_home: Path) -> list[str]:
-    """Return what `keep_notices` kept, and forget it."""
+    """Return and delete the notices that `keep_notices` stored."""
     path = aileron_home / "git" / _NOTICES
-    taken = path.with_name(f"{_NOTICES}.taken")
+    claimed = path.with_name(f"{_NOTICES}.taken")
     try:
-        path.replace(taken)
-        return taken.read_text(encoding="utf-8").splitlines()
+        path.replace(claimed)
+        return claimed.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
     finally:
-        taken.unlink(missing_ok=True)
+        claimed.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Clearing up after launches that were killed, for as long as a console runs."""
+"""Cleaning up after killed launches while a console runs."""
 
 import asyncio
 import os
@@ -12,10 +12,10 @@ from aileron_core.launch.repositories import import_from_killed_launches, keep_n
 
 
 class LaunchSweep:
-    """Removes what killed launches left, tokens among it: at first, and when a session has ended.
+    """Removes what killed launches left behind, such as tokens: at start and whenever a session has ended.
 
-    What their agents did in git is imported, and what they left in their projects is moved aside;
-    what a person has to know of it waits for a launch. An instance is a listener of the core's events.
+    Their agents' git work is imported, and files planted in their projects are moved aside; notices for the person are
+    stored until the next launch. An instance is a listener for the core's events.
     """
 
     def __init__(self, home: Path) -> None:

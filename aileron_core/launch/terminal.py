@@ -1,8 +1,8 @@
-"""The person's terminal, lent to an agent: raw while it runs, put right when it has ended.
+"""Lending the person's terminal to an agent: raw mode while it runs, every mode reset afterwards.
 
-An agent that was killed has put nothing back, and one that is hostile would rather not. What could
-be left is undone without asking what was set, where that harms nothing; what would move the cursor,
-or be drawn by an old terminal, only where the output shows that it was set.
+A killed agent has restored nothing, and a hostile one leaves modes set on purpose. Whatever can be reset without
+harm is reset always; what would move the cursor, or be printed by an old terminal, only if the output shows that it
+was set.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _LINGER = 0.1
 _PATIENCE = 1.5
 """Seconds in which a terminal has to answer us, over a slow line too, before it is taken for one that does not."""
 _QUIET = 0.15
-"""Seconds without a byte after which a terminal that has answered in part has said everything."""
+"""Seconds without a byte after which a terminal that has answered in part is taken to have finished."""
 _LONGEST = 4.0
 _CHUNK = 65536
 
@@ -49,7 +49,7 @@ _UNDO = (
 
 
 class TerminalState:
-    """What the agent's output did to the terminal, as far as that has to be known."""
+    """The terminal modes that the agent's output changed, as far as they matter for the reset."""
 
     def __init__(self) -> None:
         self._touched = self._style = self._link = False
@@ -58,31 +58,31 @@ class TerminalState:
 
     @property
     def touched(self) -> bool:
-        """Whether there was anything but plain text: a terminal that was told nothing answers nothing."""
+        """Whether the output held any control sequence: without one the terminal owes no answers."""
         return self._touched
 
     def take(self, data: bytes) -> None:
-        """Read the next piece of output."""
+        """Scan the next piece of output."""
         if not self._touched and not _CONTROL.search(data):
             return
         self._touched = True
         data = self._tail + data
         end = 0
-        for found in _SPOKEN.finditer(data):
-            end = found.end()
-            self._style |= found["style"] is not None
-            self._link |= found["link"] is not None
-            if found["reset"]:
+        for match in _SPOKEN.finditer(data):
+            end = match.end()
+            self._style |= match["style"] is not None
+            self._link |= match["link"] is not None
+            if match["reset"]:
                 self._modes.clear()
-            elif found["modes"]:
-                numbers = {int(each) for each in found["modes"].split(b";") if each}
+            elif match["modes"]:
+                numbers = {int(each) for each in match["modes"].split(b";") if each}
                 self._modes = (
-                    self._modes | numbers if found["set"] == b"h" else self._modes - numbers
+                    self._modes | numbers if match["set"] == b"h" else self._modes - numbers
                 )
         self._tail = data[max(end, len(data) - _TAIL) :]
 
     def undo(self) -> bytes:
-        """Return what puts the terminal right."""
+        """Return the control sequences that reset the terminal."""
         # The first ends a string that was not finished, so that the rest is not swallowed by it.
         begin = [b"\x1b\\", b"\x1b]8;;\x1b\\" if self._link else b"", b"\x1b[?2026l", _KEYS]
         begin += [b"\x1b[?%dl" % each for each in (*_SCREENS, _ORIGIN) if each in self._modes]
@@ -91,12 +91,11 @@ class TerminalState:
 
 @contextlib.contextmanager
 def raw_terminal(ours: Sequence[int], seen: TerminalState) -> Generator[None, None, None]:
-    """Lend the person's terminal, and put it right afterwards.
+    """Put the person's terminal into raw mode, and restore it afterwards.
 
     Args:
-        ours: those of our standard descriptors that are the terminal; where 0 is one of them, every
-            byte that is typed is handed over as it comes.
-        seen: is told of the output meanwhile.
+        ours: the standard descriptors that are the terminal; raw mode applies if 0 is one of them.
+        seen: the state that the agent's output was scanned into.
     """
     if not ours:
         yield
@@ -127,23 +126,25 @@ def _put_right(ours: Sequence[int], before: list[Any], seen: TerminalState) -> N
 
 
 def _settle(reading: int, writing: int, undo: bytes) -> None:
-    """Write *undo*, and throw away what the terminal says until it has answered everything it was asked.
+    """Write *undo*, and discard input until the terminal has answered everything it was asked.
 
-    It answers in order, so our own question comes last. A mode that no terminal has is echoed with
-    its number; one that does not know that question answers the second.
+    A terminal answers in order, so our own query comes last: for a mode that does not exist, which is echoed with its
+    number. Terminals that do not know that query answer the second one, a status report.
     """
     number = b"%d" % (20_000 + secrets.randbelow(40_000))
     os.write(writing, undo + b"\x1b[?" + number + b"$p\x1b[5n")
-    said = b""
+    answers = b""
     begun = time.monotonic()
     until = begun + _PATIENCE
     while (left := until - time.monotonic()) > 0:
         if not select.select([reading], (), (), left)[0]:
             return
         data = os.read(reading, _CHUNK)
-        said = (said + data)[-_CHUNK:]
-        both = b"\x1b[?" + number + b";" in said and b"\x1b[0n" in said.rpartition(number)[2]
-        if both or not data:
+        answers = (answers + data)[-_CHUNK:]
+        complete = (
+            b"\x1b[?" + number + b";" in answers and b"\x1b[0n" in answers.rpartition(number)[2]
+        )
+        if complete or not data:
             return
-        if b"\x1b[0n" in said:
+        if b"\x1b[0n" in answers:
             until = min(time.monotonic() + _QUIET, begun + _LONGEST)

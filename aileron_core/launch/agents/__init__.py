@@ -1,4 +1,4 @@
-"""The agents that `aileron launch` knows: one module each."""
+"""The supported agents, one module each: how to start it, and what of it Aileron controls."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own."""
+"""Launching Claude Code (Anthropic): `--mcp-config` and `--settings` add to the person's own settings."""
 
 import json
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ class _Claude:
     )
 
     def plan(self, context: PlanContext) -> Plan:
-        """Return `claude` with the server and the settings as files that hold no secret."""
+        """Return `claude` with MCP server and settings in files that hold no secret."""
         server: dict[str, Any] = {
             "type": "stdio",
             "command": context.relay,
@@ -111,16 +111,15 @@ class _Claude:
         )
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
-        """Return its settings, and the machine's."""
         own = home_path(env, "CLAUDE_CONFIG_DIR", ".claude")
         return (own / "settings.json", PurePosixPath(".claude.json"), _MANAGED)
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return that of Anthropic's models; an account's login takes the same way as an API key."""
+        """Let Anthropic's models pass; an account login passes just like an API key."""
         return ModelTraffic.of("anthropic", _elsewhere(context))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what a project's settings would take away, or run outside anybody's sight."""
+        """Report settings that redirect model traffic, replace Aileron's server, or run commands unseen."""
         found: list[str] = []
         for name, text in files.items():
             try:
@@ -147,7 +146,7 @@ class _Claude:
 
 
 def _variables(context: PlanContext) -> dict[str, str]:
-    """Return the variables that its own settings set, the later files over the earlier."""
+    """Return the environment variables set in its settings files, later files over earlier ones."""
     found: dict[str, str] = {}
     for text in context.settings.values():
         found |= {
@@ -157,7 +156,7 @@ def _variables(context: PlanContext) -> dict[str, str]:
 
 
 def _elsewhere(context: PlanContext) -> str | None:
-    """Return why its model's traffic does not go to Anthropic's API, or None."""
+    """Return why its model traffic does not go to Anthropic's API, None if it does."""
     if option(context.all_args, "--settings") is not None:
         return "its arguments hold --settings, which takes the place of Aileron's"
     if found := set_names(context.env, _ELSEWHERE):

@@ -1,4 +1,4 @@
-"""Codex (OpenAI): everything by `-c` flags over the person's own configuration."""
+"""Launching Codex (OpenAI): everything is set by `-c` flags over the person's own configuration."""
 
 import json
 import tomllib
@@ -61,7 +61,7 @@ class _Codex:
     )
 
     def plan(self, context: PlanContext) -> Plan:
-        """Return `codex` with our settings laid over the person's; the person's flags come last."""
+        """Return `codex` with Aileron's settings over the person's; the person's flags come last."""
         server: dict[str, object] = {
             "command": context.relay,
             "args": [],
@@ -98,16 +98,14 @@ class _Codex:
         )
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
-        """Return its configuration and its login, and the machine's configuration."""
         own = home_path(env, "CODEX_HOME", ".codex")
         return (own / "config.toml", own / "auth.json", *_SYSTEM)
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return that of OpenAI's models, unless another provider or login is named."""
+        """Let OpenAI's models pass, unless another provider or kind of login is configured."""
         return ModelTraffic.of("openai", _elsewhere(context))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what a project's config.toml would take away."""
         found: list[str] = []
         for name, text in files.items():
             try:
@@ -133,7 +131,7 @@ class _Codex:
 
 
 def _elsewhere(context: PlanContext) -> str | None:
-    """Return why its model's traffic does not go to OpenAI's API, or None."""
+    """Return why its model traffic does not go to OpenAI's API, None if it does."""
     if set_names(context.env, ("OPENAI_BASE_URL",)):
         return "OPENAI_BASE_URL is set"
     if (typed := _typed(context.all_args)) is not None:
@@ -151,7 +149,7 @@ def _elsewhere(context: PlanContext) -> str | None:
 
 
 def _named(table: Mapping[str, Any]) -> str | None:
-    """Return the key of a configuration that names another provider, address or kind of login."""
+    """Return the key of a configuration that selects another provider, address or kind of login."""
     profile = table.get("profile")
     chosen = table_at(table, "profiles", profile) if isinstance(profile, str) else {}
     for name, each in (("model_provider", table), (f"profiles.{profile}.model_provider", chosen)):
@@ -167,7 +165,7 @@ def _named(table: Mapping[str, Any]) -> str | None:
 
 
 def _typed(words: Iterable[str]) -> str | None:
-    """Return the first argument that chooses a provider, or a profile that may."""
+    """Return the first argument that selects a provider, or a profile that may."""
     for word in words:
         if word.startswith(("--oss", "--local-provider", "--profile")) or word[:2] == "-p":
             return word.partition("=")[0]
@@ -179,9 +177,9 @@ def _typed(words: Iterable[str]) -> str | None:
 
 
 def _login(context: PlanContext) -> str:
-    """Return where its API key comes from: the login's `file`, or a variable; else why there is none.
+    """Return the source of its API key: `file` for the login file, or a variable; else why there is none.
 
-    In the order in which Codex itself looks, so that nobody pays from another account than before.
+    Checked in the same order as Codex does, so that the same account pays as before.
     """
     if "exec" in context.all_args and set_names(context.env, ("CODEX_API_KEY",)):
         return "CODEX_API_KEY"
@@ -194,7 +192,7 @@ def _login(context: PlanContext) -> str:
 
 
 def _login_file(context: PlanContext) -> Literal["key", "account"] | None:
-    """Return what its login's file, or the setting that it lies elsewhere, says."""
+    """Return what the login file holds; a login kept elsewhere counts as an account."""
     for path, text in context.settings.items():
         table = json_table(text) if path.endswith("auth.json") else None
         if table is None:
@@ -211,7 +209,7 @@ def _login_file(context: PlanContext) -> Literal["key", "account"] | None:
 
 
 def _toml(value: object) -> str:
-    """Return *value* as an inline TOML value; its strings are JSON strings, which TOML reads alike."""
+    """Return *value* as inline TOML; strings are written as JSON, which TOML reads alike."""
     if isinstance(value, dict):
         table = cast("dict[str, object]", value)
         items = ", ".join(f"{key} = {_toml(item)}" for key, item in table.items())

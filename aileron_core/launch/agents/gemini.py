@@ -1,4 +1,4 @@
-"""Gemini CLI (Google): an extension of ours, because it takes a server no other way."""
+"""Launching Gemini CLI (Google): a temporary extension, because it accepts an MCP server no other way."""
 
 import json
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ class _Gemini:
     )
 
     def plan(self, context: PlanContext) -> Plan:
-        """Return `gemini` with a policy file, and the extension that names our server."""
+        """Return `gemini` with a policy file, and the extension that names Aileron's MCP server."""
         server: dict[str, Any] = {
             "command": context.relay,
             "args": [],
@@ -113,16 +113,15 @@ class _Gemini:
         )
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
-        """Return its settings, and the files of variables that it reads."""
+        """Return its settings, and the `.env` files that it reads."""
         own = home_path(env, "GEMINI_CLI_HOME", ".") / ".gemini"
         return (own / "settings.json", own / ".env", PurePosixPath(".env"))
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return that of the Gemini API with an API key; accounts of Google go elsewhere."""
+        """Let the Gemini API with an API key pass; Google accounts use another endpoint."""
         return ModelTraffic.of("gemini", _elsewhere(context))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what a project's settings would take away."""
         found: list[str] = []
         for name, text in files.items():
             if name.endswith(".env"):
@@ -138,7 +137,7 @@ class _Gemini:
 
 
 def _elsewhere(context: PlanContext) -> str | None:
-    """Return why its model's traffic does not go to the Gemini API by an API key, or None."""
+    """Return why its model traffic does not go to the Gemini API with an API key, None if it does."""
     if found := set_names(context.env, _ELSEWHERE):
         return f"{found[0]} is set"
     if found := set_names(context.env, _PROXIES):

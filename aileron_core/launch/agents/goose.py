@@ -1,4 +1,4 @@
-"""Goose (Block): `--with-extension` and its own variables."""
+"""Launching Goose (Block): `--with-extension` and environment variables of its own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class _Goose:
     )
 
     def plan(self, context: PlanContext) -> Plan:
-        """Return `goose session` or `goose run` with our extension."""
+        """Return `goose session` or `goose run` with the relay as an extension."""
         args = context.args or ("session",)
         if args[0] in _TAKES_EXTENSIONS:
             # The tools' prefix is the command's base name, so it is the relay by its own name.
@@ -87,17 +87,16 @@ class _Goose:
         return Plan(argv=(self.program, *args), env=env, call_seconds=300.0)
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
-        """Return its configuration."""
         if root := env.get("GOOSE_PATH_ROOT"):
             return (PurePosixPath(root, "config", "config.yaml"),)
         return (home_path(env, "XDG_CONFIG_HOME", ".config") / "goose" / "config.yaml",)
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return that of OpenAI, Anthropic and Google, but for those whose host is named already."""
+        """Let OpenAI, Anthropic and Google pass, except those whose host is already configured."""
         if context.args and context.args[0] not in _TAKES_EXTENSIONS:
             # `goose configure` would offer to keep our base URL in the person's configuration.
-            told = f"`goose {context.args[0]}` is no session; `goose session` and `goose run` are"
-            return ModelTraffic(through=frozenset(), bypass_reasons=(told,))
+            reason = f"`goose {context.args[0]}` is no session; `goose session` and `goose run` are"
+            return ModelTraffic(through=frozenset(), bypass_reasons=(reason,))
         past: list[str] = []
         through = set(_HOSTS)
         for provider, host in _HOSTS.items():
@@ -119,7 +118,7 @@ class _Goose:
 
 
 def _place(context: PlanContext, name: str) -> str | None:
-    """Return where *name* is set, as a clause, or None."""
+    """Return a clause that says where *name* is set, None if it is not."""
     if set_names(context.env, (name,)):
         return f"{name} is set"
     for path, text in context.settings.items():
@@ -129,7 +128,7 @@ def _place(context: PlanContext, name: str) -> str | None:
 
 
 def _providers(context: PlanContext) -> list[str]:
-    """Return the providers that are chosen, as far as the command line and settings tell."""
+    """Return the selected providers, as far as the command line and settings tell."""
     typed = option(context.all_args, "--provider")
     found = [typed] if typed else []
     for name in _CHOSEN:

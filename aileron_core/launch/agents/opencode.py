@@ -1,4 +1,4 @@
-"""OpenCode: one JSON in the environment, merged over the person's own configuration."""
+"""Launching OpenCode: a JSON document in the environment, merged over the person's configuration."""
 
 import json
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ class _OpenCode:
     )
 
     def plan(self, context: PlanContext) -> Plan:
-        """Return `opencode` with our settings in its environment."""
+        """Return `opencode` with Aileron's settings in its environment."""
         settings: dict[str, Any] = {
             "mcp": {
                 SERVER: {
@@ -113,7 +113,6 @@ class _OpenCode:
         )
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
-        """Return its configuration and its logins."""
         own = home_path(env, "XDG_CONFIG_HOME", ".config") / "opencode"
         more = [PurePosixPath(env["OPENCODE_CONFIG"])] if env.get("OPENCODE_CONFIG") else []
         if folder := env.get("OPENCODE_CONFIG_DIR"):
@@ -123,7 +122,7 @@ class _OpenCode:
         return (logins, *(own / name for name in names), *more)
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return that of the providers that have an API key and no address of their own."""
+        """Let the providers with an API key and no configured address pass."""
         through: set[ProviderName] = set()
         past: list[str] = []
         tables = {
@@ -153,7 +152,6 @@ class _OpenCode:
         return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what a project's opencode.json would take away."""
         found: list[str] = []
         for name, text in files.items():
             if f'"{SERVER}"' in text and '"mcp"' in text:
@@ -173,7 +171,7 @@ def _is_logins(path: str) -> bool:
 
 
 def _elsewhere(name: str, tables: _Tables) -> str | None:
-    """Return why the traffic of a provider goes elsewhere, or None."""
+    """Return why a provider's traffic does not go to its own API, None if it does."""
     for path, table in tables.items():
         if _is_logins(path):
             if table_at(table, name).get("type", "api") != "api":
@@ -193,7 +191,7 @@ def _has_key(name: str, tables: _Tables, context: PlanContext) -> bool:
 
 
 def _chosen(tables: _Tables, context: PlanContext) -> str:
-    """Return the provider of the model that is chosen; nothing where none is."""
+    """Return the provider of the selected model, empty if none is selected."""
     model = option(context.all_args, "-m", "--model") or ""
     for table in tables.values() if not model else ():
         model = str(table.get("model") or model)
@@ -201,10 +199,10 @@ def _chosen(tables: _Tables, context: PlanContext) -> str:
 
 
 def _merged(person: str, ours: Mapping[str, Any]) -> str:
-    """Return the JSON that *person* gives in the same variable with *ours* laid over it, table by table.
+    """Return the JSON of *person* (the variable's current value) with *ours* merged over it, table by table.
 
     Raises:
-        InvalidRequest: it is no JSON object.
+        InvalidRequest: *person* is not a JSON object.
     """
     if not person.strip():
         return json.dumps(ours)

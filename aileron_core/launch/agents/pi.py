@@ -1,4 +1,4 @@
-"""Pi: it has no MCP client and no permissions; an extension of ours is the client."""
+"""Launching Pi: it has no MCP client and no permissions, so an extension of Aileron's is the client."""
 
 import json
 from collections.abc import Mapping
@@ -83,12 +83,12 @@ class _Pi:
         )
 
     def settings_paths(self, env: Mapping[str, str]) -> tuple[PurePosixPath, ...]:
-        """Return its settings and its list of models; its logins take the same way as an API key."""
+        """Return its settings and its list of models; a login passes just like an API key."""
         own = home_path(env, "PI_CODING_AGENT_DIR", ".pi/agent")
         return (own / "settings.json", own / "models.json")
 
     def traffic(self, context: PlanContext) -> ModelTraffic:
-        """Return that of Anthropic, OpenAI and Google, but for those with an address of their own."""
+        """Let Anthropic, OpenAI and Google pass, except those with a configured address."""
         through = set(_NAMES.values())
         past: list[str] = []
         chosen = ""
@@ -111,14 +111,14 @@ class _Pi:
         return ModelTraffic(through=frozenset(through), bypass_reasons=tuple(past))
 
     def overrides(self, files: Mapping[str, str]) -> tuple[str, ...]:
-        """Return what a project's settings would run inside Pi."""
+        """Report extensions, which would run inside Pi."""
         return tuple(
             f"{name} names extensions" for name, text in files.items() if '"extensions"' in text
         )
 
 
 def _proxy(context: PlanContext) -> str:
-    """Return the proxy that it uses, by its own settings or the environment; empty where there is none."""
+    """Return the proxy that it uses, from its settings or the environment; empty if none."""
     tables = [json_table(text) or {} for text in context.settings.values()]
     own = [str(table["httpProxy"]) for table in tables if table.get("httpProxy")]
     return own[-1] if own else context.env.get("HTTP_PROXY", "")

@@ -1,6 +1,6 @@
-"""What agents' own settings files say, as far as it tells where their model's traffic goes.
+"""Reading agents' settings files, as far as they tell where model traffic goes.
 
-Read, never obeyed: a file that cannot be parsed gives None, and then its agent is left alone.
+Read, never obeyed: a file that cannot be parsed gives None, and that agent's traffic is left alone.
 """
 
 import json
@@ -28,12 +28,12 @@ _PROVIDERS_OWN = frozenset(
 
 
 def home_path(env: Mapping[str, str], variable: str, default: str) -> PurePosixPath:
-    """Return the folder that *variable* names, else *default* under the person's home."""
+    """Return the folder that *variable* names, *default* (below the person's home) if it is unset."""
     return PurePosixPath(env.get(variable) or default)
 
 
 def json_table(text: str) -> dict[str, Any] | None:
-    """Return the object that *text* holds, in JSON with or without comments; None where it is none."""
+    """Return the object in *text*, JSON with or without comments and trailing commas; None if it is none."""
     bare = _COMMENT.sub(lambda match: match[1] or "", text)
     bare = _LAST_COMMA.sub(lambda match: match[1] or "", bare)
     try:
@@ -44,7 +44,7 @@ def json_table(text: str) -> dict[str, Any] | None:
 
 
 def toml_table(text: str) -> dict[str, Any] | None:
-    """Return what *text* holds; None where it is no TOML."""
+    """Return the table in *text*, None if it is not TOML."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
@@ -52,7 +52,7 @@ def toml_table(text: str) -> dict[str, Any] | None:
 
 
 def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Return the table under *keys*; an empty one where there is none."""
+    """Return the table under *keys*, an empty one if there is none."""
     found: Any = table
     for key in keys:
         found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
@@ -62,33 +62,33 @@ def table_at(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 def set_names(values: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Return which of *names* are set in *values*, in their order.
 
-    One that is off, or names a provider's own address, is as good as not set.
+    One that is off, or names a provider's own address, counts as not set.
     """
     return [name for name in names if counts(values.get(name))]
 
 
 def counts(value: object) -> bool:
-    """Tell whether a setting is on, or names another place than a provider's own."""
+    """Tell whether a setting is on, or names an address other than a provider's own."""
     text = str(value or "").strip().lower().rstrip("/")
     return text not in _OFF and text not in _PROVIDERS_OWN
 
 
 def assigned(text: str) -> dict[str, str]:
-    """Return what a `.env` file assigns."""
+    """Return the assignments in a `.env` file."""
     return {name: value.strip().strip("\"'") for name, value in _ASSIGNED.findall(text)}
 
 
 def yaml_value(text: str, key: str) -> str | None:
-    """Return the plain value of a key at the top of a YAML file; None where there is none."""
+    """Return the plain value of a top-level key of a YAML file, None if there is none."""
     found = re.search(rf"^{re.escape(key)}[ \t]*:[ \t]*(.*?)[ \t]*(?:#.*)?$", text, re.MULTILINE)
     value = found[1].strip("\"'") if found else ""
     return value or None
 
 
 def option(words: Iterable[str], *names: str) -> str | None:
-    """Return the value of the last of an option's *names* in a command line; None where it is not there.
+    """Return the value of the last option with one of *names* on a command line, None if there is none.
 
-    An option without a value gives an empty one.
+    An option without a value gives an empty string.
     """
     found: str | None = None
     before = ""

@@ -1,4 +1,4 @@
-"""What `aileron doctor` looks at: agents, machine, uncontained agents, Aileron's own code, the home."""
+"""The checks of `aileron doctor`: agents, machine, uncontained agents, Aileron's own code, the home."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +9,7 @@ Level = Literal["ok", "note", "warning", "broken"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A sentence, and how bad it is."""
+    """One sentence of the report and its severity."""
 
     level: Level
     topic: str
@@ -17,5 +17,5 @@ class Finding:
     """May hold names from outside: escape it before it is drawn."""
 
     def to_json(self) -> dict[str, str]:
-        """Return the object of `doctor --json`."""
+        """Return the object that `doctor --json` prints."""
         return {"level": self.level, "topic": self.topic, "text": self.text}

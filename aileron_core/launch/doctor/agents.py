@@ -1,4 +1,4 @@
-"""Which agents are installed here, in which version, and what Aileron can say of them."""
+"""Which agents are installed on this machine, in which versions, and what Aileron can control of them."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+){1,3}(?:[-+][0-9A-Za-z.-]+)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentReport:
-    """One agent on this machine."""
+    """What is known of one agent on this machine."""
 
     agent: Agent
     program: Path | None
@@ -35,14 +35,14 @@ class AgentReport:
 
     @property
     def tried(self) -> bool:
-        """Whether the recipe was tried with this very version."""
+        """Whether the recipe was tried with exactly this version."""
         return self.version in self.agent.tested_versions
 
 
 def look_at(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
-    """Return what is to be said of *agent*; runs its `--version`, and nothing that lies in *project*.
+    """Examine *agent*; runs its `--version`, and nothing that lies in *project*.
 
-    The program starts in an empty folder that is its home too, so no file of the person's is touched.
+    The program starts in an empty folder that is also its home, so it touches no file of the person's.
     """
     path = env.get("PATH", os.defpath)
     try:
@@ -85,7 +85,7 @@ def _asked(program: Path, path: str, folder: str) -> tuple[str | None, str]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it, and what it started, where it did not end by itself."""
+    """Kill the process and its children if it has not ended by itself."""
     if process.poll() is None:  # else its number may be another's by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Whether this machine can contain an agent, and what of the terminal could be driven from inside."""
+"""Whether this machine can contain an agent, and whether its terminal could be driven from inside."""
 
 import os
 import re
@@ -20,7 +20,7 @@ _REMOTE = re.compile(r"^\s*allow_remote_control\s+(?!no\b)(\S+)", re.MULTILINE)
 
 
 def look_at_machine() -> Iterator[Finding]:
-    """Say what the sandbox is made of here, and what it lacks."""
+    """Report what the sandbox can use here, and what is missing."""
     if sys.platform != "linux":
         text = "Agents cannot be contained on this system: use a container, or another user."
         yield Finding(level="warning", topic="sandbox", text=text)
@@ -51,7 +51,7 @@ def _landlock() -> Finding:
 
 
 def look_at_terminal(env: Mapping[str, str], home: Path) -> Iterator[Finding]:
-    """Warn of terminals that obey what an agent prints."""
+    """Warn of terminals that let an agent's output control them."""
     if env.get("TMUX"):
         yield _tmux(env)
     remote = _kitty(env, home)

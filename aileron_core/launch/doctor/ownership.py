@@ -1,4 +1,4 @@
-"""Who can change Aileron's own code, and the home's modes."""
+"""Who can change Aileron's own code, and who can read its home."""
 
 import os
 import stat
@@ -13,11 +13,11 @@ from aileron_core.settings import load_settings
 
 
 def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:
-    """Say whether a program of the user *uid* can change a file of Aileron's code.
+    """Report whether a program of the user *uid* can change a file of Aileron's code.
 
     Args:
         packages: the folders of the packages.
-        uid: the person's.
+        uid: the person's user id.
     """
     files, open_ = 0, 0
     first: Path | None = None
@@ -37,10 +37,10 @@ def look_at_code(packages: Iterable[Path], *, uid: int) -> Finding:
 
 
 def look_at_links(folders: Iterable[Path]) -> Finding | None:
-    """Warn of files of ours that are those of other environments too.
+    """Warn of Aileron's files that are hard links shared with other environments.
 
     Args:
-        folders: where our files lie.
+        folders: where Aileron's files lie.
     """
     shared = shared_files(folders)
     if not shared:
@@ -66,7 +66,7 @@ def _all_of(packages: Iterable[Path]) -> Iterator[Path]:
 
 
 def _can_change(path: Path, uid: int) -> bool:
-    """Tell whether *uid* owns it, or may write to it; a folder with the sticky bit protects others' files."""
+    """Tell whether *uid* owns or may write to *path*; a folder's sticky bit protects files of others."""
     try:
         status = path.lstat()
     except OSError:
@@ -81,7 +81,7 @@ def _can_change(path: Path, uid: int) -> bool:
 
 
 def look_at_home(home: Home, *, uid: int) -> Iterator[Finding]:
-    """Say whose the home is, what of it others may open, and whether its settings can be read."""
+    """Report who owns the home, which of its files others can open, and whether its settings are valid."""
     try:
         status = home.path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Agents of this user that run outside any sandbox: they can do whatever the user can."""
+"""Finding agents of this user that run outside any sandbox, where they can do whatever the user can."""
 
 import os
 import sqlite3
@@ -21,7 +21,7 @@ _WORDS = 3
 
 
 def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
-    """Name the open sessions that no sandbox holds, as said or as seen; nothing where no console runs."""
+    """Report the open sessions that are not contained, as claimed or as observed; none without a console."""
     try:
         if locked_by(home.path) is None:
             return
@@ -52,15 +52,15 @@ def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
 def running_agents(
     names: Collection[str], *, uid: int, home: Path, proc: Path = Path("/proc")
 ) -> Iterator[Finding]:
-    """Name the processes of *uid* that are one of the agents *names* and that no sandbox holds.
+    """Report processes of *uid* that run one of the programs *names* outside any sandbox.
 
-    They share our user namespace, or have another one and Aileron's home all the same.
+    Those are in our user namespace, or in another one from which Aileron's home can be reached.
 
     Args:
         names: the agents' programs.
         uid: whose processes.
         home: Aileron's home.
-        proc: the kernel's process table (Linux; elsewhere nothing is known, and nothing is said).
+        proc: the process table (Linux; nothing is reported elsewhere).
     """
     ours = _namespace(proc / "self")
     if ours is None:
@@ -78,7 +78,7 @@ def running_agents(
 
 
 def _agent_of(folder: Path, names: Collection[str]) -> str | None:
-    """Return which agent a process is, by the words that name its program."""
+    """Return the agent that a process runs, judged by the first words of its command line."""
     try:
         with (folder / "cmdline").open("rb") as file:
             words = file.read(_CMDLINE).split(b"\0")[:_WORDS]
