@@ -66,7 +66,7 @@ def _last_records(connection: sqlite3.Connection) -> Iterator[LastRecord]:
         yield LastRecord(what="session", key=session_id, last_record=last, told=told)
     accepted = connection.execute("SELECT kind, name, last_record, digest FROM pins")
     for kind, name, last, digest in accepted:
-        yield LastRecord(what=f"taken-in {kind}", key=name, last_record=last, digest=digest)
+        yield LastRecord(what=f"accepted {kind}", key=name, last_record=last, digest=digest)
 
 
 def _content(args: str) -> str:

@@ -55,7 +55,7 @@ class ConnectorRegistry:
         return tuple(self._connector(entry) for entry in found), problems
 
     async def install(self, source: Path, manifest: Path | None = None) -> WasmConnector:
-        """Take in a connector; see `ConnectorStore.install` for the errors."""
+        """Install a connector; see `ConnectorStore.install` for the errors."""
         return self._connector(await asyncio.to_thread(self._store.install, source, manifest))
 
     async def remove(self, hash_: str) -> bool:

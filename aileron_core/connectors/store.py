@@ -61,7 +61,7 @@ class ConnectorStore:
         """By hash: what the file system said of the files when their bytes were last checked."""
 
     def install(self, source: Path, manifest: Path | None = None) -> InstalledConnector:
-        """Take in a folder with `connector.wasm` and `manifest.toml`, or a module and its manifest.
+        """Install a folder with `connector.wasm` and `manifest.toml`, or a module and its manifest.
 
         Doing it again changes nothing; bytes in the store that no longer fit their hash are replaced.
 
@@ -79,7 +79,7 @@ class ConnectorStore:
     def install_bytes(
         self, module: bytes, manifest: bytes, *, origin: str = ""
     ) -> InstalledConnector:
-        """Take in the bytes of a module and its manifest, as `install` does; *origin* is for messages."""
+        """Install the bytes of a module and its manifest, as `install` does; *origin* is for messages."""
         parsed = parse_manifest(manifest, _label(origin, MANIFEST))
         _check_module(module, _label(origin, MODULE))
         if parsed.spawns:
