@@ -10,7 +10,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import CommittedRecord
 from aileron_core.canonical import Json
 from aileron_core.clock import since_epoch
-from aileron_core.connectors.http.hosts import short_host, short_hosts
+from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.console_port import (
     ApprovalView,
     DriftView,
