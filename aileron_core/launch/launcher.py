@@ -7,14 +7,14 @@ from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from aileron_core.containment.hard_links import keep_apart, linked_outside
-from aileron_core.containment.programs import own_interpreter
-from aileron_core.containment.spec import (
+from aileron_core.containment.bubblewrap import (
     INSIDE_LAUNCH_DIR,
     INSIDE_SOCKET,
     SandboxSpec,
     bwrap_argv,
 )
+from aileron_core.containment.hard_links import keep_apart, linked_outside
+from aileron_core.containment.programs import own_interpreter
 from aileron_core.containment.support import SandboxSupport, refuse_root
 from aileron_core.errors import Forbidden
 from aileron_core.launch.foreground import run_foreground
@@ -55,7 +55,8 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         prompter: tells and asks the person at the terminal.
 
     Raises:
-        NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not accepted.
+        NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not
+            accepted.
         ConsoleAbsent: no console owns the home.
     """
     if request.contained:

@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 from urllib.parse import urlsplit
 
+from aileron_core.containment.bubblewrap import INSIDE_LAUNCH_DIR, environment
 from aileron_core.containment.programs import find_program, own_interpreter, roots_of
-from aileron_core.containment.spec import INSIDE_LAUNCH_DIR, environment
 from aileron_core.containment.support import SandboxSupport, find_support
 from aileron_core.launch.model_traffic import AgentSettings, bypass_proxies, model_traffic
 from aileron_core.launch.plan import Agent, ModelTraffic, Plan, PlanContext

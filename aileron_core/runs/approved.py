@@ -7,7 +7,7 @@ from typing import Any, Literal
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.connectors.http.hosts import short_hosts
+from aileron_core.connectors.http.host_names import short_hosts
 from aileron_core.errors import (
     AileronError,
     Conflict,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from aileron_core.clock import SystemClock
+from aileron_core.containment.bubblewrap import environment
 from aileron_core.containment.hard_links import own_folders
-from aileron_core.containment.spec import environment
 from aileron_core.errors import FileProblems
 from aileron_core.home.layout import Home
 from aileron_core.launch.agents import AGENTS

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from aileron_core.connectors.http.hosts import short_host
+from aileron_core.connectors.http.host_names import short_host
 from aileron_core.text import Rendered, Span, inline, render
 from aileron_tui.draw.text import Line, Piece, Role
 

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from aileron_core.clock import SystemClock
-from aileron_core.connectors.http.hosts import normal_host, normal_host_port
+from aileron_core.connectors.http.host_names import normal_host, normal_host_port
 from aileron_core.connectors.manifest import Manifest
 from aileron_core.connectors.protocol import Limits
 from aileron_core.connectors.wasm.envelope import read_envelope

@@ -1,6 +1,7 @@
 """Running git on data that an agent controls: each command in a sandbox of its own.
 
-No network, no home, no system or user settings, no hooks, and only the folders that the command needs.
+No network, no home, no system or user settings, no hooks, and only the folders that the command
+needs.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from aileron_core.containment.spec import kernel_covers, system_programs
+from aileron_core.containment.bubblewrap import kernel_covers, system_programs
 from aileron_core.containment.support import this_filter
 from aileron_core.errors import AileronError
 from aileron_core.text import escape

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from aileron_core.containment.linux import SCOPE_ABI, landlock_abi
+from aileron_core.containment.linux_syscalls import SCOPE_ABI, landlock_abi
 from aileron_core.containment.support import abstract_listeners, find_support
 from aileron_core.errors import AileronError
 from aileron_core.launch.doctor import Finding

@@ -12,7 +12,7 @@ from aileron_core.actions.model import Action
 from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
-from aileron_core.connectors.http.hosts import short_host, short_hosts
+from aileron_core.connectors.http.host_names import short_host, short_hosts
 from aileron_core.connectors.posted_reads import OFFER, acceptance_name
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import AileronError, StorageUnavailable

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.git.prepare import prepare_repositories
 from aileron_core.containment.git.session import SessionRepositories
-from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 
 BWRAP = shutil.which("bwrap", path="/usr/bin:/bin") or ""
 

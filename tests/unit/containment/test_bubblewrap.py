@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from aileron_core.containment.bubblewrap import SandboxSpec, bwrap_argv
 from aileron_core.containment.git.repository import repository_of
 from aileron_core.containment.programs import find_program, own_code, roots_of
-from aileron_core.containment.spec import SandboxSpec, bwrap_argv
 from aileron_core.errors import Forbidden, NotFound
 from aileron_core.launch.protected_paths import ProtectedPaths
 
