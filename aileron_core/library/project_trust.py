@@ -40,7 +40,7 @@ class ProjectTrust:
         """Record that *digest* is accepted for *agent* in the folder *path* from now on.
 
         Raises:
-            InvalidRequest: *path* is no absolute path in its shortest form.
+            InvalidRequest: *path* is not an absolute path in its shortest form.
             StorageUnavailable: it could not be written, and is not accepted.
         """
         folder = PurePosixPath(path)
