@@ -1,7 +1,7 @@
 """Front matter that is no TOML: every fault with its place and key, and the rest read all the same.
 
 `tomllib` stops at the first fault and says where it noticed it. Here the faulty statement is taken
-out and the rest parsed again, so that a person sees all that is wrong in one look. Of what was
+out and the rest parsed again, so that a person sees all that is wrong at once. Of what was
 taken out nothing is known (see `Parsed.tells`).
 """
 

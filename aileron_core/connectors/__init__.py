@@ -1,1 +1,1 @@
-"""Providers of ops: the port, manifests, the store of WASM connectors and their host."""
+"""Connectors, which provide the ops of actions: their protocol, manifests, installed store, and WASM host."""

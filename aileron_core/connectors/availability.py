@@ -1,4 +1,4 @@
-"""Why an accepted action is not offered: its connectors."""
+"""Whether the connectors that an accepted action requires are installed and accepted."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ from aileron_core.errors import Problem
 def offer_problems(
     action: Action, installed: Mapping[str, ConnectorIdentity], accepted: Mapping[str, str]
 ) -> list[Problem]:
-    """Return what keeps *action* from being offered.
+    """Return the reasons why *action* cannot be offered to agents.
 
     Args:
         action: an action whose file is accepted.
-        installed: what lies in the store, by hash.
+        installed: the connectors in the store, by hash.
         accepted: the hash that a person accepted, by `fqn@version`.
     """
     problems: list[Problem] = []

@@ -1,7 +1,7 @@
-"""What a request of a guest is held against before anything of it leaves: the connector's manifest.
+"""Checking a guest's HTTP request against the connector's manifest before anything is sent.
 
-One of three checks, each of which holds alone: the action's subset of ops (the executor), the
-manifest (here), and the sandbox (the outgoing client: every hop's host and address again).
+One of three independent checks: the action's subset of ops (the executor), the manifest (here), and
+the sandbox (the outgoing client, which checks host and address again on every hop).
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +16,7 @@ READING = frozenset({"GET", "HEAD"})
 
 
 def check_target(manifest: Manifest, target: Target, hosts: Collection[str]) -> None:
-    """Check that the place is among the *hosts* of this call: all of the manifest's, or one region's.
+    """Check that *target* is among the *hosts* of this call: all of the manifest's, or one region's.
 
     Raises:
         CapabilityDenied: it is not (boundary `sandbox`).
@@ -50,18 +50,19 @@ def check_method(
     *,
     reads: Collection[str] | None,
 ) -> None:
-    """Check that a preview reads and does nothing else.
+    """Check that a request of a preview only reads.
 
     Args:
         method: of the request.
         headers: of the request.
         body: of the request.
         target: where it goes.
-        reads: what a person accepted to be read by POST; None where it is no preview.
+        reads: what a person accepted as reads by POST; None outside a preview.
 
     Raises:
-        CapabilityDenied: it is a preview, and the request may change something. Where a person
-            could accept it, `details` says what that would be under `OFFER`.
+        CapabilityDenied: it is a preview, and the request may change something. If a person could
+            accept it,
+            `details` names it under `OFFER`.
     """
     if reads is None:
         return
@@ -92,9 +93,9 @@ def _only_reads(
 def check_credential(
     manifest: Manifest, target: Target, credential: str | None, *, routed: bool
 ) -> None:
-    """Check that a request asks for no credential, or for one that can be given to it.
+    """Check that a request asks for no credential, or for one that it can be given.
 
-    A routed host gets none and needs none: that request goes out without. What the
+    A routed host gets and needs no credential: the request is sent without. A kind that the
     manifest does not declare is refused there too, so that a trial run shows the mistake.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a developer wants to know of a connector before anybody installs it: everything, at once."""
+"""Checking a connector before its installation, with every problem reported at once, for its developer."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ _RUNTIME = "capabilities.runtime.imports"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorCheck:
-    """What was found: errors and warnings, and what could be read of the connector all the same."""
+    """The result of a check: errors and warnings, and whatever of the connector could be read."""
 
     problems: tuple[Problem, ...]
     manifest: Manifest | None = None
@@ -39,7 +39,7 @@ class ConnectorCheck:
 
     @property
     def ok(self) -> bool:
-        """Tell whether it could be installed: warnings do not stand in its way."""
+        """Whether it could be installed; warnings do not prevent that."""
         return not any(problem.severity == "error" for problem in self.problems)
 
 
@@ -83,11 +83,11 @@ def check_connector(path: Path) -> ConnectorCheck:
 
 
 def install_checked(store: ConnectorStore, source: Path) -> InstalledConnector:
-    """Install the connector in the folder *source* if nothing is wrong with it; blocks like a check.
+    """Check the connector in the folder *source*, and install it if there are no errors; blocks.
 
     Raises:
         NotFound, HomeError: as `ConnectorStore.install`.
-        FileProblems: everything that is wrong with it.
+        FileProblems: every error of the check.
     """
     errors = [each for each in check_connector(source).problems if each.severity == "error"]
     if errors:
@@ -132,7 +132,7 @@ def _host_imports(shape: ModuleShape) -> tuple[str, ...]:
 
 
 def _mismatches(manifest: Manifest, shape: ModuleShape, file: str) -> list[Problem]:
-    """Return where manifest and module tell different stories, and what cannot work yet."""
+    """Return contradictions between manifest and module, and requests that are not supported yet."""
     found: list[Problem] = []
 
     def warn(key: str, message: str) -> None:

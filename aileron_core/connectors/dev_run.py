@@ -1,6 +1,6 @@
-"""Running one op of a connector that is not installed, for its developer (no action, no gate, no record).
+"""Running one op of a connector that is not installed, for its developer: no action, no gate, no record.
 
-It reaches routed hosts only, and those get no credential: a trial is no way around the gate.
+Only routed hosts can be reached, and they get no credential, so a trial is no way around the gate.
 """
 
 import tempfile
@@ -31,21 +31,21 @@ async def try_op(
         path: a folder with `connector.wasm` and `manifest.toml`.
         op: the op's name.
         args: its arguments.
-        routes: the hosts that it can reach, and where they really lead.
-        read_only: only GET and HEAD leave, as in a preview.
-        limits: bounds of the call; the defaults of a run if None.
+        routes: the hosts that it can reach, and the addresses that they lead to.
+        read_only: allow only GET and HEAD, as in a preview.
+        limits: of the call; None for the defaults of a run.
 
     Raises:
         NotFound: a file is missing.
-        FileProblems: manifest or module cannot be used.
+        FileProblems: manifest or module are invalid.
     """
     with tempfile.TemporaryDirectory(prefix="aileron-trial-") as folder:
         store = ConnectorStore(Path(folder))
         installed = store.install(path)
         outgoing = OutgoingClient(routes=routes)
         engine = WasmEngine(outgoing, optimize=False)
-        listed = installed.manifest.hosts
-        reachable = tuple(host for host in listed if outgoing.is_routed(host))
+        hosts = installed.manifest.hosts
+        reachable = tuple(host for host in hosts if outgoing.is_routed(host))
         connector = WasmConnector(
             identity=installed.identity,
             manifest=replace(installed.manifest, hosts=reachable),
@@ -57,14 +57,14 @@ async def try_op(
         finally:
             engine.close()
             outgoing.close()
-    return _name_missing_route(result, frozenset(listed) - frozenset(reachable))
+    return _name_missing_route(result, frozenset(hosts) - frozenset(reachable))
 
 
 def _name_missing_route(result: OpResult, unrouted: frozenset[str]) -> OpResult:
-    """Say of a host that is listed and was refused because no route leads there that it is so."""
+    """Explain a refusal if the host is in the manifest but has no route."""
     failure = result.failure
-    wanted = "" if failure is None else str(failure.details.get("requested", ""))
-    place = wanted.removeprefix("network:")
+    requested = "" if failure is None else str(failure.details.get("requested", ""))
+    place = requested.removeprefix("network:")
     if failure is None or failure.class_ != "capability_denied" or place not in unrouted:
         return result
     message = (

@@ -1,4 +1,4 @@
-"""Reading a connector's `manifest.toml`: a closed schema, every problem reported."""
+"""Parsing a connector's `manifest.toml`: a closed schema, every problem reported."""
 
 import re
 import tomllib
@@ -109,7 +109,7 @@ _ONLY_FOR = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth2Need:
-    """What an OAuth 2 credential is obtained with."""
+    """How to obtain an OAuth 2 credential."""
 
     authorize_url: str
     token_url: str
@@ -134,7 +134,7 @@ class CredentialNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a connector says of itself and asks for."""
+    """What a connector declares about itself and asks for."""
 
     name: str
     version: str
@@ -151,10 +151,11 @@ class Manifest:
     """It wants to start programs of this machine, which no version of ours does yet."""
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        """Return those of `hosts` that a call with *args* can reach.
+        """Return those of `hosts` that a call with *args* may reach.
 
-        A connector that signs for AWS and whose argument `region` is the region of one of its hosts is
-        held to the hosts of that region, and to those of no region. Every other call has them all.
+        If a connector signs for AWS and its argument `region` is the region of one of its hosts,
+        the call is limited to the hosts of that region and to those without one. Every other call
+        may reach all hosts.
         """
         region = args.get(_REGION_ARGUMENT)
         if self.credential_kind != "aws_sigv4" or not isinstance(region, str):
@@ -166,12 +167,11 @@ class Manifest:
 
     @property
     def credential_kind(self) -> CredentialKind | None:
-        """Return the kind of its credential, if it wants one."""
         return None if self.credential is None else self.credential.kind
 
 
 def _aws_region(entry: str) -> str | None:
-    """Return the region in the name of a `host:port`; None for a host of no region, or not of AWS."""
+    """Return the AWS region in the name of a `host:port`, None if there is none."""
     host = entry.rpartition(":")[0]
     if not host.endswith(_AWS_DOMAINS):
         return None
@@ -180,11 +180,12 @@ def _aws_region(entry: str) -> str | None:
 
 
 def parse_manifest(data: bytes, file: str) -> Manifest:
-    """Return the manifest in *data*; *file* is its name in messages.
+    """Parse the manifest in *data*; *file* is its name in messages.
 
     Raises:
-        FileProblems: everything that is wrong with it: `parse_error` for text that is no TOML and
-            for unknown keys, `validation_error` for the rest.
+        FileProblems: all its problems: `parse_error` for invalid TOML and unknown keys,
+            `validation_error` for
+            the rest.
     """
     text, document = _load(data, file)
     problems: list[Problem] = []
@@ -243,7 +244,7 @@ def _check_table(table: Mapping[str, Any], path: str, report: ReportProblem) -> 
 
 
 def _check_credential(document: Mapping[str, Any], report: ReportProblem) -> None:
-    """Check what the keys of the credential's table say about one another."""
+    """Check the keys of the credential's table against one another."""
     path = "capabilities.credential"
     table = _table(document, path)
     kind = table.get("kind")
@@ -268,7 +269,7 @@ def _check_credential(document: Mapping[str, Any], report: ReportProblem) -> Non
 
 
 def _table(document: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """Return the table at *path*, empty where there is none or something else."""
+    """Return the table at *path*, an empty one if there is none."""
     here: Any = document
     for key in path.split("."):
         here = cast("dict[str, Any]", here).get(key) if isinstance(here, dict) else None

@@ -1,4 +1,4 @@
-"""The rules for single values of a connector's manifest: what is wrong with one, or None."""
+"""Validation rules for single values of a connector's manifest; each returns what is wrong, or None."""
 
 import re
 from typing import Any, cast
@@ -14,26 +14,25 @@ _MAX_OUTPUT = 64 * 1024 * 1024
 
 
 def any_text(value: Any) -> str | None:
-    """Take any string."""
     return None if isinstance(value, str) else "must be a string"
 
 
 def prose(value: Any) -> str | None:
-    """Take text for people, of a length that a screen can bear."""
+    """Accept text for people, short enough for a screen."""
     if not isinstance(value, str):
         return "must be a string"
     return None if len(value) <= 4000 else "is longer than 4,000 characters"
 
 
 def single_line(value: Any) -> str | None:
-    """Take text that may end up in a header."""
+    """Accept text that may end up in a header."""
     if not isinstance(value, str):
         return "must be a string"
     return "must not contain a line break" if re.search(r"[\r\n\x00]", value) else None
 
 
 def fqn(value: Any) -> str | None:
-    """Take a connector's name without version."""
+    """Accept a connector's name without version."""
     if not isinstance(value, str):
         return "must be a string"
     try:
@@ -44,35 +43,35 @@ def fqn(value: Any) -> str | None:
 
 
 def version(value: Any) -> str | None:
-    """Take a strict semantic version."""
+    """Accept a strict semantic version."""
     good = isinstance(value, str) and len(value) <= MAX_NAME_LENGTH and is_semver(value)
     return None if good else "must be strict SemVer, such as 1.2.3"
 
 
 def provenance_hash(value: Any) -> str | None:
-    """Take a hash with its algorithm."""
+    """Accept a hash prefixed with its algorithm."""
     good = isinstance(value, str) and value.startswith("sha256:")
     return None if good else "must start with sha256:"
 
 
 def idempotency(value: Any) -> str | None:
-    """Take the default for steps that do not say."""
+    """Accept the default for steps that do not state their own."""
     return None if value in ("idempotent", "not_idempotent") else "must be idempotent or not_idempotent"  # fmt: skip
 
 
 def credential_kind(value: Any) -> str | None:
-    """Take one of the kinds that a host can inject."""
+    """Accept a kind of credential that a host can inject."""
     return None if value in ("api_key", "oauth2", "aws_sigv4") else "must be api_key, oauth2 or aws_sigv4"  # fmt: skip
 
 
 def token(value: Any) -> str | None:
-    """Take a header's name."""
+    """Accept the name of a header."""
     good = isinstance(value, str) and _TOKEN.fullmatch(value)
     return None if good else "must be the name of a header"
 
 
 def url(value: Any) -> str | None:
-    """Take an https URL, or http to this machine."""
+    """Accept an https URL, or http to this machine."""
     if (problem := single_line(value)) is not None:
         return problem
     try:
@@ -85,7 +84,6 @@ def url(value: Any) -> str | None:
 
 
 def string_list(value: Any) -> str | None:
-    """Take a list of strings."""
     if not isinstance(value, list):
         return "must be a list of strings"
     items = cast("list[Any]", value)
@@ -93,7 +91,7 @@ def string_list(value: Any) -> str | None:
 
 
 def host_list(value: Any) -> str | None:
-    """Take a list of exact `host:port` entries; the first wrong one is named."""
+    """Accept a list of exact `host:port` entries; the message names the first wrong one."""
     if (problem := string_list(value)) is not None:
         return problem
     for entry in cast("list[str]", value):
@@ -115,13 +113,13 @@ def _host_problem(entry: str) -> str | None:
 
 
 def positive_output_limit(value: Any) -> str | None:
-    """Take a number of bytes up to 64 MiB."""
+    """Accept a number of bytes up to 64 MiB."""
     good = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MAX_OUTPUT
     return None if good else f"must be a number of bytes from 1 to {_MAX_OUTPUT}"
 
 
 def spawn_programs(value: Any) -> str | None:
-    """Take the programs that a local-program connector would start."""
+    """Accept the programs that a local-program connector would start."""
     if not isinstance(value, list) or not value:
         return "must list at least one program"
     for entry in cast("list[Any]", value):
@@ -137,7 +135,7 @@ def spawn_programs(value: Any) -> str | None:
 
 
 def operations(value: Any) -> str | None:
-    """Take the command lines of a local-program connector, by op."""
+    """Accept the command lines of a local-program connector, by op."""
     if not isinstance(value, dict) or not value:
         return "must name at least one operation"
     for name, entry in cast("dict[str, Any]", value).items():

@@ -1,7 +1,7 @@
-"""What a WASM module imports and exports, read from its bytes without compiling it.
+"""Reading the imports and exports of a WASM module from its bytes, without compiling it.
 
-Compiling takes seconds for a large module; an install wants to refuse one that could never run at
-once. The bytes are hostile: every length is checked, and nothing here is trusted when it runs.
+Compiling a large module takes seconds; this way an install refuses one that could never run at
+once. The bytes are hostile: every length is checked, and nothing found here is trusted at run time.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _WASI_FUNCTIONS = frozenset(
         )
     }
 )
-# What compilers import when they were not told to build a WASI command, and how to tell them.
+# What compilers import when they were not problem to build a WASI command, and how to tell them.
 _HINTS = {
     (
         "env",
@@ -63,7 +63,7 @@ _MAX_ENTRIES = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleShape:
-    """A module's outer face: `(module, name)` of each import, name of each export."""
+    """A module's interface: `(module, name)` of each import, and the name of each export."""
 
     imports: tuple[tuple[str, str], ...]
     exports: tuple[str, ...]
@@ -73,7 +73,7 @@ def read_shape(wasm: bytes) -> ModuleShape:
     """Return the imports and exports of *wasm*.
 
     Raises:
-        ValueError: it is no core WebAssembly module of version 1.
+        ValueError: it is not a core WebAssembly module of version 1.
     """
     if not wasm.startswith(_MAGIC):
         raise ValueError("is not a core WebAssembly module (a component or a text file, perhaps)")
@@ -91,10 +91,10 @@ def read_shape(wasm: bytes) -> ModuleShape:
 
 
 def check_shape(shape: ModuleShape, file: str) -> None:
-    """Check that the host can run a module of this shape; *file* is its name in messages.
+    """Check that the host can run a module with these imports and exports; *file* is its name in messages.
 
     Raises:
-        FileProblems: with every import that the host does not offer and every missing export.
+        FileProblems: lists every import that the host does not offer and every missing export.
     """
     messages = [
         message for module, name in shape.imports if (message := _import_problem(module, name))
@@ -120,12 +120,12 @@ def _import_problem(module: str, name: str) -> str | None:
     if module == HOST_MODULE and name in _SPAWN_FUNCTIONS:
         return f"imports {name!r}: connectors that start local programs are not supported"
     hint = _HINTS.get((module, name)) or _HINTS.get((module, ""))
-    told = f"imports {name!r} of {module!r}, which the host does not offer"
-    return f"{told} ({hint})" if hint else told
+    problem = f"imports {name!r} of {module!r}, which the host does not offer"
+    return f"{problem} ({hint})" if hint else problem
 
 
 class _Reader:
-    """A cursor over bytes that never leaves them."""
+    """A bounds-checked cursor over bytes."""
 
     def __init__(self, data: bytes, start: int = 0, end: int | None = None) -> None:
         self._data = data

@@ -12,7 +12,7 @@ MAX_NAME_LENGTH = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fqn:
-    """`<scheme>://<owner>/<path>`, its letters kept as they were written."""
+    """`<scheme>://<owner>/<path>`, in the spelling of the manifest."""
 
     scheme: str
     owner: str
@@ -23,10 +23,10 @@ class Fqn:
 
     @classmethod
     def parse(cls, text: str) -> "Fqn":
-        """Read a name without `@version`.
+        """Parse a name without `@version`.
 
         Raises:
-            ValueError: it is none; the message says what is wrong, for a person to read.
+            ValueError: it is malformed; the message says how, for a person to read.
         """
         if len(text) > MAX_NAME_LENGTH:
             raise ValueError(f"is longer than {MAX_NAME_LENGTH} characters")

@@ -1,6 +1,6 @@
-"""What of a connector's POST requests may leave in a preview: what a person accepted, and only reads.
+"""Which POST requests a preview may send: those that a person accepted, and that provably only read.
 
-A body that cannot be read with certainty is refused: the service may read it another way than we do.
+A body that cannot be parsed unambiguously is refused: the service may interpret it differently.
 """
 
 import json
@@ -37,19 +37,19 @@ _NOT_PLAIN = re.compile(
 
 
 def acceptance_name(ref: str, read: str) -> str:
-    """Return the name of the record by which the connector *ref* (`fqn@version`) may read *read*."""
+    """Return the name of the acceptance record that lets the connector *ref* (`fqn@version`) do *read*."""
     return f"{ref} {read}"
 
 
 class _NoRead(ValueError):
-    """It could be checked, and says itself that it is none."""
+    """The request was understood, and is not a read."""
 
 
 def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
-    """Return what kind of read this POST of a preview is, as a person accepts it.
+    """Return the kind of read that this POST of a preview is, in the words that a person accepts.
 
     Raises:
-        CapabilityDenied: it reads nothing, or whether it only reads could not be checked.
+        CapabilityDenied: it is not a read, or that could not be determined.
     """
     try:
         named = _headers(headers)
@@ -75,7 +75,7 @@ def read_of(headers: Mapping[str, str], body: bytes, target: Target) -> str:
 
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers by their names in lower case, without any that could change the meaning."""
+    """Return the headers by lower-case name; refuses any that could change the request's meaning."""
     found: dict[str, str] = {}
     for name, value in headers.items():
         lower = name.lower().replace("_", "-")
@@ -92,13 +92,13 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_override(name: str) -> bool:
-    """Tell whether services may take a header of this *name* as the method that is really meant."""
+    """Tell whether services may take a header of this *name* for the actual method."""
     lower = name.lower()
     return "method" in lower or "override" in lower
 
 
 def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any]:
-    """Return the one JSON object that the body is."""
+    """Parse the body as a single JSON object."""
     if len(body) > _MAX_BODY:
         raise ValueError(f"its body is larger than {_MAX_BODY // 1024} KiB")
     if not expected.fullmatch(kind):
@@ -138,10 +138,10 @@ def _target(name: str, target: Target) -> str:
 
 
 def _check_graphql(content: Mapping[str, Any]) -> None:
-    """Check that *content* asks for exactly one query, which stands in it whole.
+    """Check that *content* contains exactly one complete query.
 
     Raises:
-        ValueError: it does not, or a parser of the service's may take it for something else.
+        ValueError: it does not, or another parser may read it differently.
     """
     if not set(content) <= _MEMBERS:
         raise ValueError("it has members besides query, operationName and variables")
@@ -161,7 +161,7 @@ def _check_graphql(content: Mapping[str, Any]) -> None:
 
 
 def _name_of_query(document: str) -> str | None:
-    """Return the name of the one operation in *document*, a query."""
+    """Return the name of the only operation in *document*, which has to be a query."""
     # 100 ms to import, and most consoles never look through GraphQL.
     from graphql import GraphQLSyntaxError, OperationType, parse
     from graphql.language import FragmentDefinitionNode, OperationDefinitionNode

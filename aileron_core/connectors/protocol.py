@@ -1,4 +1,4 @@
-"""The port behind which every provider of ops stands (WASM module, built-in tool, MCP server)."""
+"""The interface of connectors (today WASM modules), which provide the ops that actions call."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorIdentity:
-    """What the digest says of a connector: whose it is, which version, which bytes."""
+    """What a run's digest records of a connector: name, version, and hash of its bytes."""
 
     fqn: str
     """`<scheme>://<owner>/<path>`, without `@version`."""
@@ -22,13 +22,13 @@ class ConnectorIdentity:
 
     @property
     def ref(self) -> str:
-        """Return `fqn@version`."""
+        """`fqn@version`."""
         return f"{self.fqn}@{self.version}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one call. Times in seconds, sizes in bytes or MiB as named."""
+    """Limits of one call. Times in seconds, sizes in bytes or MiB as named."""
 
     wall_seconds: float = 30.0
     memory_mib: int = 64
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpResult:
-    """How one call of an op ended: `output` if `failure` is None, and what had gone out by then."""
+    """How one call of an op ended: `output` if `failure` is None, and which requests had been sent."""
 
     output: Json = None
     failure: Failure | None = None
@@ -78,7 +78,7 @@ class Route:
 
 
 class Connector(Protocol):
-    """A provider of ops that was accepted."""
+    """An accepted connector."""
 
     @property
     def identity(self) -> ConnectorIdentity:
@@ -91,7 +91,7 @@ class Connector(Protocol):
         ...
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        """Return those of `hosts` that a call with *args* can reach: the sandbox holds it to them."""
+        """Return those of `hosts` that a call with *args* can reach; the sandbox enforces it."""
         ...
 
     @property
@@ -100,10 +100,10 @@ class Connector(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Do now what a first call would wait for (compiling); nothing where it is done.
+        """Do in advance what the first call would have to wait for, such as compiling.
 
         Raises:
-            AileronError: it cannot be done; a call says so too.
+            AileronError: it failed; a call fails in the same way.
         """
         ...
 
@@ -122,15 +122,17 @@ class Connector(Protocol):
         Args:
             op: the op's name.
             args: its arguments, already interpolated.
-            limits: bounds of this call.
-            read_only: a preview: only GET and HEAD leave, and by POST what was accepted; anything
-                else is `capability_denied`.
-            accepted_reads: what a person accepted to be read by POST, as `posted_reads` names it.
-            on_request: called (from any thread) just before the first byte of each request may leave.
+            limits: of this call.
+            read_only: a preview: only GET, HEAD and accepted reads by POST are sent; anything else
+                is
+                `capability_denied`.
+            accepted_reads: what a person accepted as reads by POST, as `posted_reads` names it.
+            on_request: called (from any thread) just before the first byte of each request may be
+                sent.
 
         Raises:
-            HashMismatch: the bytes in the store are not those of `identity` any more.
-            asyncio.CancelledError: the call was cancelled; the guest has been stopped when it is raised.
+            HashMismatch: the bytes in the store no longer match `identity`.
+            asyncio.CancelledError: the call was cancelled; by then the guest has been stopped.
         """
         ...
 
@@ -143,35 +145,37 @@ _SCALARS = (str, int, float, type(None))
 
 
 def deeper_than(levels: int, value: Json) -> bool:
-    """Tell whether objects and arrays stand more than *levels* deep in one another in *value*."""
+    """Tell whether objects and arrays in *value* are nested more than *levels* deep."""
     level = [] if isinstance(value, _SCALARS) else [value]
     for _ in range(levels):
         if not level:
             return False
         level = [
             item
-            for found in level
-            for item in (found.values() if isinstance(found, (dict, Mapping)) else found)
+            for container in level
+            for item in (
+                container.values() if isinstance(container, (dict, Mapping)) else container
+            )
             if not isinstance(item, _SCALARS)
         ]
     return bool(level)
 
 
 def is_small(value: Json, most: int = 2_000) -> bool:
-    """Tell whether *value* has at most *most* values and 64 times as many characters in its texts.
+    """Tell whether *value* has at most *most* values, and at most 64 times as many characters in its strings.
 
-    What is small may be walked or written in the loop; anything else would keep other calls waiting.
+    A small value may be processed on the event loop; anything else would delay other calls.
     """
-    left, characters, stack = most, 64 * most, [value]
+    remaining, characters, stack = most, 64 * most, [value]
     while stack:
-        found = stack.pop()
-        if isinstance(found, str):
-            characters -= len(found)
-        elif not isinstance(found, _SCALARS):
-            left -= len(found)
-            if left < 0:
+        item = stack.pop()
+        if isinstance(item, str):
+            characters -= len(item)
+        elif not isinstance(item, _SCALARS):
+            remaining -= len(item)
+            if remaining < 0:
                 return False
-            stack.extend(found.values() if isinstance(found, Mapping) else found)
+            stack.extend(item.values() if isinstance(item, Mapping) else item)
         if characters < 0:
             return False
     return True

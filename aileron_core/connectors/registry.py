@@ -1,4 +1,4 @@
-"""Which connectors there are, ready to be called."""
+"""The installed connectors, ready to be called."""
 
 import asyncio
 from pathlib import Path
@@ -10,11 +10,11 @@ from aileron_core.errors import HashMismatch, NotFound, Problem
 
 
 class ConnectorRegistry:
-    """Hands out connectors by name, version and hash.
+    """Provides connectors by name, version and hash.
 
     Args:
-        store: where they lie.
-        engine: what runs them. Routes belong to its outgoing client.
+        store: where they are installed.
+        engine: runs them. Routes belong to its outgoing client.
     """
 
     def __init__(self, store: ConnectorStore, engine: WasmEngine) -> None:
@@ -22,12 +22,12 @@ class ConnectorRegistry:
         self._engine = engine
 
     async def get(self, fqn: str, version: str, hash_: str) -> WasmConnector:
-        """Return the connector with exactly that name, version and hash, its bytes checked.
+        """Return the connector with exactly that name, version and hash, its bytes verified.
 
         Raises:
             NotFound: it is not installed; the message says what is.
-            HashMismatch: its bytes on disk are not those of *hash_*, or they are another connector's.
-            FileProblems: its manifest cannot be used by this version.
+            HashMismatch: the bytes on disk do not match *hash_*, or belong to another connector.
+            FileProblems: this version cannot use its manifest.
         """
         try:
             installed = await asyncio.to_thread(self._store.find, hash_)
@@ -50,16 +50,16 @@ class ConnectorRegistry:
         return self._connector(installed)
 
     async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
-        """Return every connector that can be used, and what is wrong with the others."""
+        """Return every usable connector, and the problems of the others."""
         found, problems = await asyncio.to_thread(self._store.scan)
         return tuple(self._connector(entry) for entry in found), problems
 
     async def install(self, source: Path, manifest: Path | None = None) -> WasmConnector:
-        """Install a connector; see `ConnectorStore.install` for the errors."""
+        """Install a connector; raises as `ConnectorStore.install` does."""
         return self._connector(await asyncio.to_thread(self._store.install, source, manifest))
 
     async def remove(self, hash_: str) -> bool:
-        """Remove a connector; False if it was not there."""
+        """Remove a connector; False if it was not installed."""
         removed = await asyncio.to_thread(self._store.remove, hash_)
         self._engine.forget(hash_)
         return removed

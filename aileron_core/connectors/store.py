@@ -1,9 +1,9 @@
-"""The connectors on this machine, by the hash of their bytes.
+"""The connectors installed on this machine, stored by the hash of their bytes.
 
     <home>/store/connectors/sha256/<hex>/{connector.wasm, manifest.toml}     0600 in 0700
     <home>/store/connectors/tmp/install-*/                                   staging
 
-Everything here blocks on the disk; a loop calls it in a thread.
+Everything here blocks on the disk; call it from a thread, not from the event loop.
 """
 
 import errno
@@ -35,14 +35,14 @@ _SETTLED_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledConnector:
-    """A connector that lies in the store, its bytes checked against its hash."""
+    """A connector in the store, its bytes verified against its hash."""
 
     identity: ConnectorIdentity
     manifest: Manifest
 
 
 def identity_hash(module: bytes, manifest: bytes) -> str:
-    """Return `sha256:` and the hex SHA-256 of both, joined."""
+    """Return `sha256:` and the hex SHA-256 of the concatenation of both."""
     digest = hashlib.sha256(module)
     digest.update(manifest)
     return "sha256:" + digest.hexdigest()
@@ -63,11 +63,12 @@ class ConnectorStore:
     def install(self, source: Path, manifest: Path | None = None) -> InstalledConnector:
         """Install a folder with `connector.wasm` and `manifest.toml`, or a module and its manifest.
 
-        Doing it again changes nothing; bytes in the store that no longer fit their hash are replaced.
+        Repeating it changes nothing; bytes in the store that no longer match their hash are
+        replaced.
 
         Raises:
             NotFound: a file is missing or cannot be read.
-            FileProblems: manifest or module cannot be used; nothing was installed.
+            FileProblems: manifest or module are invalid; nothing was installed.
             HomeError: the store cannot be written.
         """
         module_file = source / MODULE if manifest is None else source
@@ -79,7 +80,7 @@ class ConnectorStore:
     def install_bytes(
         self, module: bytes, manifest: bytes, *, origin: str = ""
     ) -> InstalledConnector:
-        """Install the bytes of a module and its manifest, as `install` does; *origin* is for messages."""
+        """Install a module and its manifest, as `install` does; *origin* is for messages."""
         parsed = parse_manifest(manifest, _label(origin, MANIFEST))
         _check_module(module, _label(origin, MODULE))
         if parsed.spawns:
@@ -93,11 +94,11 @@ class ConnectorStore:
         return InstalledConnector(identity=identity, manifest=parsed)
 
     def list(self) -> tuple[InstalledConnector, ...]:
-        """Return what can be used, by name, version and hash."""
+        """Return the usable connectors, ordered by name, version and hash."""
         return self.scan()[0]
 
     def scan(self) -> tuple[tuple[InstalledConnector, ...], tuple[Problem, ...]]:
-        """Return what can be used and what is wrong with the rest."""
+        """Return the usable connectors, and the problems of the others."""
         found: list[InstalledConnector] = []
         problems: list[Problem] = []
         for folder in sorted(self._by_hash.glob("*")) if self._by_hash.is_dir() else ():
@@ -115,12 +116,12 @@ class ConnectorStore:
         return tuple(found), tuple(problems)
 
     def find(self, hash_: str) -> InstalledConnector:
-        """Return one installed connector, its bytes checked.
+        """Return one installed connector, its bytes verified.
 
         Raises:
             NotFound: nothing with that hash is installed.
-            HashMismatch: its bytes are not those of the hash.
-            FileProblems: its manifest cannot be used by this version.
+            HashMismatch: the bytes do not match the hash.
+            FileProblems: this version cannot use its manifest.
         """
         _, manifest = self.read(hash_)
         parsed = parse_manifest(manifest, str(self._folder(hash_) / MANIFEST))
@@ -128,11 +129,11 @@ class ConnectorStore:
         return InstalledConnector(identity=identity, manifest=parsed)
 
     def read(self, hash_: str) -> tuple[bytes, bytes]:
-        """Return module and manifest, checked against *hash_*.
+        """Return module and manifest, verified against *hash_*.
 
         Raises:
             NotFound: nothing with that hash is installed.
-            HashMismatch: the bytes are not those of the hash.
+            HashMismatch: the bytes do not match the hash.
         """
         folder = self._folder(hash_)
         try:
@@ -159,7 +160,7 @@ class ConnectorStore:
         return module, manifest
 
     def check(self, hash_: str) -> None:
-        """Check that the bytes are still those of *hash_*; they are read only if the files changed.
+        """Verify that the bytes still match *hash_*; they are read only if the files changed.
 
         Raises:
             NotFound, HashMismatch: as `read`.
@@ -187,7 +188,7 @@ class ConnectorStore:
         return 0 < newest < (self._clock.now() - _SETTLED_SECONDS) * 1e9
 
     def remove(self, hash_: str) -> bool:
-        """Remove a connector; False if it was not there.
+        """Remove a connector; False if it was not installed.
 
         Raises:
             HomeError: the store cannot be written.
@@ -230,7 +231,7 @@ class ConnectorStore:
             staged.rename(final)
 
     def _set_aside(self, folder: Path) -> bool:
-        """Take *folder* out of the store in one step, then delete it."""
+        """Move *folder* out of the store atomically, then delete it."""
         self._staging.mkdir(mode=0o700, parents=True, exist_ok=True)
         away = Path(tempfile.mkdtemp(prefix="remove-", dir=self._staging))
         try:
@@ -285,7 +286,7 @@ def _read_source(path: Path, limit: int) -> bytes:
 
 
 def _read_regular(path: Path, limit: int) -> bytes:
-    """Read a file of the store, never through a link and never from a device or pipe."""
+    """Read a file of the store without following a link or blocking on a device or FIFO."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     data = read_small(descriptor, limit)
     if data is None:
@@ -311,7 +312,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _writing(root: Path) -> Generator[None]:
-    """Turn a failing disk into an error that says what to do."""
+    """Turn an OSError into a HomeError that says what to do."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,9 @@
 """Opening, creating and removing files below a folder without ever following a symbolic link.
 
-A path that was checked may name something else by the time it is opened. So the folder is opened once and
-everything below it is reached from that descriptor with `openat2`, which refuses any link on the way. On a
-kernel without that call the path is walked one folder at a time, each opened with O_NOFOLLOW.
+A path that was checked may name something else by the time it is opened. So the folder is opened
+once and everything below it is reached from that descriptor with `openat2`, which refuses any link
+on the way. On a kernel without that call the path is walked one folder at a time, each opened with
+O_NOFOLLOW.
 """
 
 import contextlib
@@ -49,7 +50,8 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
         mode: of a file that is created.
 
     Raises:
-        OSError: `ELOOP` for a link on the way or at the end, `EXDEV` for a path that leads out, else as `open`.
+        OSError: `ELOOP` for a link on the way or at the end, `EXDEV` for a path that leads out,
+            else as `open`.
     """
     parts = PurePosixPath(path).parts
     if not parts or ".." in parts or PurePosixPath(path).is_absolute():

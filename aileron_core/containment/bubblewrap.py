@@ -1,7 +1,8 @@
 """The bubblewrap command line, which decides what an agent sees of this machine. Pure, except that it looks at paths.
 
-An allow-list: what is not mounted does not exist in the sandbox. A path is hidden by not mounting it, never
-by mounting something over it: what is covered can be uncovered, or reached by another path.
+An allow-list: what is not mounted does not exist in the sandbox. A path is hidden by not mounting
+it, never by mounting something over it: what is covered can be uncovered, or reached by another
+path.
 """
 
 from collections.abc import Iterable, Mapping
@@ -79,8 +80,8 @@ def environment(given: Mapping[str, str], needs: Iterable[str]) -> dict[str, str
 def bwrap_argv(spec: SandboxSpec, argv: Iterable[str]) -> list[str]:
     """Return the command that runs *argv* in the sandbox *spec*.
 
-    bubblewrap has to be started with exactly the sandbox's environment: `--setenv` would show a provider's
-    key to every user of this machine.
+    bubblewrap has to be started with exactly the sandbox's environment: `--setenv` would show a
+    provider's key to every user of this machine.
     """
     command = [
         spec.bwrap,
@@ -121,8 +122,8 @@ def system_programs() -> list[str]:
 def kernel_covers() -> list[str]:
     """Return the arguments that cover the machine-wide files in /proc that exist; bubblewrap fails at a missing one.
 
-    File modes do not protect them: some are writable by anybody, all are root's, and the lists of keys are
-    readable by anybody. There is no /sys in the sandbox.
+    File modes do not protect them: some are writable by anybody, all are root's, and the lists of
+    keys are readable by anybody. There is no /sys in the sandbox.
     """
     command: list[str] = []
     for name in _READ_ONLY:

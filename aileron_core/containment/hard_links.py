@@ -1,7 +1,8 @@
 """Detecting and breaking hard links between Aileron's or a project's files and files elsewhere.
 
-Installers link files from a cache into many environments (uv and conda by default, pnpm for JavaScript). A
-sandbox is defined by paths: the same inode under another path, inside the agent's project, is not protected.
+Installers link files from a cache into many environments (uv and conda by default, pnpm for
+JavaScript). A sandbox is defined by paths: the same inode under another path, inside the agent's
+project, is not protected.
 """
 
 import os
@@ -35,7 +36,8 @@ def own_folders() -> tuple[Path, ...]:
 def shared_files(folders: Iterable[Path]) -> list[Path]:
     """Return the files below *folders*, and the interpreter with its libraries, that have more than one link.
 
-    Only those that this user may change: an agent, which runs as the same user, can write to no others.
+    Only those that this user may change: an agent, which runs as the same user, can write to no
+    others.
     """
     found = [
         path for folder in folders for path, status in _files(folder) if _is_shared(path, status)

@@ -1,7 +1,7 @@
 """System calls of Linux that Python does not wrap: death signal, keyring, Landlock, seccomp, openat2.
 
-Called through ctypes. Their numbers are the same on every Linux architecture that has had them since 5.13,
-except for `keyctl`.
+Called through ctypes. Their numbers are the same on every Linux architecture that has had them
+since 5.13, except for `keyctl`.
 """
 
 import ctypes
@@ -72,8 +72,8 @@ def landlock_abi() -> int:
 def scope_sockets_and_signals() -> None:
     """Use Landlock to confine this process and its children to their own abstract sockets and signals.
 
-    To be called before the sandbox is built. It handles no file-system rights: those would forbid the
-    sandbox's mounts. Needs `no_new_privileges` first.
+    To be called before the sandbox is built. It handles no file-system rights: those would forbid
+    the sandbox's mounts. Needs `no_new_privileges` first.
 
     Raises:
         LandlockTooOld: the kernel's ABI is below 6.

@@ -36,8 +36,8 @@ def worse(one: Containment, other: Containment) -> Containment:
 def containment_of(connection: socket.socket, home: Path) -> Containment:
     """Return how the process that opened this connection is contained, as the kernel shows it now.
 
-    This checks what a launcher claims and proves nothing: a program of the same user can put a process of its
-    own into a sandbox and have it relay what it hears.
+    This checks what a launcher claims and proves nothing: a program of the same user can put a
+    process of its own into a sandbox and have it relay what it hears.
 
     Args:
         connection: an accepted Unix socket.

@@ -1,12 +1,13 @@
 """The first program in the sandbox: it opens the way to the gateway and becomes the agent.
 
-Without a shared network (`--sandbox=offline`) a small process beside the agent listens on the sandbox's
-own loopback, on the console's port, and forwards bytes to the session's Unix socket, so the same base URL
-works inside and outside. It reaches that socket and nothing else, and ends with the sandbox.
+Without a shared network (`--sandbox=offline`) a small process beside the agent listens on the
+sandbox's own loopback, on the console's port, and forwards bytes to the session's Unix socket, so
+the same base URL works inside and outside. It reaches that socket and nothing else, and ends with
+the sandbox.
 
-The agent alone becomes the terminal's foreground process group: bubblewrap would be in it too, and a
-Ctrl-C meant for the agent would end the whole sandbox. Runs as a script, from a copy; imports the standard
-library only.
+The agent alone becomes the terminal's foreground process group: bubblewrap would be in it too, and
+a Ctrl-C meant for the agent would end the whole sandbox. Runs as a script, from a copy; imports the
+standard library only.
 """
 
 import contextlib

@@ -1,12 +1,12 @@
 """The seccomp filter for contained programs, built as BPF instructions. Pure.
 
-The refused calls lead around the other barriers: keyrings belong to the user and to no namespace, the
-others reach large parts of the kernel that a sandboxed program has no need of. They fail with ENOSYS, as on
-a kernel without them, which programs know how to handle.
+The refused calls lead around the other barriers: keyrings belong to the user and to no namespace,
+the others reach large parts of the kernel that a sandboxed program has no need of. They fail with
+ENOSYS, as on a kernel without them, which programs know how to handle.
 
-System call numbers differ between architectures, so a process that uses another one (32-bit code on a
-64-bit kernel) is killed at its first call, and every x32 call gets ENOSYS. `ptrace` stays allowed:
-debuggers are tools, and the sandbox's process namespace limits what it reaches.
+System call numbers differ between architectures, so a process that uses another one (32-bit code on
+a 64-bit kernel) is killed at its first call, and every x32 call gets ENOSYS. `ptrace` stays
+allowed: debuggers are tools, and the sandbox's process namespace limits what it reaches.
 """
 
 import errno

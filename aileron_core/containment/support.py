@@ -40,7 +40,8 @@ class SandboxSupport:
     def prepare(self) -> None:
         """Drop privileges of this process; to be called in the child, before bubblewrap is executed.
 
-        Every process of the sandbox inherits this, including bubblewrap and Aileron's helper beside the agent.
+        Every process of the sandbox inherits this, including bubblewrap and Aileron's helper beside
+        the agent.
         """
         no_new_privileges()
         forget_keyring()
@@ -58,12 +59,14 @@ def find_support(*, offline: bool, allow_abstract: bool = False) -> SandboxSuppo
     """Return what an agent can be contained with on this machine.
 
     Args:
-        offline: the sandbox has a network namespace of its own, without anybody else's abstract sockets.
+        offline: the sandbox has a network namespace of its own, without anybody else's abstract
+            sockets.
         allow_abstract: the person accepts that the agent can reach abstract sockets.
 
     Raises:
         NotFound: bubblewrap is not installed, or this is not Linux.
-        Forbidden: this is root, whom no sandbox holds; the kernel refuses the sandbox; there is no system
+        Forbidden: this is root, whom no sandbox holds; the kernel refuses the sandbox; there is no
+            system
             call filter for this architecture; or abstract sockets would be reachable.
     """
     if sys.platform != "linux":

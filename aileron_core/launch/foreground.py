@@ -1,8 +1,8 @@
 """Running the agent in the foreground on a pseudo-terminal and pipes of its own.
 
-The agent never gets the person's terminal: with it, it could type into the shell behind. Nor does it get a
-file that Aileron's input or output was redirected to: it could write to its input, and read and change what a
-file already held. Instead bytes, window size and signals are forwarded.
+The agent never gets the person's terminal: with it, it could type into the shell behind. Nor does
+it get a file that Aileron's input or output was redirected to: it could write to its input, and
+read and change what a file already held. Instead bytes, window size and signals are forwarded.
 """
 
 import contextlib
@@ -121,8 +121,9 @@ def run_foreground(
 ) -> int:
     """Run *argv* until it ends and return its exit code (128 plus the number for a signal).
 
-    Where one of our standard descriptors is a terminal, the agent gets a new pseudo-terminal; where it is a file,
-    a pipe. Others (a pipe, a socket, a device such as /dev/null) are inherited. Main thread only.
+    Where one of our standard descriptors is a terminal, the agent gets a new pseudo-terminal; where
+    it is a file, a pipe. Others (a pipe, a socket, a device such as /dev/null) are inherited. Main
+    thread only.
 
     Args:
         argv: the program by its absolute path, and its arguments.

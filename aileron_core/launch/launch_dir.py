@@ -150,8 +150,8 @@ def copy_in(
 ) -> list[_Copied]:
     """Copy the agent's own settings into its sandboxed home; return its credentials as they were.
 
-    The person may keep such a folder elsewhere, behind a link directly in the home, where no agent could have put
-    it. Nothing is written back there.
+    The person may keep such a folder elsewhere, behind a link directly in the home, where no agent
+    could have put it. Nothing is written back there.
 
     Raises:
         AileronError: they are too large to copy, unreadable, or behind another link.
@@ -281,8 +281,9 @@ def _small(root: int, path: PurePosixPath) -> bytes | None:
 def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: None) -> list[Path]:
     """Write refreshed credentials back to the person's files; return the files that were written.
 
-    Nothing else of a sandboxed session outlives it. A file is written only if it is a JSON object that kept its
-    keys and value types, if the person's file has not changed meanwhile, and if there is no link on either path.
+    Nothing else of a sandboxed session outlives it. A file is written only if it is a JSON object
+    that kept its keys and value types, if the person's file has not changed meanwhile, and if there
+    is no link on either path.
     """
     written: list[Path] = []
     for each in copied:

@@ -55,7 +55,8 @@ def launch(request: LaunchRequest, console: SessionPort, prompter: Prompter) -> 
         prompter: tells and asks the person at the terminal.
 
     Raises:
-        NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not accepted.
+        NotFound, Forbidden, FileProblems: see `prepare`; or the project's settings were not
+            accepted.
         ConsoleAbsent: no console owns the home.
     """
     if request.contained:

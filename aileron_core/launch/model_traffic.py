@@ -1,7 +1,7 @@
 """Whether an agent's model traffic can pass the gateway, judged by the agent's settings files.
 
-The rule belongs to the agent's module (`Agent.traffic`); here the files that it names are read. They may hold
-credentials, so their content goes to that module and nowhere else.
+The rule belongs to the agent's module (`Agent.traffic`); here the files that it names are read.
+They may hold credentials, so their content goes to that module and nowhere else.
 """
 
 import stat
@@ -105,8 +105,8 @@ _PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY
 def bypass_proxies(env: Mapping[str, str], host: str) -> dict[str, str]:
     """Return the `no_proxy` variables that exempt *host*; empty if *env* configures no proxy.
 
-    The gateway listens on loopback and speaks plain HTTP: a proxy could not reach it, and would see the agent's key
-    and the gateway token.
+    The gateway listens on loopback and speaks plain HTTP: a proxy could not reach it, and would see
+    the agent's key and the gateway token.
     """
     if not any(env.get(name) for name in _PROXIES):
         return {}

@@ -1,7 +1,7 @@
 """The plan of a launch: values that one module per agent computes and the launcher carries out.
 
-A plan is pure: it names programs, flags, environment and files but reads and writes nothing. Every recipe was
-tried with the real agent; `Agent.tested_versions` lists the versions.
+A plan is pure: it names programs, flags, environment and files but reads and writes nothing. Every
+recipe was tried with the real agent; `Agent.tested_versions` lists the versions.
 """
 
 from collections.abc import Mapping
@@ -96,8 +96,8 @@ class ModelTraffic:
 class Plan:
     """What will be started.
 
-    `argv` holds no secret, since others see it in a process list: at most the gateway token, for agents that accept
-    a base URL no other way.
+    `argv` holds no secret, since others see it in a process list: at most the gateway token, for
+    agents that accept a base URL no other way.
     """
 
     argv: tuple[str, ...]
@@ -158,8 +158,8 @@ class Agent(Protocol):
     def traffic(self, context: PlanContext) -> ModelTraffic:
         """Return which providers a plan may point to the gateway, and why not the others.
 
-        A configured base URL, another provider or another kind of login is left alone: an agent that works keeps
-        working.
+        A configured base URL, another provider or another kind of login is left alone: an agent
+        that works keeps working.
         """
         ...
 
@@ -190,7 +190,8 @@ class Agent(Protocol):
         """Return one sentence, naming file and key, for each project setting that overrides what Aileron sets.
 
         Args:
-            files: contents of the project's existing settings files for this agent, by relative path.
+            files: contents of the project's existing settings files for this agent, by relative
+                path.
         """
         ...
 

@@ -1,8 +1,9 @@
 """The project folder of a launch: whether it is acceptable, and which settings it asks for.
 
-A project asks through its `aileron.toml`, and through its settings files for the agent that override what Aileron
-sets. Both count only with exactly the bytes that a person accepted for this path. An `aileron.toml` may set a few
-harmless variables and pass arguments, but none that removes the sandbox or what Aileron sets.
+A project asks through its `aileron.toml`, and through its settings files for the agent that
+override what Aileron sets. Both count only with exactly the bytes that a person accepted for this
+path. An `aileron.toml` may set a few harmless variables and pass arguments, but none that removes
+the sandbox or what Aileron sets.
 """
 
 import os
@@ -35,7 +36,8 @@ def check_project(project: Path, home: Path, aileron_home: Path) -> None:
     """Refuse a folder that would give the agent access to more than a project.
 
     Raises:
-        Forbidden: it contains the person's home, a shared temporary folder or Aileron's home, or lies where the
+        Forbidden: it contains the person's home, a shared temporary folder or Aileron's home, or
+            lies where the
             system keeps sockets and devices.
     """
     if home.resolve().is_relative_to(project):
@@ -169,9 +171,9 @@ def _problem(path: Path, key: str, message: str) -> Problem:
 def denied_word(args: Collection[str], denied: Collection[str]) -> str | None:
     """Return the first of a project's *args* that it may not pass, or None.
 
-    Only options are allowed, with values behind `=`: a bare word could be a subcommand of the agent, or a prompt. Long
-    options are compared without case and inner dashes, and an abbreviation of a denied one counts as that one; in a
-    cluster of short ones (`-xy`) each letter counts.
+    Only options are allowed, with values behind `=`: a bare word could be a subcommand of the
+    agent, or a prompt. Long options are compared without case and inner dashes, and an abbreviation
+    of a denied one counts as that one; in a cluster of short ones (`-xy`) each letter counts.
     """
     long = {_bare(each) for each in denied if each.startswith("--")}
     short = {each[1] for each in denied if not each.startswith("--")}

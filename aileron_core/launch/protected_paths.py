@@ -1,9 +1,9 @@
 """Files in a project that the person's own tools execute or obey: compared before and after a session.
 
-While a launcher runs it holds a lock on a small record in Aileron's home that lists which protected names were
-missing or links. The record is deleted once all of them are restored. One that nobody holds is from a launcher
-that was killed, or lists what could not be moved: the console, and the next launch, process it before anything in
-that project is trusted.
+While a launcher runs it holds a lock on a small record in Aileron's home that lists which protected
+names were missing or links. The record is deleted once all of them are restored. One that nobody
+holds is from a launcher that was killed, or lists what could not be moved: the console, and the
+next launch, process it before anything in that project is trusted.
 """
 
 import contextlib
@@ -51,8 +51,8 @@ class RestoredPaths:
 class ProtectedPaths:
     """The protected names of a project that were missing, or links, when the session began.
 
-    A mount over a missing name would leave an empty file behind, and nothing can be mounted over a link, so these are
-    compared instead: what is new at the end is moved aside and reported.
+    A mount over a missing name would leave an empty file behind, and nothing can be mounted over a
+    link, so these are compared instead: what is new at the end is moved aside and reported.
     """
 
     project: Path
@@ -147,9 +147,9 @@ def _escaped(path: Path) -> str:
 def move_aside(project: int, name: str, aside: Path) -> Path:
     """Move *name* out of a project and return its new path.
 
-    Nothing in it is read or copied, and no link is followed. Folders that the agent made unwritable are first made
-    writable for their owner. If it cannot be moved to *aside* (another file system, a full disk), it is renamed in
-    place to a name that no tool looks for.
+    Nothing in it is read or copied, and no link is followed. Folders that the agent made unwritable
+    are first made writable for their owner. If it cannot be moved to *aside* (another file system,
+    a full disk), it is renamed in place to a name that no tool looks for.
 
     Args:
         project: descriptor of the project's folder.

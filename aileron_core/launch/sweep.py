@@ -14,8 +14,9 @@ from aileron_core.launch.repositories import import_from_killed_launches, keep_n
 class LaunchSweep:
     """Removes what killed launches left behind, such as tokens: at start and whenever a session has ended.
 
-    Their agents' git work is imported, and files planted in their projects are moved aside; notices for the person are
-    stored until the next launch. An instance is a listener for the core's events.
+    Their agents' git work is imported, and files planted in their projects are moved aside; notices
+    for the person are stored until the next launch. An instance is a listener for the core's
+    events.
     """
 
     def __init__(self, home: Path) -> None:

@@ -1,8 +1,8 @@
 """Lending the person's terminal to an agent: raw mode while it runs, every mode reset afterwards.
 
-A killed agent has restored nothing, and a hostile one leaves modes set on purpose. Whatever can be reset without
-harm is reset always; what would move the cursor, or be printed by an old terminal, only if the output shows that it
-was set.
+A killed agent has restored nothing, and a hostile one leaves modes set on purpose. Whatever can be
+reset without harm is reset always; what would move the cursor, or be printed by an old terminal,
+only if the output shows that it was set.
 """
 
 import contextlib
@@ -128,8 +128,9 @@ def _put_right(ours: Sequence[int], before: list[Any], seen: TerminalState) -> N
 def _settle(reading: int, writing: int, undo: bytes) -> None:
     """Write *undo*, and discard input until the terminal has answered everything it was asked.
 
-    A terminal answers in order, so our own query comes last: for a mode that does not exist, which is echoed with its
-    number. Terminals that do not know that query answer the second one, a status report.
+    A terminal answers in order, so our own query comes last: for a mode that does not exist, which
+    is echoed with its number. Terminals that do not know that query answer the second one, a status
+    report.
     """
     number = b"%d" % (20_000 + secrets.randbelow(40_000))
     os.write(writing, undo + b"\x1b[?" + number + b"$p\x1b[5n")

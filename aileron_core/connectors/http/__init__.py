@@ -1,1 +1,1 @@
-"""The one way out for connectors: HTTP to listed hosts, at addresses that were checked."""
+"""Outgoing HTTP of connectors: only to listed hosts, at addresses that were checked."""

@@ -1,4 +1,4 @@
-"""Which network addresses an outgoing request may go to."""
+"""Which network addresses an outgoing request may connect to."""
 
 import ipaddress
 import socket
@@ -51,7 +51,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 class Resolver(Protocol):
-    """Turns a name into addresses. Tests give their own, in process."""
+    """Resolves host names. Tests provide their own, in process."""
 
     def resolve(self, host: str, port: int) -> list[str]:
         """Return the addresses of *host*, best first.
@@ -63,31 +63,32 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The machine's resolver."""
+    """The operating system's resolver."""
 
     def resolve(self, host: str, port: int) -> list[str]:
-        """Return the addresses that `getaddrinfo` gives, each once."""
+        """Return the addresses from `getaddrinfo`, without duplicates."""
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class AddressGuard:
-    """Refuses addresses through which a service's name could reach this machine or its network.
+    """Refuses addresses through which a host name could reach this machine or its network.
 
     Args:
-        allow: networks to let through all the same. Only tests give any; nothing a person, an
-            agent or a file says reaches this.
+        allow: networks to allow nevertheless. Only tests pass any: no person, agent or file can set
+            this.
     """
 
     def __init__(self, allow: Iterable[IPNetwork] = ()) -> None:
         self._allow = tuple(allow)
 
     def problem(self, address: str, *, named: bool = False) -> str | None:
-        """Return why *address* is refused, or None.
+        """Return why *address* is refused, None if it is allowed.
 
         Args:
-            address: an IP address, as the resolver gave it.
-            named: the manifest lists this very address, so a person saw it and private ranges pass.
+            address: an IP address from the resolver.
+            named: the manifest lists this very address, so a person saw it; private ranges are then
+                allowed.
         """
         try:
             parsed = ipaddress.ip_address(address.partition("%")[0])
@@ -110,7 +111,7 @@ class AddressGuard:
         return None
 
     def own_address_problem(self, local: str, peer: str) -> str | None:
-        """Return why a connection from *local* to *peer* is refused: both are this machine."""
+        """Return why a connection from *local* to *peer* is refused if both are this machine."""
         if local != peer or self._allows(ipaddress.ip_address(peer.partition("%")[0])):
             return None
         return "is an address of this machine"
@@ -124,7 +125,7 @@ def _within(address: IPAddress, networks: Iterable[IPNetwork]) -> bool:
 
 
 def _embedded(address: IPAddress) -> tuple[IPAddress, ...]:
-    """Return the IPv4 addresses that an IPv6 address stands for, through whatever translation."""
+    """Return the IPv4 addresses that an IPv6 address stands for under any translation scheme."""
     if isinstance(address, ipaddress.IPv4Address):
         return ()
     found: list[IPAddress] = []
@@ -149,10 +150,10 @@ def _embedded(address: IPAddress) -> tuple[IPAddress, ...]:
 
 
 def _local_nat64(packed: bytes) -> list[IPAddress]:
-    """Return what an address of 64:ff9b:1::/48 stands for (RFC 8215).
+    """Return the IPv4 addresses that an address of 64:ff9b:1::/48 may stand for (RFC 8215).
 
-    Whose network it is chooses a prefix of 48, 56, 64 or 96 bits (RFC 6052), and nothing tells
-    which: each reading counts but those that are an address of no host.
+    The network's owner chooses a prefix of 48, 56, 64 or 96 bits (RFC 6052), and nothing reveals
+    which, so every reading counts except addresses that no host can have.
     """
     readings = (packed[6:8] + packed[9:11], packed[7:8] + packed[9:12], packed[9:13], packed[12:16])
     found: list[IPAddress] = [

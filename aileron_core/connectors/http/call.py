@@ -1,8 +1,8 @@
-"""One outgoing request on the wire: its deadline, its cancellation, when its first byte leaves.
+"""One outgoing request at socket level: its deadline, its cancellation, and when its first byte is sent.
 
 `GuardedBackend` is the only place that opens a connection for a connector. It resolves the name,
-checks every address, and connects to one that was checked; the pool above it is keyed by name, so
-a kept connection never serves another name that shares the address.
+checks every address, and connects to one that was checked. The pool above it is keyed by name, so a
+reused connection never serves another name that shares the address.
 """
 
 import contextlib
@@ -25,18 +25,18 @@ _CONNECT_SECONDS = 5.0
 
 
 class RefusedAddress(Exception):
-    """The name leads somewhere that no connector may go; nothing was sent."""
+    """The host resolves to an address that no connector may reach; nothing was sent."""
 
 
 class OutgoingCall:
-    """What the thread that sends a request and the one that stops it share.
+    """State shared by the thread that sends a request and the one that stops it.
 
     Args:
-        clock: what the deadline is read on.
-        deadline: monotonic seconds by which the answer has to be there, whole.
+        clock: the clock of the deadline.
+        deadline: monotonic seconds by which the complete response has to be there.
         on_send: called for each hop with its method and `host:port`, just before its first byte may
-            leave.
-        on_answer: called for each hop with the same, once its answer is there, whole.
+            be sent.
+        on_answer: called for each hop with the same, once its response is complete.
     """
 
     def __init__(
@@ -63,14 +63,13 @@ class OutgoingCall:
 
     @property
     def stopped(self) -> bool:
-        """Tell whether somebody stopped it."""
         return self._stopped.is_set()
 
     def remaining(self, error: type[httpcore.TimeoutException], cap: float | None = None) -> float:
         """Return the seconds left, at most *cap*.
 
         Raises:
-            TimeoutException: none are left, or it was stopped.
+            TimeoutException: none are left, or the call was stopped.
         """
         left = self._deadline - self._clock.monotonic()
         if left <= 0 or self.stopped:
@@ -78,7 +77,7 @@ class OutgoingCall:
         return left if cap is None else min(left, cap)
 
     def stop(self) -> None:
-        """End it from another thread: a blocked read or write returns at once."""
+        """End the call from another thread: a blocked read or write returns at once."""
         self._stopped.set()
         self.resolved.set()
         with self._lock:
@@ -89,7 +88,7 @@ class OutgoingCall:
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def hold(self, sock: socket.socket | None) -> None:
-        """Make *sock* the one that `stop` breaks."""
+        """Set the socket that `stop` shuts down."""
         with self._lock:
             self._socket = sock
         if sock is not None and self.stopped:
@@ -97,29 +96,29 @@ class OutgoingCall:
 
     @property
     def waits_for(self) -> str:
-        """Return the `host:port` whose answer is not there; empty where none is awaited."""
+        """The `host:port` whose response is outstanding, empty if none is."""
         return "" if self._is_answered else self._place
 
     def begin_hop(self, method: str, place: str) -> None:
-        """Start the request to *place* (`host:port`), or go on to where it was redirected."""
+        """Start the request to *place* (`host:port`), or to where it was redirected."""
         self._announced = self._is_answered = False
         self._method, self._place = method, place
         self.connected = False
 
     def answered(self) -> None:
-        """Take note that the hop's answer is there, whole."""
+        """Record that the hop's response is complete."""
         self._is_answered = True
         self._on_answer(self._method, self._place)
 
     def before_write(self) -> None:
-        """Say, once for each hop, that the first byte is about to leave."""
+        """Report, once per hop, that the first byte is about to be sent."""
         if not self._announced:
             self._announced = True
             self._on_send(self._method, self._place)
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Opens connections for the pool, on behalf of the call of the calling thread."""
+    """Opens the pool's connections on behalf of the calling thread's `OutgoingCall`."""
 
     def __init__(
         self, resolver: Resolver, guard: AddressGuard, routes: Mapping[tuple[str, int], Route]
@@ -132,7 +131,7 @@ class GuardedBackend(httpcore.NetworkBackend):
 
     @contextlib.contextmanager
     def serving(self, call: OutgoingCall) -> Generator[None]:
-        """Make *call* the one of the calling thread."""
+        """Make *call* the calling thread's."""
         self._local.call = call
         try:
             yield
@@ -141,12 +140,11 @@ class GuardedBackend(httpcore.NetworkBackend):
             self._local.call = None
 
     def current(self) -> OutgoingCall:
-        """Return the call of the calling thread."""
         call: OutgoingCall = self._local.call
         return call
 
     def close(self) -> None:
-        """End the threads that resolve names."""
+        """Stop the name resolution threads."""
         self._names.shutdown(wait=True, cancel_futures=True)
 
     def connect_tcp(
@@ -157,11 +155,11 @@ class GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to *host* where it leads to an address that is allowed, or where it is routed.
+        """Connect to *host* at an allowed address, or to where it is routed.
 
         Raises:
-            RefusedAddress: it leads elsewhere.
-            httpcore.ConnectError, httpcore.ConnectTimeout: nothing could be reached.
+            RefusedAddress: it resolves to an address that is not allowed.
+            httpcore.ConnectError, httpcore.ConnectTimeout: no address could be reached.
         """
         call = self.current()
         route = self._routes.get((host, port))
@@ -179,7 +177,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         raise problem or httpcore.ConnectError("the name has no address")
 
     def _addresses(self, call: OutgoingCall, host: str, port: int) -> list[str]:
-        """Return the addresses of *host*; one that is refused refuses them all."""
+        """Return the addresses of *host*; if one is refused, so are all."""
         literal = _literal(host)
         addresses = [literal] if literal else self._resolve(call, host, port)
         for address in addresses:
@@ -223,7 +221,7 @@ class GuardedBackend(httpcore.NetworkBackend):
         return sock
 
     def _not_ourselves(self, call: OutgoingCall, sock: socket.socket, host: str) -> socket.socket:
-        """Refuse a connection that ends on this machine: its addresses are not all known by range."""
+        """Refuse a connection that ends on this machine, whose addresses fall in no fixed range."""
         local, peer = str(sock.getsockname()[0]), str(sock.getpeername()[0])
         if (problem := self._guard.own_address_problem(local, peer)) is not None:
             _close(call, sock)
@@ -232,7 +230,7 @@ class GuardedBackend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose every wait ends with the deadline of the call that uses it."""
+    """A connection whose every blocking operation obeys the deadline of the current call."""
 
     def __init__(self, sock: socket.socket, backend: GuardedBackend) -> None:
         self._socket = sock

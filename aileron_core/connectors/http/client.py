@@ -1,9 +1,9 @@
-"""The one outgoing HTTP client: connectors, and later OAuth and installs, reach the world through it.
+"""The HTTP client through which everything outgoing passes: connectors, and later OAuth and installs.
 
 It blocks, and is meant for worker threads (measured: an async client on the core's loop costs two
-to three times as much and delays every other agent). On httpcore rather than on httpx, because the
-address that was checked has to be the address that is connected to, while the pool, the
-certificate and the Host header go by name; httpx has no place for that.
+to three times as much and delays every other agent). It is built on httpcore instead of httpx
+because it must connect to exactly the address that was checked, while the pool, the certificate and
+the Host header go by name; httpx has no hook for that.
 """
 
 import logging
@@ -37,7 +37,7 @@ _KEEPALIVE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingRequest:
-    """A request as a connector words it; the client decides what of it leaves."""
+    """A request as a connector made it; the client decides what of it is sent."""
 
     method: str
     url: str = field(repr=False)
@@ -47,20 +47,21 @@ class OutgoingRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingResponse:
-    """What came back in the end, after redirects."""
+    """The final response, after redirects."""
 
     status: int
     body: bytes = field(repr=False)
 
 
 class OutgoingClient:
-    """Sends requests to listed hosts at addresses that were checked.
+    """Sends requests to listed hosts at checked addresses.
 
     Args:
-        routes: hosts that go to an address of this machine instead, in plain HTTP.
-        resolver, guard, ssl_context: other ones are for tests, in process only; by default the
-            machine's resolver, no exception from the guard, and certifi's trust store, none of
-            which an environment variable changes.
+        routes: hosts that lead to an address of this machine instead, in plain HTTP.
+        resolver, guard, ssl_context: replaceable for in-process tests only. The defaults are the
+            system's resolver,
+            a guard without exceptions and certifi's trust store; no environment variable changes
+            them.
     """
 
     def __init__(
@@ -88,11 +89,11 @@ class OutgoingClient:
         self.clock = clock or SystemClock()
 
     def is_routed(self, host_port: str) -> bool:
-        """Tell whether requests to *host_port* go along a route."""
+        """Tell whether requests to *host_port* follow a route."""
         return host_port in self._routes
 
     def close(self) -> None:
-        """Close every connection and end the threads that resolve names."""
+        """Close every connection and stop the name resolution threads."""
         self._pool.close()
         self._backend.close()
 
@@ -105,20 +106,20 @@ class OutgoingClient:
         max_redirects: int = 5,
         max_body: int = 16 * MIB,
     ) -> OutgoingResponse:
-        """Send *request*, follow its redirects, return the last answer.
+        """Send *request*, follow redirects and return the final response.
 
         Args:
-            request: the method is `GET`, `POST` and so on; CONNECT and TRACE are refused.
-            call: its deadline, its stop, and who hears of each hop.
+            request: any method except CONNECT and TRACE.
+            call: deadline, cancellation and callbacks of this request.
             allowed: the exact `host:port` entries it may go to, also by redirect.
             max_redirects: how many are followed.
-            max_body: bytes of an answer's body.
+            max_body: limit of the response body, in bytes.
 
         Raises:
             ValueError: URL, method or headers are malformed.
             CapabilityDenied: a host that is not listed, or an address that no connector may reach.
-            NetworkError: no answer; the message names host and kind, never path, query or body.
-            ResourceLimitExceeded: the answer's body is too large.
+            NetworkError: no response; the message names host and kind, never path, query or body.
+            ResourceLimitExceeded: the response body is too large.
         """
         check_method_name(request.method)
         target = parse_target(request.url)
@@ -140,15 +141,15 @@ class OutgoingClient:
             if following.host_port != target.host_port:
                 headers = [entry for entry in headers if entry[0].lower() != b"authorization"]
             target = following
-        told = (
+        how = (
             f"more than {max_redirects} times"
             if max_redirects
             else "the request; that is not followed here"
         )
-        raise _final(NetworkError(f"{target.host_port} redirected {told}"))
+        raise _final(NetworkError(f"{target.host_port} redirected {how}"))
 
     def check_host(self, target: Target, allowed: Collection[str]) -> None:
-        """Check that *target* is listed.
+        """Check that *target* is in *allowed*.
 
         Raises:
             CapabilityDenied: it is not.
@@ -197,10 +198,10 @@ class OutgoingClient:
     def _answer(
         self, wire: httpcore.Request, *, may_repeat: bool, call: OutgoingCall
     ) -> httpcore.Response:
-        """Send a request and read the head of its answer.
+        """Send a request and read the head of its response.
 
-        A kept connection may be one that the service is just closing: what only reads is then sent
-        again (RFC 9112, 9.3.1), until a connection of its own has failed.
+        A reused connection may be one that the service is just closing: a request that only reads
+        is then sent again (RFC 9112, 9.3.1), until one fails on a new connection.
         """
         while True:
             try:
@@ -215,7 +216,7 @@ class _Closable:
 
 
 def _text(header: bytes) -> str:
-    """Return a header's value as services mean it: UTF-8 mostly, whatever the standard says."""
+    """Decode a header's value: services mostly send UTF-8, whatever the standard says."""
     try:
         return header.decode()
     except UnicodeDecodeError:
@@ -261,7 +262,7 @@ def _redirected(target: Target, location: str) -> Target:
 
 
 def _asks_with_get(request: OutgoingRequest, status: int) -> bool:
-    """Follow as browsers and Go do: 307 and 308 repeat the request, the others ask with GET."""
+    """Tell whether a redirect switches to GET: as in browsers and Go, all but 307 and 308 do."""
     return status not in {307, 308} and request.method not in {"GET", "HEAD"}
 
 
@@ -272,7 +273,7 @@ def _final(error: NetworkError) -> NetworkError:
 
 @contextmanager
 def _translated(target: Target, call: OutgoingCall) -> Generator[None]:
-    """Turn what the wire raises into errors of ours that name host and kind, and nothing else."""
+    """Turn httpcore's errors into ours, which name only host and kind."""
     place = target.host_port
     try:
         yield

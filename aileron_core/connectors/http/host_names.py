@@ -1,6 +1,6 @@
-"""Host names in one spelling, so that a list of exact `host:port` entries can be held against URLs.
+"""Normalizing host names, so that exact `host:port` entries can be compared with URLs.
 
-One place for manifests, routes and the URLs of guests: two spellings of one host compare equal, and
+Manifests, routes and the URLs of guests all use this: two spellings of one host compare equal, and
 what was compared is what is connected to.
 """
 
@@ -18,14 +18,14 @@ _OTHER_DOTS = frozenset("\u3002\uff0e\uff61")
 
 
 def normal_host(host: str) -> str:
-    """Return *host* in lower case and ASCII, without a final dot, IP addresses in their shortest form.
+    """Return *host* normalized: lower-case ASCII without a final dot, IP addresses in their shortest form.
 
     International names become A-labels (IDNA 2008). A host whose last label is a number is an IPv4
-    address in one of the spellings that resolvers take: decimal, octal, hexadecimal, fewer parts
-    (WHATWG URL, "IPv4 parser"). IPv6 stands in brackets.
+    address in one of the spellings that resolvers accept: decimal, octal, hexadecimal, fewer parts
+    (WHATWG URL, "IPv4 parser"). IPv6 is in brackets.
 
     Raises:
-        ValueError: it names no host.
+        ValueError: it is not a host.
     """
     if host.startswith("["):
         return _ipv6(host)
@@ -40,10 +40,10 @@ def normal_host(host: str) -> str:
 
 
 def normal_host_port(entry: str) -> str:
-    """Return a `host:port` entry with its host in the one spelling and its port without zeros.
+    """Return a `host:port` entry with its host normalized and its port without leading zeros.
 
     Raises:
-        ValueError: it is no such entry; the message says what is wrong, for a person to read.
+        ValueError: it is malformed; the message says how, for a person to read.
     """
     host, separator, port = entry.rpartition(":")
     if not separator:
@@ -54,12 +54,12 @@ def normal_host_port(entry: str) -> str:
 
 
 def short_host(entry: str) -> str:
-    """Return a `host:port` entry as a person reads it: without the port that HTTPS has anyway."""
+    """Return a `host:port` entry for display, without HTTPS's default port."""
     return entry.removesuffix(":443")
 
 
 def short_hosts(entries: Iterable[str]) -> str:
-    """Return `host:port` entries in a sentence: `a.example and b.example:8443`."""
+    """Return `host:port` entries as part of a sentence: `a.example and b.example:8443`."""
     return " and ".join(map(short_host, entries))
 
 
@@ -83,7 +83,7 @@ def _to_ascii(host: str) -> str:
 
 
 def _ipv4(labels: list[str]) -> str:
-    """Return the address that *labels* spell: all but the last are bytes, the last fills the rest."""
+    """Return the address that *labels* spell: each is a byte, but the last fills all remaining bytes."""
     if len(labels) > 4 or not all(_NUMBER.fullmatch(label) for label in labels):
         raise ValueError("is no host name: its last part is a number, but it is no IPv4 address")
     numbers = [_number(label) for label in labels]

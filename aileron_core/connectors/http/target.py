@@ -1,4 +1,4 @@
-"""Where a request goes, and with which headers: a URL and headers that come from a guest."""
+"""Validating the URL and headers that a guest gives for a request."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _HOST_OWNED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A URL, taken apart once: what is checked is what is connected to."""
+    """A URL, parsed once: what is checked is what is connected to."""
 
     scheme: str
     host: str
@@ -38,25 +38,26 @@ class Target:
 
     @property
     def host_port(self) -> str:
-        """Return the form that manifests list."""
+        """The form in which manifests list it."""
         return f"{self.host}:{self.port}"
 
     @property
     def host_header(self) -> str:
-        """Return the Host header: the port only where it is not the scheme's own."""
+        """The Host header, with the port unless it is the scheme's default."""
         return self.host if self.port == _DEFAULT_PORTS[self.scheme] else self.host_port
 
     @property
     def url(self) -> str:
-        """Return it as a URL, for resolving a redirect."""
+        """The URL as text, to resolve redirects against."""
         return f"{self.scheme}://{self.host_port}{self.path}"
 
 
 def parse_target(url: str) -> Target:
-    """Take *url* apart.
+    """Parse *url*.
 
     Raises:
-        ValueError: it is no http or https URL of a host; the message does not quote path or query.
+        ValueError: it is not an http or https URL with a host; the message does not quote path or
+            query.
     """
     if len(url) > _MAX_URL:
         raise ValueError(f"the URL is longer than {_MAX_URL} characters")
@@ -87,17 +88,17 @@ def parse_target(url: str) -> Target:
 
 
 def check_method_name(method: str) -> None:
-    """Check that *method* is the name of one that may leave.
+    """Check that *method* is a method name that may be sent.
 
     Raises:
-        ValueError: it is none, or one of the two that are for proxies and for tracing.
+        ValueError: it is malformed, or one of the two for proxies and for tracing.
     """
     if not _METHOD.fullmatch(method) or method.upper() in {"CONNECT", "TRACE"}:
         raise ValueError("the method is not supported")
 
 
 def allowed_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a guest without those that belong to the host.
+    """Return a guest's headers without those that only the host may set.
 
     Raises:
         ValueError: one is malformed; the message names it without its value.

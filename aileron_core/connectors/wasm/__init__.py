@@ -1,1 +1,1 @@
-"""The WASM host: the only importer of wasmtime."""
+"""Running WASM connectors in wasmtime, which is imported in this package only."""

@@ -1,10 +1,10 @@
-"""Compiling a module in a process of its own, within bounds and behind everything else.
+"""Compiling a module in a separate low-priority process with limits.
 
-A compiler's time and memory are not bounded by the size of what it compiles: 250 kB of loops over
-50,000 locals take it minutes and gigabytes. And a module of 7 MB keeps every core busy for seconds,
-which the console has to draw and answer in. So a child compiles it, at a lower priority, and hands
-the machine code back over a pipe that nobody else holds. It is our own program on our own input,
-and the code is never in a file.
+A compiler's time and memory are not bounded by the size of its input: 250 kB of loops over 50,000
+locals take minutes and gigabytes. A module of 7 MB keeps every core busy for seconds, in which the
+console has to draw and answer. So a child compiles it, at a lower priority, and returns the machine
+code over a pipe that nobody else holds. It is our own program on our own input, and the code is
+never in a file.
 """
 
 import math
@@ -35,12 +35,11 @@ _SPLIT: Final = "to be compiled; split its largest functions"
 
 
 class Compiler:
-    """Compiles modules in children, each held to so much time and memory.
+    """Compiles modules in child processes with limits on time and memory.
 
     Args:
-        seconds: how long one may take with two cores of its own; on a busy machine it may take longer.
-        memory_mib: what the compiler may take with all that it needs itself, in MiB; systems other
-            than Linux do not hold it to that.
+        seconds: the limit for one module on two otherwise idle cores; a busy machine gets longer.
+        memory_mib: the limit for the whole compiler process, in MiB; enforced on Linux only.
     """
 
     def __init__(self, *, seconds: float = _SECONDS, memory_mib: int = _MEMORY_MIB) -> None:
@@ -51,16 +50,16 @@ class Compiler:
         self._closed = False
 
     def compile(self, module: bytes, *, niceness: int = 0, optimize: bool = True) -> bytes:
-        """Return the machine code of *module*; blocks until it is there.
+        """Return the machine code of *module*; blocks.
 
         Args:
             module: its bytes.
-            niceness: by how much its process gives way to others (`nice`).
-            optimize: False compiles faster, to code that is slower.
+            niceness: of the compiler's process (`nice`).
+            optimize: False compiles faster to slower code.
 
         Raises:
             ConnectorRuntimeError: it cannot be compiled for this host; the message says why.
-            Unavailable: closed.
+            Unavailable: the compiler is closed.
         """
         child = self._start(niceness, optimize=optimize)
         late = threading.Event()
@@ -83,7 +82,7 @@ class Compiler:
         return self._result(child.returncode, answer, late=late.is_set())
 
     def close(self) -> None:
-        """End every child; whoever waits for one gets an error."""
+        """Kill every child; callers that wait for one get an error."""
         with self._lock:
             self._closed = True
             children = tuple(self._children)
@@ -137,11 +136,10 @@ class Compiler:
 def compile_problem(
     module: bytes, *, seconds: float = _SECONDS, memory_mib: int = _MEMORY_MIB
 ) -> str:
-    """Return why *module* cannot be compiled for this host, or nothing; blocks until that is known.
+    """Return why *module* cannot be compiled for this host, empty if it can; blocks.
 
-    It is compiled without optimization: that is what most of a compiler's time goes into where
-    functions are large, and whether there is code for it is known without. See `Compiler` for the
-    arguments.
+    Optimization is left out: it takes most of the time for large functions and makes no difference
+    to whether the module compiles. See `Compiler` for the arguments.
     """
     try:
         Compiler(seconds=seconds, memory_mib=memory_mib).compile(module, optimize=False)
@@ -151,15 +149,15 @@ def compile_problem(
 
 
 def _communicate(child: subprocess.Popen[bytes], module: bytes) -> bytes:
-    """Give *child* the module and return what it says; it reads all before it says anything."""
+    """Send *child* the module and return its output; it reads all input before it writes."""
     assert child.stdin is not None
     assert child.stdout is not None
     with child.stdin, suppress(BrokenPipeError):
         child.stdin.write(module)
         child.stdin.close()
-    said = BytesIO()  # grows in place: joined, 30 MB would be one long step of the interpreter
+    output = BytesIO()  # grows in place: joined, 30 MB would be one long step of the interpreter
     with child.stdout:
         while part := os.read(child.stdout.fileno(), MIB):
-            said.write(part)
+            output.write(part)
     child.wait()
-    return said.getvalue()
+    return output.getvalue()

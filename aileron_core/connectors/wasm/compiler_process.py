@@ -1,9 +1,10 @@
-"""The process that compiles one module: bytes on its input, machine code on its output.
+"""The program that compiles one module: bytes on standard input, machine code on standard output.
 
-    python -I -m aileron_core.connectors.wasm.compiler_process MEMORY_MIB SECONDS NICENESS OPTIMIZATION
+    python -I -m aileron_core.connectors.wasm.compiler_process MEMORY_MIB SECONDS NICENESS
+    OPTIMIZATION
 
-It exits with `REFUSED` and a sentence on its output where the module cannot run here, and with
-`OUT_OF_MEMORY` where that is what it ran into.
+It exits with `REFUSED`, and a sentence on its output, if the module cannot run here, and with
+`OUT_OF_MEMORY` if Python could allocate no more.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A WASM connector behind the port: from the loop into a worker thread and back."""
+"""A WASM connector as a `Connector`: from the event loop into a worker thread and back."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 class WasmConnector:
-    """One installed connector; any number of calls at a time, none of which sees another."""
+    """One installed connector; any number of calls may run at a time, isolated from one another."""
 
     def __init__(
         self,
@@ -37,21 +37,17 @@ class WasmConnector:
 
     @property
     def identity(self) -> ConnectorIdentity:
-        """Return whose it is, which version, which bytes."""
         return self._identity
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return the `host:port` entries that its manifest lists, sorted."""
         return self._manifest.hosts
 
     def hosts_for(self, args: JsonObject) -> tuple[str, ...]:
-        """Return those of `hosts` that a call with *args* can reach."""
         return self._manifest.hosts_for(args)
 
     @property
     def manifest(self) -> Manifest:
-        """Return what it says of itself."""
         return self._manifest
 
     async def call(
@@ -66,7 +62,8 @@ class WasmConnector:
     ) -> OpResult:
         """Run *op* once; see `protocol.Connector.call`.
 
-        The wall limit begins with the call; compiling a module that was not used before does not count.
+        The wall-clock limit starts with the call; compiling a module for the first time does not
+        count.
         """
         clock = self._engine.clock
         began = clock.monotonic()
@@ -101,15 +98,14 @@ class WasmConnector:
 
     @property
     def prepared(self) -> bool:
-        """Tell whether it is compiled."""
         return self._engine.is_ready(self._identity.hash)
 
     async def prepare(self, *, background: bool = False) -> None:
-        """Check and compile it now; see `protocol.Connector.prepare`.
+        """Verify and compile it now; see `protocol.Connector.prepare`.
 
         Raises:
-            HashMismatch: its bytes are not those of its identity any more.
-            ConnectorRuntimeError: it is no module that can run here.
+            HashMismatch: the bytes no longer match its identity.
+            ConnectorRuntimeError: it is not a module that can run here.
         """
         await self._compiled(background=background)
 
@@ -130,10 +126,10 @@ class WasmConnector:
         return self._store.read(self._identity.hash)[0]
 
     def _check(self) -> None:
-        """Check the bytes in the store against the identity.
+        """Verify the bytes in the store against the identity.
 
         Raises:
-            HashMismatch: they are others, or gone.
+            HashMismatch: they differ, or are gone.
         """
         try:
             self._store.check(self._identity.hash)
@@ -157,13 +153,13 @@ class WasmConnector:
 
 
 class _NeverBegun(Exception):
-    """No thread was free in time."""
+    """No worker thread was free in time."""
 
 
 async def _joined(
     future: Future[_T], stop: Callable[[], None], *, begin_within: float | None = None
 ) -> _T:
-    """Wait for a worker; cancelled, stop it, wait until it has ended, then pass the cancellation on.
+    """Wait for a worker. If cancelled, stop it and wait until it has ended before raising.
 
     Raises:
         _NeverBegun: no thread took the work within *begin_within* seconds, and none will.
@@ -182,7 +178,7 @@ async def _joined(
 
 
 async def _ended(waiter: asyncio.Future[_T]) -> None:
-    """Wait until *waiter* is done, however often the waiting is cancelled."""
+    """Wait until *waiter* is done, even if this wait is cancelled repeatedly."""
     while not waiter.done():
         try:
             await asyncio.wait({waiter})
@@ -193,7 +189,7 @@ async def _ended(waiter: asyncio.Future[_T]) -> None:
 
 
 def _stdin(op: str, args: JsonObject) -> bytes:
-    """Return a guest's input: text as it is, which also the simplest reader can read."""
+    """Return a guest's input, with text unescaped so that even a minimal JSON parser can read it."""
     given = {"op": op, "args": args}
     try:
         return json.dumps(given, ensure_ascii=False).encode()
@@ -202,7 +198,7 @@ def _stdin(op: str, args: JsonObject) -> bytes:
 
 
 def _texts(value: Json) -> frozenset[str]:
-    """Return the strings in arguments, which no log may show."""
+    """Return all strings in the arguments: they must not appear in a log."""
     if isinstance(value, str):
         return frozenset({value})
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Running guests: one engine and one linker, a fresh store for each call.
+"""The WASM engine: one wasmtime engine and linker, a fresh store for each call.
 
-Threads: a worker of the pool runs a guest from beginning to end, host calls included. A ticker
-advances the epoch every 10 ms while any guest runs; at each tick the guest's own thread looks
-whether it has to end or to let another have its turn.
+Threads: a worker of the pool runs a guest from start to end, host calls included. A ticker advances
+the epoch every 10 ms while any guest runs; at each tick the guest's own thread checks whether it
+has to stop or to yield its turn.
 """
 
 import ctypes
@@ -38,15 +38,15 @@ _T = TypeVar("_T")
 
 
 class WasmEngine:
-    """Compiles modules and runs them, each call in a store of its own.
+    """Compiles modules and runs them, each call in its own store.
 
     Args:
-        outgoing: the client for requests of guests.
-        compiled: the folder for compiled forms, under the home; None keeps them in memory only.
-        key: seals compiled forms; random, and so good for this process, if None.
-        guests: how many run at once; as many as there are cores if None.
-        apart: whether large modules are compiled in a process of their own, behind everything else.
-        optimize: False compiles faster, to code that is slower: for a trial.
+        outgoing: the HTTP client for requests of guests.
+        compiled: the folder for compiled modules, under the home; None keeps them in memory only.
+        key: seals compiled modules; None for a random one, valid for this process.
+        guests: how many run at once; None for one per core.
+        apart: whether large modules are compiled in a separate low-priority process.
+        optimize: False compiles faster to slower code, for a trial.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class WasmEngine:
 
     @property
     def clock(self) -> Clock:
-        """Return the clock that deadlines are read on."""
+        """The clock of all deadlines."""
         return self._outgoing.clock
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
@@ -105,47 +105,46 @@ class WasmEngine:
             raise Unavailable(CLOSING) from error
 
     def is_ready(self, hash_: str) -> bool:
-        """Tell whether the module *hash_* is compiled."""
-        known = self._ready.get(hash_)
-        return known is not None and known.done()
+        existing = self._ready.get(hash_)
+        return existing is not None and existing.done()
 
     def prepare(
         self, hash_: str, module: Callable[[], bytes], *, background: bool = False
     ) -> Future[wasmtime.InstancePre]:
-        """Return the module, to be there once it is compiled: once per *hash_*.
+        """Return a future of the compiled module; each *hash_* is compiled once.
 
-        It is compiled in a thread of its own, so that no call waits for the module of another.
+        Compiling uses a thread of its own, so that no call waits for another call's module.
 
         Args:
             hash_: its identity.
-            module: gives its bytes, checked; asked only if it is not compiled yet.
-            background: nobody waits for it yet, so it gives way to everything else.
+            module: returns its verified bytes; called only if it is not compiled yet.
+            background: nobody waits for it yet, so it runs at the lowest priority.
 
         The future raises:
             Unavailable: the engine is closed.
-            ConnectorRuntimeError: it is no valid module, or imports what the host does not offer.
+            ConnectorRuntimeError: the module is invalid, or imports what the host does not offer.
         """
         with self._lock:
-            if (known := self._ready.get(hash_)) is not None:
-                return known
-            mine: Future[wasmtime.InstancePre] = Future()
-            mine.set_running_or_notify_cancel()  # whoever waits may give up; the compiling goes on
+            if (existing := self._ready.get(hash_)) is not None:
+                return existing
+            future: Future[wasmtime.InstancePre] = Future()
+            future.set_running_or_notify_cancel()  # whoever waits may give up; the compiling goes on
             if self._closed:
-                mine.set_exception(Unavailable(CLOSING))
-                return mine
-            self._ready[hash_] = mine
+                future.set_exception(Unavailable(CLOSING))
+                return future
+            self._ready[hash_] = future
         niceness = _BACKGROUND_NICENESS if background else _NICENESS
 
         def fail(error: AileronError) -> None:
             with self._lock:
                 self._ready.pop(hash_, None)
-            mine.set_exception(error)
+            future.set_exception(error)
 
         def compile_() -> None:
             try:
                 with _wasmtime_errors(_CANNOT_RUN):
                     loaded = self._modules.load(module(), niceness=niceness)
-                    mine.set_result(self._linker.instantiate_pre(loaded))
+                    future.set_result(self._linker.instantiate_pre(loaded))
             except AileronError as error:
                 fail(error)
             except BaseException as error:  # noqa: BLE001 - it is for whoever waits
@@ -157,13 +156,13 @@ class WasmEngine:
             fail(
                 Unavailable("no thread could be started to compile the connector; try again later")
             )
-        return mine
+        return future
 
     def machine_code(self, module: bytes) -> bytes:
-        """Return the compiled form of *module*, once it is known that it fits this host.
+        """Return the compiled form of *module*, after checking that it links with this host.
 
         Raises:
-            ConnectorRuntimeError: it is no valid module, or imports what the host does not offer.
+            ConnectorRuntimeError: the module is invalid, or imports what the host does not offer.
         """
         with _wasmtime_errors(_CANNOT_RUN):
             loaded = self._modules.load(module)
@@ -171,15 +170,15 @@ class WasmEngine:
             return bytes(loaded.serialize())
 
     def forget(self, hash_: str) -> None:
-        """Let go of a compiled module that is no longer installed."""
+        """Release the compiled module of a connector that is no longer installed."""
         with self._lock:
             self._ready.pop(hash_, None)
 
     @contextmanager
     def turn(self, invocation: Invocation) -> Generator[None]:
-        """Take a turn on the processor, for a guest and for reading what it printed.
+        """Hold a turn on the processor, to run a guest and to parse what it printed.
 
-        Until it is given up a stop of everything reaches the run.
+        Until the end of the turn an emergency stop reaches the run.
         """
         with self._lock:
             if self._closed:
@@ -199,11 +198,11 @@ class WasmEngine:
 
     @property
     def stops(self) -> int:
-        """How often all guests were stopped; an invocation belongs to the time after that many."""
+        """How many times all guests were stopped; an invocation started before the last stop must not run."""
         return self._stops
 
     def stop_running(self) -> None:
-        """Stop every guest that runs, and every one that waits for a thread; later calls go on."""
+        """Stop every guest that runs or waits for a thread; later calls are not affected."""
         with self._lock:
             self._stops += 1
             running = tuple(self._running)
@@ -211,7 +210,7 @@ class WasmEngine:
             invocation.stop("person")
 
     def close(self) -> None:
-        """Stop every guest, end every thread, free every module; blocks until that is done."""
+        """Stop every guest, end every thread and free every module; blocks."""
         with self._lock:
             self._closed = True
             running = tuple(self._running)
@@ -230,10 +229,10 @@ class WasmEngine:
         self._engine.close()
 
     def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> GuestExit:
-        """Run a guest to its end, on the calling thread, which has to have its `turn`.
+        """Run a guest to its end on the calling thread, which has to hold its `turn`.
 
         Raises:
-            ConnectorRuntimeError: its surroundings could not be set up.
+            ConnectorRuntimeError: its store could not be set up.
         """
         if invocation.must_stop():
             return GuestExit(how="not_started")
@@ -249,7 +248,7 @@ class WasmEngine:
         return invocation
 
     def _epoch(self, _context: object, _data: object, delta: Any, kind: Any) -> int:
-        """Let the guest of this thread go on until the next tick, or end it with an error."""
+        """Let this thread's guest run until the next tick, or end it with an error."""
         try:
             invocation = self._current()
             invocation.yield_control()
@@ -267,7 +266,7 @@ class WasmEngine:
 
 @contextmanager
 def _wasmtime_errors(what: str) -> Generator[None]:
-    """Turn what wasmtime raises into an error of ours."""
+    """Turn wasmtime's errors into ours."""
     try:
         yield
     except (wasmtime.WasmtimeError, wasmtime.Trap) as error:

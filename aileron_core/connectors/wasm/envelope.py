@@ -1,6 +1,6 @@
-"""The request envelope that a guest hands to the host.
+"""Parsing the request envelope that a guest passes to the host.
 
-Its body may be large and is read in slices; everything else of it together may not.
+Its body may be large and is read in slices; the rest of it may not.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _MAX_MEMBERS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """A request as the guest asked for it."""
+    """An HTTP request as the guest asked for it."""
 
     method: str
     url: str = field(repr=False)
@@ -36,11 +36,11 @@ class Envelope:
 
 
 def read_envelope(data: bytes, yield_control: YieldControl) -> Envelope:
-    """Read an envelope; keys that are not known are ignored.
+    """Parse an envelope; unknown keys are ignored.
 
     Args:
-        data: its bytes; what is not UTF-8 in them becomes U+FFFD.
-        yield_control: called between the slices of a large one; what it raises passes.
+        data: its bytes; invalid UTF-8 becomes U+FFFD.
+        yield_control: called between the slices of a large one; its exceptions propagate.
 
     Raises:
         ValueError: it is malformed or too large; the message names the part, never its value.
@@ -59,7 +59,7 @@ def read_envelope(data: bytes, yield_control: YieldControl) -> Envelope:
 
 
 def _members(data: bytes, yield_control: YieldControl) -> dict[str, Any]:
-    """Return the members of the one JSON object that *data* is; of equal keys the last counts."""
+    """Return the members of the JSON object in *data*; of duplicate keys the last counts."""
     too_large = f"everything of the request but its body is larger than {_MAX_REST} bytes"
     try:
         parsed: object = load_json(
@@ -122,5 +122,5 @@ def _decoded(key: str, value: str | LongText, yield_control: YieldControl) -> st
 
 
 def _why(error: ValueError) -> str:
-    """Return what is wrong with a text, without a word of it."""
+    """Return what is wrong with a text, without quoting it."""
     return str(error) if isinstance(error, BadText) else "it holds a control character"

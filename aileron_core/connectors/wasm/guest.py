@@ -1,8 +1,8 @@
-"""One guest, from its store to its end, by the C functions that the Python package is made of.
+"""Running one guest, from store to exit, through wasmtime's C API.
 
-The package's own way costs as much again as the guest of a small op: it lists every export, reads
-types, and hands output over through threads of another runtime. And it raises whatever Python
-exception any host function left in a global, in whichever thread looks next.
+The Python package's own functions cost as much again as the guest of a small op: they list every
+export, read types, and pass output through threads of another runtime. They also raise whatever
+Python exception any host function left in a global, in whichever thread looks next.
 """
 
 import ctypes
@@ -34,11 +34,11 @@ _TrapPointer: Any = ctypes.POINTER(bindings.wasm_trap_t)
 def open_store(
     engine: wasmtime.Engine, invocation: Invocation, stdin: bytes, on_epoch: Any
 ) -> wasmtime.Store:
-    """Return a store with the surroundings of one run; the caller closes it.
+    """Return a store set up for one run; the caller closes it.
 
     Args:
-        engine: what runs guests.
-        invocation: the run; its clock begins here.
+        engine: the wasmtime engine.
+        invocation: the run; its clock starts here.
         stdin: the guest's whole input.
         on_epoch: an `EpochCallback`, called in the guest's thread at each tick.
 
@@ -102,7 +102,7 @@ def _ended(problem: Exception, how: Any, memory_bytes: int) -> GuestExit:
 
 
 def _problem(error: Any, trap: Any) -> wasmtime.WasmtimeError | wasmtime.Trap | None:
-    """Take over what a call came back with, so that it is freed."""
+    """Take ownership of a call's error or trap, so that it is freed."""
     if error:
         return wasmtime.WasmtimeError._from_ptr(error)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     if trap:
@@ -126,7 +126,7 @@ def _memory_bytes(context: Any, instance: Any) -> int:
 
 
 def first_line(error: Exception) -> str:
-    """Return what happened and why from wasmtime's report, without its backtrace."""
+    """Return message and cause from wasmtime's report, without its backtrace."""
     report = str(error)
     # The last one: before it stands the backtrace, with names that the guest chose.
     happened, found, why = report.rpartition("Caused by:")

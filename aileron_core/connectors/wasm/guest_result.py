@@ -1,4 +1,4 @@
-"""From the end of a guest to the result of its op."""
+"""Turning a guest's exit into the result of its op."""
 
 import math
 import re
@@ -46,15 +46,15 @@ class _GuestError(Exception):
 
 
 def guest_result(end: GuestExit, invocation: Invocation) -> OpResult:
-    """Return what the op came to. The strongest cause wins: a limit, the host's own, the guest's."""
+    """Return the op's result. The strongest cause wins: a limit, then the host's error, then the guest's."""
     output: Json = None
     failure: AileronError | None = None
     own_word = False
-    if end.how in {"returned", "exited"} and not _host_has_the_word(invocation):
+    if end.how in {"returned", "exited"} and not _host_decides(invocation):
         try:
             output = _read_stdout(end, invocation)
-        except _GuestError as told:
-            failure, own_word = told.failure, True
+        except _GuestError as reported:
+            failure, own_word = reported.failure, True
         except GuestStopped:
             failure = _host_failure(end, invocation)
         except AileronError as error:
@@ -73,7 +73,7 @@ def result_of(
     failure: Failure | None = None,
     own_word: bool = False,
 ) -> OpResult:
-    """Return the end of *invocation* with what the host saw of its requests."""
+    """Return the result of *invocation*, with what the host observed of its requests."""
     return OpResult(
         output=output,
         failure=failure,
@@ -89,7 +89,7 @@ def result_of(
     )
 
 
-def _host_has_the_word(invocation: Invocation) -> bool:
+def _host_decides(invocation: Invocation) -> bool:
     # A guest that came to its own end in spite of a stop has told how it went: better known than not.
     return invocation.stdout_overflow or invocation.host_error is not None
 
@@ -133,7 +133,9 @@ def _trap_failure(end: GuestExit, invocation: Invocation) -> AileronError:
         return _memory_failure(end, invocation)
     if end.how == "not_started":
         return ConnectorRuntimeError(f"the connector could not be started: {end.message}")
-    return ConnectorRuntimeError(f"the connector crashed: {end.message}{_said(invocation)}")
+    return ConnectorRuntimeError(
+        f"the connector crashed: {end.message}{_stderr_clause(invocation)}"
+    )
 
 
 def _memory_failure(end: GuestExit, invocation: Invocation) -> ResourceLimitExceeded:
@@ -146,9 +148,10 @@ def _memory_failure(end: GuestExit, invocation: Invocation) -> ResourceLimitExce
 
 
 def _ran_out_of_memory(end: GuestExit, invocation: Invocation) -> bool:
-    """Tell whether memory was the cause, from its traces: wasmtime does not say what it refused.
+    """Guess from traces whether memory was the cause: wasmtime does not report a refused growth.
 
-    Programs abort by `unreachable` when an allocation fails, mostly one that would double something.
+    Programs abort with `unreachable` when an allocation fails, usually one that would double a
+    buffer.
     """
     if end.how == "not_started":
         return "exceeds memory limits" in end.message
@@ -159,9 +162,9 @@ def _ran_out_of_memory(end: GuestExit, invocation: Invocation) -> bool:
 
 
 def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
-    """Return the output that the guest printed, or raise the failure that it, or its end, tells of.
+    """Return the output that the guest printed, or raise the failure that its output or exit reports.
 
-    stdout comes first, also after a non-zero exit: some connectors exit 1 with a typed error.
+    Output is read first, even after a non-zero exit: some connectors exit 1 with a typed error.
     """
     text = invocation.stdout
     if len(text) <= SLICE_BYTES:  # a large one is not copied; it is no blank one
@@ -184,8 +187,8 @@ def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
         raise ConnectorRuntimeError(
             f"the connector printed something that is not one JSON object: {error}"
         ) from error
-    if (told := parsed.get("error")) is not None:
-        raise _GuestError(_own_failure(told, invocation))
+    if (error_value := parsed.get("error")) is not None:
+        raise _GuestError(_own_failure(error_value, invocation))
     if failed:
         raise _exit_failure(end, invocation)
     return cast("Json", parsed.get("output", {}))
@@ -195,12 +198,12 @@ def _exit_failure(end: GuestExit, invocation: Invocation) -> AileronError:
     if _ran_out_of_memory(end, invocation):
         return _memory_failure(end, invocation)
     code = "a code above 125" if end.code == UNKNOWN_CODE else end.code
-    return ConnectorRuntimeError(f"the connector exited with {code}{_said(invocation)}")
+    return ConnectorRuntimeError(f"the connector exited with {code}{_stderr_clause(invocation)}")
 
 
-def _own_failure(told: Any, invocation: Invocation) -> AileronError:
-    """Return the connector's own error; of its classes only those that a connector can know are kept."""
-    fields = cast("dict[str, Any]", told) if isinstance(told, dict) else {"message": told}
+def _own_failure(value: Any, invocation: Invocation) -> AileronError:
+    """Return the connector's own error; classes of errors that a connector cannot know become a runtime error."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {"message": value}
     words = fields.get("message")
     message = words[:_MAX_MESSAGE] if isinstance(words, str) and words else "the connector failed and did not say why"  # fmt: skip
     class_ = fields.get("class")
@@ -214,8 +217,8 @@ def _own_failure(told: Any, invocation: Invocation) -> AileronError:
     return ConnectorRuntimeError(message, details=details)
 
 
-def _said(invocation: Invocation) -> str:
-    """Return what stderr holds, its beginning and its end if it is long: either may be the cause."""
+def _stderr_clause(invocation: Invocation) -> str:
+    """Return the content of stderr; of a long one beginning and end, either of which may be the cause."""
     text = bytes(invocation.stderr).strip()
     if len(text) > 2 * _STDERR_PART:
         left_out = len(text) - 2 * _STDERR_PART
@@ -224,11 +227,12 @@ def _said(invocation: Invocation) -> str:
 
 
 def _parse(text: bytearray, invocation: Invocation) -> dict[str, Any]:
-    """Return the one JSON object in *text*, integers exact.
+    """Return the JSON object in *text*, with exact integers.
 
     Raises:
-        ValueError: it is none, or holds what has no JSON form again: infinities, lone surrogates.
-        GuestStopped: the run was over before it was read.
+        ValueError: it is not one, or holds what cannot be written as JSON again: infinities, lone
+            surrogates.
+        GuestStopped: the run ended before it was read.
     """
 
     def decoded(long: LongText) -> str:

@@ -1,8 +1,8 @@
-"""What a guest can call: `aileron_host`, and the two of WASI's functions that are ours.
+"""The functions that a guest can import: `aileron_host`, and the two WASI functions that we replace.
 
-A function here never raises: wasmtime keeps the last Python exception in one global, so one that
-is raised in one thread surfaces in another guest's (measured: 8 % of innocent calls). Whatever goes
-wrong is kept on the invocation, and the guest gets a number.
+A function here never raises: wasmtime keeps the last Python exception in one global, so one raised
+in one thread surfaces in another guest's (measured: 8 % of innocent calls). Errors are stored on
+the invocation, and the guest gets a number.
 """
 
 import logging
@@ -57,7 +57,7 @@ Current = Callable[[], Invocation]
 
 
 def define_host(linker: wasmtime.Linker, current: Current, outgoing: OutgoingClient) -> None:
-    """Put the host's functions into *linker*, over wasmtime's own WASI."""
+    """Define the host's functions in *linker*, shadowing two of wasmtime's own WASI."""
     functions = _HostFunctions(current, outgoing)
     linker.allow_shadowing = True
     table: tuple[tuple[str, str, int, int, Callable[..., int | None]], ...] = (
@@ -75,14 +75,13 @@ def define_host(linker: wasmtime.Linker, current: Current, outgoing: OutgoingCli
 
 
 class _HostFunctions:
-    """The functions; the caller's memory is read and written within its bounds only."""
+    """The imported functions; they access the caller's memory only within its bounds."""
 
     def __init__(self, current: Current, outgoing: OutgoingClient) -> None:
         self._current = current
         self._outgoing = outgoing
 
     def log(self, caller: wasmtime.Caller, *where: int) -> None:
-        """Take a line for the log."""
         invocation = self._current()
         try:
             memory = GuestMemory(caller)
@@ -94,7 +93,7 @@ class _HostFunctions:
             _fault(invocation, error)
 
     def http_request(self, caller: wasmtime.Caller, pointer: int, length: int) -> int:
-        """Send a request; 0 for any answer, -1 if it was refused or failed, -2 if malformed."""
+        """Send a request; return 0 for any response, -1 if refused or failed, -2 if malformed."""
         invocation = self._current()
         try:
             return self._http_request(caller, invocation, pointer, length)
@@ -103,18 +102,18 @@ class _HostFunctions:
             return _FAILED
 
     def http_response_size(self, caller: wasmtime.Caller) -> int:
-        """Return the size of the last answer's body, -1 if there is none."""
+        """Return the size of the last response's body, -1 if there is none."""
         del caller
         response = self._current().response
         return -1 if response is None else len(response)
 
     def http_response_status(self, caller: wasmtime.Caller) -> int:
-        """Return the status of the last answer, -1 if there is none."""
+        """Return the status of the last response, -1 if there is none."""
         del caller
         return self._current().response_status
 
     def http_response_read(self, caller: wasmtime.Caller, pointer: int, length: int) -> int:
-        """Copy the body of the last answer from its start; -1 if there is none or no room for it."""
+        """Copy the last response's body; -1 if there is none or it does not fit in memory."""
         invocation = self._current()
         try:
             if invocation.response is None:
@@ -128,7 +127,7 @@ class _HostFunctions:
     def poll_oneoff(
         self, caller: wasmtime.Caller, source: int, target: int, count: int, written: int
     ) -> int:
-        """Wait as WASI's function does, but no longer than the guest may live."""
+        """Wait as WASI's function does, but no longer than the run's deadline."""
         invocation = self._current()
         try:
             number_of_subscriptions = unsigned(count)
@@ -149,7 +148,7 @@ class _HostFunctions:
     def fd_write(
         self, caller: wasmtime.Caller, descriptor: int, vectors: int, count: int, written: int
     ) -> int:
-        """Take output; of more parts than anybody writes at once only the first count, as in POSIX."""
+        """Take output; of too many parts only the first are written, as POSIX allows."""
         invocation = self._current()
         try:
             memory, size = GuestMemory(caller), min(unsigned(count), MAX_VECTORS) * VECTOR_BYTES
@@ -195,7 +194,7 @@ class _HostFunctions:
         return _OK
 
     def _check(self, invocation: Invocation, envelope: Envelope) -> None:
-        """Hold the request against what the connector was given: host, kind of request, credential."""
+        """Check the request against the connector's manifest: host, kind of request, credential."""
         target = parse_target(envelope.url)
         manifest = invocation.manifest
         check_target(manifest, target, invocation.hosts)
@@ -230,13 +229,13 @@ class _HostFunctions:
 
 
 def _redirects(invocation: Invocation, envelope: Envelope) -> int:
-    """Return how many redirects are followed: none of a POST that was looked through for one place."""
-    looked_through = invocation.read_only and envelope.method not in READING
-    return 0 if looked_through else invocation.limits.redirects
+    """Return how many redirects to follow: none for a POST of a preview, checked for one target."""
+    is_checked_post = invocation.read_only and envelope.method not in READING
+    return 0 if is_checked_post else invocation.limits.redirects
 
 
 def _fault(invocation: Invocation, error: BaseException) -> None:
-    """Keep a fault of ours: by type only, because its message may quote what the guest handles."""
+    """Store an internal error by type only: its message may quote the guest's data."""
     _log.error("a host function of a connector failed with %s", type(error).__name__)
     invocation.host_error = ConnectorRuntimeError(
         f"the host of the connector failed ({type(error).__name__}); this is a fault of Aileron"
@@ -245,10 +244,10 @@ def _fault(invocation: Invocation, error: BaseException) -> None:
 
 
 def _log_line(invocation: Invocation, level: bytes, line: bytes, length: int) -> None:
-    """Log that a guest said something, always at DEBUG, its own level as a word.
+    """Log a line of the guest's at DEBUG, with the guest's own level as a word.
 
-    Not what it said while it reads for a preview: a preview is for one person's eyes. Otherwise its
-    text, bounded and without control characters; arguments that occur in it are struck out.
+    The text itself is left out during a preview, which is for one person's eyes. Otherwise it is
+    bounded and without control characters, and arguments that occur in it are redacted.
     """
     invocation.log_lines += 1
     if invocation.log_lines > _MAX_LOG_LINES or not _guest_log.isEnabledFor(logging.DEBUG):

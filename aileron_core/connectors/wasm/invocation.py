@@ -1,4 +1,4 @@
-"""One run of a guest: what it was given, what it said, what stops it."""
+"""The state of one run of a guest: its limits, its output, and what stops it."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ UNKNOWN_CODE: Final = -1
 
 
 class GuestStopped(Exception):
-    """The run has to end while the host works on what the guest wrote; `stop_reason` says why."""
+    """The run has to end while the host processes the guest's data; `stop_reason` says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +42,21 @@ class GuestExit:
 
 
 class Invocation:
-    """State of one run; the guest's thread owns it, others only call `stop`.
+    """State of one run. It belongs to the guest's thread; others only call `stop`.
 
     Args:
         manifest: what the connector may do.
         hosts: those of its hosts that this run may reach.
-        limits: bounds of the run.
-        read_only: it is a preview: only GET and HEAD may leave, and the accepted *reads* by POST.
-        accepted_reads: what a person accepted to be read by POST (`posted_reads`).
-        on_request: called before the first byte of each request may leave.
+        limits: of the run.
+        read_only: a preview: only GET, HEAD and the accepted reads by POST may be sent.
+        accepted_reads: what a person accepted as reads by POST (`posted_reads`).
+        on_request: called before the first byte of each request may be sent.
         clock: monotonic time.
-        slots: the turns that guests take.
-        ticker: what interrupts it while it has its turn.
+        slots: the semaphore that guests take turns with.
+        ticker: interrupts the guest while it has its turn.
         deadline: monotonic seconds at which the run is over.
-        secrets: gives the texts of the arguments, struck out of what the guest logs.
-        stops_before: how often all guests had been stopped when it was called.
+        secrets: returns the strings in the arguments, redacted from what the guest logs.
+        stops_before: how many times all guests had been stopped when it was called.
     """
 
     def __init__(
@@ -117,11 +117,10 @@ class Invocation:
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Return why it has to end, if it has to."""
         return self._stop_reason
 
     def stop(self, reason: StopReason) -> None:
-        """Make the guest end, wherever it is; from any thread. The first reason stays."""
+        """Make the guest end wherever it is; callable from any thread. The first reason stays."""
         with self._lock:
             if self._stop_reason is None:
                 self._stop_reason = reason
@@ -131,13 +130,13 @@ class Invocation:
             call.stop()
 
     def must_stop(self) -> bool:
-        """Tell whether it has to end, now that time has passed."""
+        """Check the deadline, and tell whether the run has to end."""
         if self._stop_reason is None and self.clock.monotonic() >= self.deadline:
             self.stop("wall")
         return self._stop_reason is not None
 
     def sleep(self, seconds: float) -> None:
-        """Wait on behalf of the guest, no longer than it may live."""
+        """Wait on behalf of the guest, at most until the deadline."""
         left = self.deadline - self.clock.monotonic()
         self._stop.wait(max(0.0, min(seconds, left)))
         if seconds >= left:
@@ -145,13 +144,13 @@ class Invocation:
         self.must_stop()
 
     def enter_guest(self) -> None:
-        """Take a turn on the processor; without one only if the run is over anyway."""
+        """Wait for a turn on the processor; continues without one only if the run is over."""
         self._holds_slot = self._slots.acquire(self.must_stop)
         self._ticker.begin()
         self._in_guest = True
 
     def leave_guest(self) -> None:
-        """Give the turn up, for as long as the guest waits for something."""
+        """Give up the turn while the guest waits for something."""
         if self._in_guest:
             self._in_guest = False
             self._ticker.end()
@@ -160,16 +159,16 @@ class Invocation:
             self._slots.release()
 
     def yield_slot(self) -> None:
-        """Let another guest have the slot if one waits for it."""
+        """Give another guest the slot if one waits for it."""
         if self._holds_slot and self._slots.wanted:
             self.leave_guest()
             self.enter_guest()
 
     def yield_control(self) -> None:
-        """Let others run between two slices of the host's own work for the guest.
+        """Let other threads run between two slices of the host's work for the guest.
 
         Raises:
-            GuestStopped: the run has to end; this work is counted against it.
+            GuestStopped: the run has to end; this work counts against its time.
         """
         if self.must_stop():
             raise GuestStopped
@@ -180,17 +179,17 @@ class Invocation:
             self.slice_end = self.clock.monotonic() + SLICE_SECONDS
 
     def release_gil(self) -> None:
-        """Release the interpreter lock for a moment, if it was held for a while.
+        """Release the interpreter lock for a moment if it was held for a while.
 
-        A waiting thread asks for it only after a while, and another call takes it a dozen times: so
-        it is released without being asked for.
+        A waiting thread requests it only after a while, and another call may take it a dozen times
+        first, so it is released without a request.
         """
         if self.clock.monotonic() >= self._release_gil_at:
             time.sleep(_GIL_RELEASED_SECONDS)
             self._release_gil_at = self.clock.monotonic() + _GIL_HELD_SECONDS
 
     def open_call(self) -> OutgoingCall:
-        """Return the call for one host request, bounded by its own time and the run's."""
+        """Start one HTTP call of the host's, limited by its own timeout and the run's deadline."""
         now = self.clock.monotonic()
         until = min(now + self.limits.http_seconds, self.deadline)
         call = OutgoingCall(self.clock, until, self._sending, self._answered)
@@ -201,14 +200,14 @@ class Invocation:
         return call
 
     def close_call(self) -> None:
-        """Forget the call: it is over."""
+        """End the current HTTP call, and note which host did not respond."""
         with self._lock:
             if self._call is not None:
                 self.unanswered_by = self._call.waits_for
             self._call = None
 
     def count_request(self) -> bool:
-        """Take note that the guest asks for a request; False, and it has to end, past the limit."""
+        """Count a request of the guest's; beyond the limit, stop the run and return False."""
         self.requests_asked += 1
         if self.requests_asked > self.limits.requests:
             self.stop("requests")
@@ -216,16 +215,16 @@ class Invocation:
 
     @property
     def stdout_room(self) -> int:
-        """Return how many bytes of output may still come."""
+        """How many more bytes of output are accepted."""
         return self.limits.stdout_bytes - len(self.stdout)
 
     @property
     def stderr_room(self) -> int:
-        """Return how many bytes of complaint are still kept: its beginning, where the cause stands."""
+        """How many more bytes of stderr are stored: its beginning, where the cause usually is."""
         return self.limits.stderr_bytes - len(self.stderr)
 
     def strike_out(self, text: str) -> str:
-        """Return *text* without the arguments of this run."""
+        """Return *text* with the arguments of this run redacted."""
         if self._secrets is None:
             # Longest first, so that no text hides a part of a longer one.
             self._secrets = sorted(filter(None, self._find_secrets()), key=len, reverse=True)

@@ -1,8 +1,8 @@
-"""Large JSON that a guest wrote, read in slices: no step of it holds the interpreter for long.
+"""Parsing large JSON of a guest's in slices, so that no step holds the interpreter lock for long.
 
-One call of `json.loads` is one step to the interpreter, whatever the thread: 2 MiB of `{}` stop
-every other thread for 40 to 70 ms, and 32 MiB of escapes for seconds. So long texts are lifted out
-first, in slices; what is left is small enough to be read at once.
+One call of `json.loads` is one step to the interpreter, in whatever thread: 2 MiB of `{}` stop
+every other thread for 40 to 70 ms, and 32 MiB of escapes for seconds. So long strings are extracted
+first, in slices; the rest is small enough to be parsed at once.
 """
 
 import json
@@ -37,18 +37,18 @@ _scan = json.JSONDecoder().decode
 
 
 class BadText(ValueError):
-    """A text in it is none; the message says why, and quotes nothing."""
+    """A string in it is malformed; the message says how, and quotes nothing."""
 
 
 class TooMuchStructure(ValueError):
-    """Everything but the long texts is larger than `STRUCTURE_BYTES`."""
+    """Everything except the long strings is larger than `STRUCTURE_BYTES`."""
 
     def __init__(self) -> None:
         super().__init__(f"it is larger than {STRUCTURE_BYTES} bytes without its long texts")
 
 
 class LongText:
-    """A text that stays as it was written until somebody wants it."""
+    """A long JSON string, not decoded until it is needed."""
 
     def __init__(self, data: bytes | bytearray, start: int, end: int) -> None:
         self._data = data
@@ -56,23 +56,23 @@ class LongText:
         self._end = end
 
     def __len__(self) -> int:
-        """Return its bytes as it was written, escapes and all."""
+        """Return its encoded size in bytes, escapes included."""
         return self._end - self._start
 
     def text(self, yield_control: YieldControl, errors: str = "strict") -> str:
-        """Return it as text.
+        """Decode it.
 
         Raises:
-            ValueError: it is none: an unknown escape, half a surrogate pair, a control character.
+            ValueError: it holds an unknown escape, half a surrogate pair or a control character.
         """
         return "".join(self._parts(yield_control, errors))
 
     def utf8(self, yield_control: YieldControl, errors: str = "strict") -> bytes:
-        """Return it in UTF-8; see `text`. It grows in place: joined, 16 MiB would be one long step."""
-        made = BytesIO()
+        """Decode it to UTF-8; see `text`. The buffer grows in place: joining 16 MiB would be one long step."""
+        buffer = BytesIO()
         for part in self._parts(yield_control, errors):
-            made.write(part.encode())
-        return made.getvalue()
+            buffer.write(part.encode())
+        return buffer.getvalue()
 
     def _parts(self, yield_control: YieldControl, errors: str) -> Iterator[str]:
         for start, end in _slices(self._data, self._start, self._end):
@@ -91,15 +91,15 @@ def load_json(
     """Return the JSON value in *data*.
 
     Args:
-        data: it, in UTF-8.
-        yield_control: called between the slices.
-        long_text: gives what stands in the value for a long text that is no key.
-        parse_float: reads a number with a fraction or an exponent.
-        errors: what becomes of bytes that are not UTF-8, as in `bytes.decode`.
+        data: UTF-8.
+        yield_control: called between slices.
+        long_text: converts a long string that is not a key.
+        parse_float: converts a number with a fraction or an exponent.
+        errors: how to handle invalid UTF-8, as in `bytes.decode`.
 
     Raises:
         TooMuchStructure: see there.
-        ValueError: it is no JSON value, or holds an infinity, a NaN or half a surrogate pair.
+        ValueError: it is not JSON, or holds an infinity, a NaN or half a surrogate pair.
         RecursionError: it is nested too deeply.
     """
     structure, lifted = (data, []) if len(data) <= SLICE_BYTES else _lift(data, yield_control)
@@ -125,40 +125,40 @@ def load_json(
 def _lift(
     data: bytes | bytearray, yield_control: YieldControl
 ) -> tuple[bytes | bytearray, list[LongText]]:
-    """Return *data* with a `_PLACE` for each long text that is no key, and those texts in order."""
+    """Return *data* with each long string that is not a key replaced by `_PLACE`, and those strings in order."""
     pieces: list[bytes | bytearray] = []
     lifted: list[LongText] = []
-    at = kept = away = 0
+    at = copied = removed = 0
     while (quote := data.find(b'"', at)) >= 0:
         yield_control()
         _check_between(data, at, quote)
         end = _text_end(data, quote + 1, yield_control)
         at = end + 1
         if end - quote > LONG_BYTES and _ENDS_KEY.match(data, at, at + STRUCTURE_BYTES) is None:
-            pieces += data[kept:quote], _PLACE
+            pieces += data[copied:quote], _PLACE
             lifted.append(LongText(data, quote + 1, end))
-            away += at - quote
-            kept = at
-        if at - away > STRUCTURE_BYTES:
+            removed += at - quote
+            copied = at
+        if at - removed > STRUCTURE_BYTES:
             raise TooMuchStructure
-    if len(data) - away > STRUCTURE_BYTES:
+    if len(data) - removed > STRUCTURE_BYTES:
         raise TooMuchStructure
     _check_between(data, at, len(data))
-    pieces.append(data[kept:])
+    pieces.append(data[copied:])
     return b"".join(pieces), lifted
 
 
 def _check_between(data: bytes | bytearray, start: int, end: int) -> None:
-    """Refuse what could be taken for a `_PLACE` of ours: no JSON outside its texts has this letter."""
+    """Refuse what could be mistaken for `_PLACE`: outside strings no JSON has this letter."""
     if data.find(b"N", start, end) >= 0:
         raise ValueError("NaN is not JSON")
 
 
 def _text_end(data: bytes | bytearray, at: int, yield_control: YieldControl) -> int:
-    """Return where the closing quote stands of the text that begins at *at*."""
+    """Return the position of the closing quote of the string that begins at *at*."""
     while at < len(data):
-        found = _INSIDE_TEXT.match(data, at, at + SLICE_BYTES)
-        stop = at if found is None else found.end()
+        match = _INSIDE_TEXT.match(data, at, at + SLICE_BYTES)
+        stop = at if match is None else match.end()
         if data.startswith(b'"', stop):
             return stop
         if stop == at:
@@ -169,14 +169,14 @@ def _text_end(data: bytes | bytearray, at: int, yield_control: YieldControl) -> 
 
 
 def _slices(data: bytes | bytearray, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the slices of a text; none ends within an escape, a surrogate pair or a character.
+    """Yield the slices of a string; none ends within an escape, a surrogate pair or a character.
 
     Raises:
-        ValueError: an escape is none, or half a surrogate pair.
+        ValueError: an escape is unknown, or half a surrogate pair.
     """
     while start < end:
-        found = _UNITS.match(data, start, min(start + SLICE_BYTES, end))
-        stop = start if found is None else found.end()
+        match = _UNITS.match(data, start, min(start + SLICE_BYTES, end))
+        stop = start if match is None else match.end()
         if stop == start:
             _refuse_escape(data, start)
         if stop < end:
@@ -186,7 +186,7 @@ def _slices(data: bytes | bytearray, start: int, end: int) -> Iterator[tuple[int
 
 
 def _character_start(data: bytes | bytearray, start: int, stop: int) -> int:
-    """Return where the UTF-8 character begins that *stop* lies in; *stop* where that is no UTF-8."""
+    """Return the start of the UTF-8 character around *stop*; *stop* itself if that is not UTF-8."""
     for back in range(4):
         if stop - back > start and data[stop - back] & 0xC0 != 0x80:
             return stop - back

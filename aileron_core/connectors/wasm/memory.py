@@ -1,6 +1,6 @@
-"""A guest's memory as the host sees it: every range it names is held against what there is.
+"""Bounds-checked access to a guest's memory.
 
-Copied in parts: one copy of 16 MiB holds the interpreter for 10 ms and more.
+Copied in parts: one copy of 16 MiB holds the interpreter lock for 10 ms and more.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ _PART_BYTES: Final = 256 * 1024
 
 
 def unsigned(value: int) -> int:
-    """Return a pointer or length as the guest means it: wasmtime hands over signed numbers."""
+    """Convert a pointer or length: wasmtime passes signed numbers."""
     return value & 0xFFFFFFFF
 
 
 class GuestMemory:
-    """The memory of a guest that is in a host function right now; of no use after it."""
+    """The memory of a guest that is inside a host function; not to be used after that returns."""
 
     def __init__(self, caller: wasmtime.Caller) -> None:
         memory = caller.get("memory")
@@ -31,20 +31,20 @@ class GuestMemory:
     ) -> bytes | None:
         """Return up to *limit* bytes of the guest's range; None if the range leaves its memory.
 
-        *yield_control* is called between two parts of a large one.
+        *yield_control* is called after each part of a large one.
         """
         parts = self.parts(pointer, length, limit)
         if parts is None:
             return None
-        kept = BytesIO()
+        buffer = BytesIO()
         for part in parts:
-            kept.write(part)
+            buffer.write(part)
             if yield_control is not None:
                 yield_control()
-        return kept.getvalue()
+        return buffer.getvalue()
 
     def parts(self, pointer: int, length: int, limit: int) -> Iterator[bytearray] | None:
-        """Return what `read` does, part by part."""
+        """Return what `read` does, as an iterator of parts."""
         start, size = unsigned(pointer), unsigned(length)
         if self._memory is None or start + size > self._size:
             return None

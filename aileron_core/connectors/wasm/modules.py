@@ -1,9 +1,9 @@
-"""Compiled modules: machine code, so trusted only with our own seal.
+"""A cache of compiled modules: machine code, so trusted only with our own seal.
 
-Compiling takes up to seconds, loading a compiled form milliseconds. A kept form lies under the
-home, is read once into memory, its HMAC is checked over exactly those bytes, and they are what is
-loaded. No file is mapped, and wasmtime's own cache is off. A large module is compiled by a child of
-ours, whose pipe is the only other place that machine code is taken from.
+Compiling takes up to seconds, loading a compiled module milliseconds. A cached file lies under the
+home, is read once into memory, its HMAC is verified over exactly those bytes, and they are what is
+loaded. No file is mapped, and wasmtime's own cache is off. A large module is compiled by a child
+process, whose pipe is the only other source of machine code.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ _LABEL = b"aileron compiled module v1\0"
 
 
 class CompiledModules:
-    """Compiles modules, or loads what it compiled before.
+    """Compiles modules, or loads those compiled before.
 
     Args:
         engine: the engine that will run them.
-        folder: where compiled forms lie; None keeps none.
-        key: the secret that seals them: from the vault, or random for the life of the process.
-        compiler: compiles large modules in a process of their own; None compiles all of them here.
+        folder: where compiled modules are cached; None caches none.
+        key: the HMAC key: from the vault, or random for the life of the process.
+        compiler: compiles large modules in a separate process; None compiles all of them here.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class CompiledModules:
         self._kind = f"{version('wasmtime')} {platform.machine()} {platform.system()}".encode()
 
     def load(self, module: bytes, *, niceness: int = 0) -> wasmtime.Module:
-        """Return the compiled form of *module*.
+        """Return the compiled *module*.
 
         Args:
             module: its bytes.
-            niceness: by how much its compiler gives way to others.
+            niceness: of its compiler's process.
 
         Raises:
-            wasmtime.WasmtimeError: it is no valid module.
-            ConnectorRuntimeError: its compiler said why it cannot be compiled.
+            wasmtime.WasmtimeError: it is not a valid module.
+            ConnectorRuntimeError: it cannot be compiled; the message says why.
         """
         digest = hashlib.sha256(module).digest()
         if (known := self._sealed(digest)) is not None:
@@ -123,7 +123,7 @@ class CompiledModules:
 
 
 def _deserialized(engine: wasmtime.Engine, code: bytes) -> wasmtime.Module:
-    """Return the module in *code*, as `wasmtime.Module.deserialize` does, without its copy of 30 MB."""
+    """Load the module in *code* as `wasmtime.Module.deserialize` does, without its copy of 30 MB."""
     made = ctypes.POINTER(bindings.wasmtime_module_t)()
     data = ctypes.cast(ctypes.c_char_p(code), ctypes.POINTER(ctypes.c_uint8))
     error = _raw.wasmtime_module_deserialize(engine.ptr(), data, len(code), ctypes.byref(made))

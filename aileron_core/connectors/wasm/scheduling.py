@@ -8,10 +8,10 @@ _LOOK_SECONDS = 0.05
 
 
 class GuestSemaphore:
-    """A semaphore that hands a free slot to whoever waits longest.
+    """A semaphore that gives a free slot to whoever has waited longest.
 
-    `threading.Semaphore` lets the one that gives up its slot take it again at once, so a guest that
-    spins would starve the rest although it yields.
+    With `threading.Semaphore` the thread that releases a slot may take it again at once, so a busy
+    guest would starve the rest although it yields.
     """
 
     def __init__(self, count: int) -> None:
@@ -21,11 +21,11 @@ class GuestSemaphore:
 
     @property
     def wanted(self) -> bool:
-        """Tell whether somebody waits."""
+        """Whether anybody waits for a slot."""
         return bool(self._waiting)
 
     def acquire(self, give_up: Callable[[], bool]) -> bool:
-        """Wait for a slot; False if *give_up*, asked now and then, said so first."""
+        """Wait for a slot; False if *give_up*, which is polled, returned True first."""
         with self._lock:
             if self._free > 0:
                 self._free -= 1
@@ -43,7 +43,6 @@ class GuestSemaphore:
         return True
 
     def release(self) -> None:
-        """Give a slot back."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().set()
@@ -66,7 +65,7 @@ class EpochTicker:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Tick from now on: one more guest runs."""
+        """Count one more running guest, and tick from now on."""
         with self._changed:
             self._guests += 1
             if self._thread is None and not self._closed:
@@ -78,7 +77,7 @@ class EpochTicker:
                 self._changed.notify()
 
     def end(self) -> None:
-        """Take back one `begin`."""
+        """Undo one `begin`."""
         with self._changed:
             self._guests -= 1
 

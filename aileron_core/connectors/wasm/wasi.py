@@ -1,9 +1,9 @@
-"""The WASI calls that are ours: `poll_oneoff` and `fd_write`.
+"""Our own versions of the WASI calls `poll_oneoff` and `fd_write`.
 
-wasmtime's own sleeps in Rust, where no epoch and no other thread reaches it (a guest that asked
-for 3 s was back after 3 s whatever its limit). Its own output comes through threads of another
-runtime, which costs as much as the rest of a small guest. Layouts: WASI preview 1, `subscription`
-(48 bytes), `event` (32 bytes), `ciovec` (8 bytes).
+wasmtime's `poll_oneoff` sleeps in Rust, out of reach of epochs and other threads (a guest that
+asked for 3 s returned after 3 s whatever its limit). Its `fd_write` passes through threads of
+another runtime, which costs as much as the rest of a small guest. Layouts: WASI preview 1,
+`subscription` (48 bytes), `event` (32 bytes), `ciovec` (8 bytes).
 """
 
 import struct
@@ -41,7 +41,7 @@ class _Subscription:
 def poll(invocation: Invocation, subscriptions: bytes) -> bytes:
     """Wait until one of *subscriptions* is due and return the events of all that are.
 
-    Standard streams are always ready: input is bytes in memory, output goes to memory.
+    Standard streams are always ready: input and output are in memory.
     """
     waited = [
         _read(invocation, subscriptions[at : at + SUBSCRIPTION_BYTES])
@@ -62,10 +62,10 @@ def poll(invocation: Invocation, subscriptions: bytes) -> bytes:
 def write_output(
     invocation: Invocation, descriptor: int, memory: GuestMemory, vectors: bytes
 ) -> tuple[int, int]:
-    """Take what *vectors* name for stdout or stderr; return an errno and how many bytes were taken.
+    """Append what *vectors* name to stdout or stderr; return an errno and the number of bytes taken.
 
-    Parts may overlap, so that a few bytes of table name gigabytes: no part is copied for which
-    there is no room.
+    Parts may overlap, so a few bytes of table can name gigabytes: nothing is copied beyond the
+    remaining limit.
     """
     if descriptor not in (_STDOUT, _STDERR):
         return _BADF, 0

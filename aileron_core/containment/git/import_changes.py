@@ -1,7 +1,8 @@
 """Importing an agent's commits, refs and index from its session's git directory into the person's repository.
 
-The order matters: objects are fetched into a quarantine and checked there, then migrated to the person's
-object store, and only then do refs, HEAD and index change, each only if the person's is unchanged.
+The order matters: objects are fetched into a quarantine and checked there, then migrated to the
+person's object store, and only then do refs, HEAD and index change, each only if the person's is
+unchanged.
 """
 
 from collections.abc import Sequence
@@ -150,8 +151,8 @@ def _check_head_tree(
 ) -> None:
     """Leave HEAD alone if the agent's tree has a gitlink that the index did not have.
 
-    The gitlink is left out of the index, but the person's next `git reset` would rebuild the index from that
-    tree, whoever committed it.
+    The gitlink is left out of the index, but the person's next `git reset` would rebuild the index
+    from that tree, whoever committed it.
     """
     name = agent.head.removeprefix("ref: ")
     tip = name if OID.match(name) else agent.refs.get(name)

@@ -68,8 +68,8 @@ def rebuild(
 ) -> Path:
     """Write an index with *entries*, starting from the person's, and return its path.
 
-    Git's cached stat data of unchanged files is kept, so nothing has to be read again, and no file that the agent
-    changed can pass for unchanged.
+    Git's cached stat data of unchanged files is kept, so nothing has to be read again, and no file
+    that the agent changed can pass for unchanged.
 
     Raises:
         GitFailed: git rejects the entries.

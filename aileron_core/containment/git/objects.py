@@ -25,8 +25,8 @@ def fetch_objects(
 ) -> None:
     """Fetch the objects that *wanted* reaches and *have* does not into the quarantine, and verify them there.
 
-    One sandbox packs the agent's objects. A second one, which sees nothing of the agent's but that pack, indexes
-    it strictly and walks to every object that it reaches.
+    One sandbox packs the agent's objects. A second one, which sees nothing of the agent's but that
+    pack, indexes it strictly and walks to every object that it reaches.
 
     Args:
         repository: the repository.

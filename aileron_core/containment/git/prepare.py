@@ -87,8 +87,8 @@ def prepare_repositories(
 def _put_empty_git_dir(parent: Path, project: Path) -> bool:
     """Put an empty `.git` into a project that lies inside a repository; git ignores it.
 
-    Mounted read-only, it keeps the agent from making a repository in the very folder from which the person's git
-    looks for the one above.
+    Mounted read-only, it keeps the agent from making a repository in the very folder from which the
+    person's git looks for the one above.
     """
     own = project / ".git"
     if os.path.lexists(own):

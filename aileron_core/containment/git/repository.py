@@ -1,7 +1,7 @@
 """Finding the git repositories of a project, and whatever else in it git would take for one.
 
-A `.git` file is the project's claim, so it counts only if the repository names the work tree in return:
-otherwise a project could have any folder of the person's shown to its agent.
+A `.git` file is the project's claim, so it counts only if the repository names the work tree in
+return: otherwise a project could have any folder of the person's shown to its agent.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Running git on data that an agent controls: each command in a sandbox of its own.
 
-No network, no home, no system or user settings, no hooks, and only the folders that the command needs.
+No network, no home, no system or user settings, no hooks, and only the folders that the command
+needs.
 """
 
 import contextlib

@@ -153,7 +153,8 @@ class SessionRepository:
         """Return the agent's refs: ids by ref, and the targets of symbolic refs.
 
         Raises:
-            GitFailed: HEAD names no branch and no commit, or one of git's files is not a regular file.
+            GitFailed: HEAD names no branch and no commit, or one of git's files is not a regular
+                file.
         """
         for name in ("index", "packed-refs", "shallow"):
             path = self.session_git_dir / name

@@ -41,7 +41,8 @@ class Setting:
 def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[Setting]:
     """Return the person's settings for a repository, global and system ones included, in git's order.
 
-    They are read in a sandbox without write access or network; no setting takes effect except `include`.
+    They are read in a sandbox without write access or network; no setting takes effect except
+    `include`.
 
     Raises:
         GitFailed: git cannot read them.

@@ -42,7 +42,8 @@ class AgentReport:
 def look_at(agent: Agent, env: Mapping[str, str], project: Path) -> AgentReport:
     """Examine *agent*; runs its `--version`, and nothing that lies in *project*.
 
-    The program starts in an empty folder that is also its home, so it touches no file of the person's.
+    The program starts in an empty folder that is also its home, so it touches no file of the
+    person's.
     """
     path = env.get("PATH", os.defpath)
     try:
