@@ -1,4 +1,4 @@
-"""The composition of the core: it opens a home, puts the services together, and closes them."""
+"""Composes the core: opens a home, creates its services, runs their housekeeping, and closes them."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ _SETTLE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppOptions:
-    """What the command line says of one life of a console."""
+    """The settings and command-line options that one run of a console is started with."""
 
     routes: tuple[Route, ...] = ()
     accept_installed: bool = False
@@ -207,7 +207,7 @@ class App:
     async def open(
         cls, home: Home, options: AppOptions, clock: Clock | None = None
     ) -> AsyncGenerator[Self]:
-        """Take the home, bring back what the last life left, and look after it until the end.
+        """Open *home*: lock it, recover the runs of the last process, do its housekeeping until the end.
 
         Raises:
             HomeError: the home is locked, foreign or damaged.
@@ -222,7 +222,7 @@ class App:
             heads = closing.enter_context(ExitStack())
             database = Database(home.database)
             closing.push_async_callback(asyncio.to_thread, database.close)
-            # Before the first record of this life overwrites what the last one left.
+            # Before the first record of this process overwrites what the last one left.
             contradiction = await database.read(lambda c: head_contradiction(c, home.path))
             _copy_heads(home, database, heads)
             app = cls(home, options, clock or SystemClock(), database)
@@ -233,11 +233,11 @@ class App:
             recovery = await app._begin(contradiction)
             closing.push_async_callback(app._end)
             closing.callback(recovery.cancel)
-            closing.callback(tasks.spawn(app._keep_house(), name="housekeeping").cancel)
+            closing.callback(tasks.spawn(app._housekeeping(), name="housekeeping").cancel)
             yield app
 
     async def _begin(self, contradiction: str) -> asyncio.Task[None]:
-        """Put the start on record and take over what the last life left; return what is left of that."""
+        """Record the start, load what was stored, and begin the recovery; return the recovery's task."""
         await self.records.started(
             {
                 "version": self.version,
@@ -272,8 +272,8 @@ class App:
         self.publisher.recovered()
         return tasks.spawn(recovery.take_up(rest), name="recovery")
 
-    async def _keep_house(self) -> None:
-        """Twice a second, look at what changes with time alone."""
+    async def _housekeeping(self) -> None:
+        """Twice a second, do what depends on the time alone."""
         jobs: Sequence[Callable[[], Awaitable[None]]] = (
             self.library.poll,
             self.approvals.sweep,
@@ -304,7 +304,7 @@ class App:
 
 
 def _copy_heads(home: Home, database: Database, closing: ExitStack) -> None:
-    """Have the audit's head written outside the database after each commit."""
+    """Write the audit's head outside the database after each commit."""
     head_file = HeadFile(home.audit_head)
     closing.callback(head_file.close)
     database.on_commit(head_file)

@@ -1,4 +1,4 @@
-"""The core's own thread and loop, and the port over which a front end on another thread holds it."""
+"""Runs the core on a thread and loop of its own, and is its port for front ends on other threads."""
 
 import asyncio
 import contextlib

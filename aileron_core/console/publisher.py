@@ -1,4 +1,4 @@
-"""What front ends are told while the core lives: every change as a fact, in order."""
+"""Publishes every change in the core to the front ends, as events in order."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -28,39 +28,39 @@ from aileron_core.runs.waiting_agents import WaitingAgents
 from aileron_core.sessions.registry import SessionRegistry
 
 TOGETHER = 250
-"""Approvals that a front end is told at once: more than it draws, and few enough to make in between."""
+"""Approvals that are published at once: more than a screen shows, few enough not to delay a call."""
 _COUNTS_SECONDS = 0.25
 """How long changed counts of sessions wait for more of them: calls may come by the hundred."""
 
 
 class EventPublisher:
-    """Turns what happens in the rooms into facts.
+    """Turns changes of runs, sessions, files and the audit into events.
 
     Args:
-        facts: where they are published, on the core's loop.
-        book: the runs.
+        events: where they are published, on the core's loop.
+        registry: the runs.
         sessions: the sessions.
         clock: the time.
         preview_seconds: how long a preview may take, for the screen.
-        traffic: what of a session has passed the gateway.
+        traffic: gives the traffic of a session through the gateway.
     """
 
     def __init__(
         self,
-        facts: EventBus[CoreEvent],
-        book: RunRegistry,
+        events: EventBus[CoreEvent],
+        registry: RunRegistry,
         sessions: SessionRegistry,
         clock: Clock,
         *,
         preview_seconds: float,
         traffic: Callable[[str], TrafficView | None],
     ) -> None:
-        self._facts = facts
-        self._book = book
+        self._events = events
+        self._registry = registry
         self._sessions = sessions
         self.waiters = WaitingAgents(clock, self._waiting_changed)
-        """The calls that are held for an answer."""
-        self._tally = RunCounts()
+        """The agents that wait for an answer to their call."""
+        self._counts = RunCounts()
         self._counts_due = False
         self._preview_seconds = preview_seconds
         self._traffic = traffic
@@ -68,33 +68,31 @@ class EventPublisher:
 
     def approvals(self) -> tuple[ApprovalView, ...]:
         """Return every approval in memory, in order of arrival."""
-        return tuple(self._view(held) for held in self._ordered())
+        return tuple(self._view(run) for run in self._ordered())
 
     def first_approvals(self) -> tuple[tuple[ApprovalView, ...], int]:
         """Return the ended approvals and the open ones that came first, and how many more are open."""
         every = self._ordered()
-        first = [held for held in every if not held.is_final][:TOGETHER]
-        told = [held for held in every if held.is_final] + first
-        return tuple(self._view(held) for held in told), len(every) - len(told)
+        first = [run for run in every if not run.is_final][:TOGETHER]
+        told = [run for run in every if run.is_final] + first
+        return tuple(self._view(run) for run in told), len(every) - len(told)
 
     async def tell_approvals_after(self, requested_at: float, run_id: str) -> None:
-        """Tell every open approval behind the one of *run_id*, some at a time, each as it stands then.
+        """Publish every open approval after the one of *run_id*, some at a time, each as it is by then.
 
-        In order of arrival; calls that come meanwhile are the last of them.
+        In order of arrival; calls that arrive meanwhile come last.
         """
         after, left = (requested_at, run_id), 1
         while left:
-            behind = [
-                held for held in self._ordered() if _place(held) > after and not held.is_final
-            ]
+            behind = [run for run in self._ordered() if _order(run) > after and not run.is_final]
             told, left = behind[:TOGETHER], len(behind[TOGETHER:])
-            views = tuple(self._view(held) for held in told)
-            self._facts.publish(ApprovalsRead(views=views, left=left))
-            after = _place(told[-1]) if told else after
-            await asyncio.sleep(0)  # agents get their turn
+            views = tuple(self._view(run) for run in told)
+            self._events.publish(ApprovalsRead(views=views, left=left))
+            after = _order(told[-1]) if told else after
+            await asyncio.sleep(0)  # so that calls are answered in between
 
     def _ordered(self) -> list[LiveRun]:
-        return sorted((held for held in self._book if held.row.gated), key=_place)
+        return sorted((run for run in self._registry if run.row.gated), key=_order)
 
     def sessions(self) -> tuple[SessionView, ...]:
         """Return the open sessions."""
@@ -102,25 +100,25 @@ class EventPublisher:
             session_view(
                 session,
                 self._sessions,
-                waiting=self._tally.waiting(session.session_id),
-                running=self._tally.running(session.session_id),
+                waiting=self._counts.waiting(session.session_id),
+                running=self._counts.running(session.session_id),
                 traffic=self._traffic(session.session_id),
             )
             for session in self._sessions.all()
         )
 
-    def _view(self, held: LiveRun) -> ApprovalView:
-        return approval_view(held, self._sessions, self.waiters, self._preview_seconds)
+    def _view(self, run: LiveRun) -> ApprovalView:
+        return approval_view(run, self._sessions, self.waiters, self._preview_seconds)
 
-    # What has changed
+    # Changes
 
-    def run_changed(self, held: LiveRun) -> None:
-        """A run is new or differs."""
-        if self._tally.count(held) and not self._counts_due:
+    def run_changed(self, run: LiveRun) -> None:
+        """Publish a run that is new or differs, if a person sees it, and count it."""
+        if self._counts.count(run) and not self._counts_due:
             self._counts_due = True
             self._loop.call_later(_COUNTS_SECONDS, self._tell_counts)
-        if held.row.gated:
-            self._facts.publish(ApprovalUpdated(view=self._view(held)))
+        if run.row.gated:
+            self._events.publish(ApprovalUpdated(view=self._view(run)))
 
     def _tell_counts(self) -> None:
         self._counts_due = False
@@ -128,22 +126,20 @@ class EventPublisher:
 
     def _waiting_changed(self, approval_id: str) -> None:
         """An agent stopped waiting for an answer, or waits for it again."""
-        held = self._book.by_approval(approval_id)
-        if held is not None:
-            self.run_changed(held)
+        run = self._registry.by_approval(approval_id)
+        if run is not None:
+            self.run_changed(run)
 
     def recovered(self) -> None:
-        """The runs of an earlier life are in the book: nobody was told of each."""
-        for held in self._book:
-            self._tally.count(held)
+        """Count the runs of an earlier process, which were not published one by one."""
+        for run in self._registry:
+            self._counts.count(run)
 
     def sessions_changed(self) -> None:
-        """A session came, went, or is held or not."""
-        self._facts.publish(SessionsUpdated(sessions=self.sessions()))
+        self._events.publish(SessionsUpdated(sessions=self.sessions()))
 
     def library_changed(self, library: HomeLibrary) -> None:
-        """Files came, went or differ."""
-        self._facts.publish(
+        self._events.publish(
             LibraryUpdated(
                 not_accepted=library.not_accepted(),
                 problems=library.problems(),
@@ -157,12 +153,12 @@ class EventPublisher:
         self.waiters.sweep(self._is_open)
 
     def _is_open(self, approval_id: str) -> bool:
-        run = self._book.by_approval(approval_id)
+        run = self._registry.by_approval(approval_id)
         return run is not None and not run.is_final
 
     def committed(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
-        """Records are on disk. Called on the writer's thread."""
-        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+        """Publish records that were committed. Called on the writer's thread."""
+        with suppress(RuntimeError):  # the loop has ended, and no front end is left
             self._loop.call_soon_threadsafe(self._publish_records, head, tuple(committed))
 
     def _publish_records(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
@@ -170,9 +166,9 @@ class EventPublisher:
         for each in committed:
             session = self._sessions.get(each.record.session or "")
             agent = session.agent if session else ""
-            self._facts.publish(Recorded(record=record_view(each, agent), head_words=words))
+            self._events.publish(Recorded(record=record_view(each, agent), head_words=words))
 
 
-def _place(held: LiveRun) -> tuple[float, str]:
-    """Return where *held* stands in order of arrival."""
-    return held.row.requested_at, held.row.run_id
+def _order(run: LiveRun) -> tuple[float, str]:
+    """Return the sort key of the order of arrival."""
+    return run.row.requested_at, run.row.run_id

@@ -1,4 +1,4 @@
-"""What the audit says of the console itself: that it started, listens, was paused, and stopped."""
+"""Audit records about the console itself: that it started, listens, was paused, and stopped."""
 
 from collections.abc import Callable
 from typing import Any

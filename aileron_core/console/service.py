@@ -1,4 +1,4 @@
-"""What a front end asks of the core: everything as it is now, and to carry out a person's intents."""
+"""What front ends ask of the core: a snapshot of everything, and to carry out a person's intents."""
 
 import logging
 import os
@@ -117,7 +117,7 @@ class ConsoleService:
     # Intents
 
     async def submit(self, intent: Intent) -> None:
-        """Carry out *intent*; one that did nothing is answered by `IntentRefused`."""
+        """Carry out *intent*; `IntentRefused` is published if it did nothing."""
         try:
             await self.carry_out(intent)
         except AileronError as error:
@@ -133,10 +133,10 @@ class ConsoleService:
         self.events.publish(IntentRefused(approval_id=about, message=message))
 
     async def carry_out(self, intent: Intent) -> None:
-        """Do what a person wants.
+        """Carry out *intent*.
 
         Raises:
-            AileronError: it did nothing, or not all; the message is the sentence for the person.
+            AileronError: it did nothing, or only a part; the message is written for the person.
         """
         match intent:
             case Approve():

@@ -19,17 +19,17 @@ class StorageMonitor:
         self.health = StorageHealth(writable=True)
 
     def commit_failed(self, error: AileronError) -> None:
-        """A write failed, whoever asked for it. Called on the writer's thread."""
-        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+        """Note that a write failed, whoever asked for it. Called on the writer's thread."""
+        with suppress(RuntimeError):  # the loop has ended, and no front end is left
             self._loop.call_soon_threadsafe(self.failed, error.message)
 
     def failed(self, message: str) -> None:
-        """A write failed; *message* is the sentence for the person."""
+        """Note that a write failed; *message* is written for the person."""
         if self.health.writable:
             self._set(StorageHealth(writable=False, message=message))
 
     async def probe(self) -> None:
-        """After a failure, see whether a record can be written: it says that the failure is over.
+        """After a failure, try to write a record, which says that the failure is over.
 
         Raises:
             StorageUnavailable: it still cannot.

@@ -1,4 +1,4 @@
-"""From the core's objects to the frozen values that front ends draw."""
+"""Maps the core's objects to the frozen values that front ends draw."""
 
 import json
 import sqlite3
@@ -44,18 +44,18 @@ _AFTER_ALL = 2**63 - 1
 
 
 def approval_view(
-    held: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
+    run: LiveRun, sessions: SessionRegistry, waiters: WaitingAgents, preview_seconds: float
 ) -> ApprovalView:
-    """Return how the console shows *held*."""
-    row, session, loaded = held.row, held.session, held.resolved
-    action = loaded.action if loaded else None
+    """Return how the console shows *run*."""
+    row, session, resolved = run.row, run.session, run.resolved
+    action = resolved.action if resolved else None
     assert row.approval_id is not None
-    step = _step_now(held, action)
+    step = _step_now(run, action)
     return ApprovalView(
         approval_id=row.approval_id,
         run_id=row.run_id,
         state=cast("ShownState", str(row.state)),
-        version=held.version,
+        version=run.version,
         requested_at=row.requested_at,
         expires_at=row.expires_at,
         session_id=session.session_id,
@@ -71,46 +71,46 @@ def approval_view(
         effect=(action.approval.effect or "ask").upper() if action else "ASK",
         connector=step.connector if step else "",
         op=step.op if step else "",
-        hosts=held.hosts,
-        op_hosts=held.step_hosts(step) if step else (),
-        hosts_asked=held.hosts_asked,
-        routed=loaded.routed if loaded else (),
-        sent=_sent(held, action),
-        preview=_preview(held.preview, held, action, preview_seconds),
-        drift=_drift(held.drift, action) if held.drift else None,
+        hosts=run.hosts,
+        op_hosts=run.step_hosts(step) if step else (),
+        hosts_asked=run.hosts_asked,
+        routed=resolved.routed if resolved else (),
+        sent=_sent(run, action),
+        preview=_preview(run.preview, run, action, preview_seconds),
+        drift=_drift(run.drift, action) if run.drift else None,
         digest=row.digest or "",
         words=row.words,
-        note=_note(held),
+        note=_note(run),
         args_sha256=row.args_sha256,
-        steps=_steps(held, action),
+        steps=_steps(run, action),
         process=_process(session.process),
-        claims=_claims(held.claims),
+        claims=_claims(run.claims),
         stopped_waiting_at=waiters.stopped_at(row.approval_id),
-        can_look_again=held.can_fetch_again,
+        can_look_again=run.can_fetch_again,
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",
-        outcome=held.outcome or (row.failure.message if row.failure else ""),
+        outcome=run.outcome or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
     )
 
 
-def _step_now(held: LiveRun, action: Action | None) -> Step | None:
-    """Return the step that a yes would begin with."""
+def _step_now(run: LiveRun, action: Action | None) -> Step | None:
+    """Return the step that an approval would start with."""
     if action is None:
         return None
-    progress = held.row.progress
+    progress = run.row.progress
     left = (step for step in action.steps if progress is None or step.id not in progress.steps)
     return next(left, action.steps[0])
 
 
-def _steps(held: LiveRun, action: Action | None) -> tuple[StepView, ...]:
-    """Return every step of a gated action that has several: a yes is to all of them."""
-    if action is None or held.resolved is None or held.row.args is None:
+def _steps(run: LiveRun, action: Action | None) -> tuple[StepView, ...]:
+    """Return every step of a gated action that has several: an approval covers all of them."""
+    if action is None or run.resolved is None or run.row.args is None:
         return ()
     if len(action.steps) < 2:
         return ()
-    progress, halts = held.row.progress, held.halts()
+    progress, halts = run.row.progress, run.halts()
     shown: list[StepView] = []
     for step in action.steps:
         status: Literal["done", "asked", "running", "fixed"]
@@ -120,13 +120,13 @@ def _steps(held: LiveRun, action: Action | None) -> tuple[StepView, ...]:
             status = "asked"
         else:
             status = "running" if uses_earlier_output(step) else "fixed"
-        inputs = held.inputs(step, progress)
+        inputs = run.inputs(step, progress)
         shown.append(
             StepView(
                 step_id=step.id,
                 connector=step.connector,
                 op=step.op,
-                hosts=held.step_hosts(step),
+                hosts=run.step_hosts(step),
                 status=status,
                 asks_again=step.id in halts and status == "running",
                 inputs=tuple(_input(name, value) for name, value in inputs.items()),
@@ -140,15 +140,15 @@ def _input(name: str, value: Json) -> FieldView:
     return FieldView(label=name, value=text, multiline="\n" in text, shape=shape)
 
 
-def _note(held: LiveRun) -> str:
-    if held.resolved is None and held.row.state not in FINAL:
+def _note(run: LiveRun) -> str:
+    if run.resolved is None and run.row.state not in FINAL:
         return (
             "The action file that was asked for is not accepted any more, so this cannot run. "
             "Deny it, or accept the same file again and restart the console."
         )
-    if held.row.progress is None or held.row.note:
-        return held.row.note
-    if held.row.progress.asked:
+    if run.row.progress is None or run.row.note:
+        return run.row.note
+    if run.row.progress.asked:
         return "It halted half-way: its first steps ran, the rest waits for this answer."
     return (
         "A step failed and was not repeated, for what would happen has changed. What had run stays "
@@ -156,12 +156,12 @@ def _note(held: LiveRun) -> str:
     )
 
 
-def _sent(held: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
-    if held.row.args is None:
+def _sent(run: LiveRun, action: Action | None) -> tuple[FieldView, ...]:
+    if run.row.args is None:
         return ()
     if action is None:
-        return tuple(_input(name, value) for name, value in held.row.args.items())
-    return tuple(_field(field) for field in argument_fields(action, held.row.args))
+        return tuple(_input(name, value) for name, value in run.row.args.items())
+    return tuple(_field(field) for field in argument_fields(action, run.row.args))
 
 
 def _field(field: PreviewField) -> FieldView:
@@ -177,37 +177,37 @@ def _field(field: PreviewField) -> FieldView:
 
 
 def _preview(
-    look: PreviewResult, held: LiveRun, action: Action | None, limit: float
+    result: PreviewResult, run: LiveRun, action: Action | None, limit: float
 ) -> PreviewView:
-    host, reads = _hosts_text(look, held), tuple(sorted(look.reads.items()))
+    host, reads = _hosts_text(result, run), tuple(sorted(result.reads.items()))
     preview = action.approval.preview if action else None
-    if look.status == "ready" and preview is not None:
-        fields = resolve(preview, look.output)
+    if result.status == "ready" and preview is not None:
+        fields = resolve(preview, result.output)
         return PreviewView(
             status="ready",
             fields=tuple(_field(field) for field in fields),
             gist=gist(preview, fields),
             host=host,
             reads=reads,
-            since=look.at,
+            since=result.at,
             limit_seconds=limit,
         )
     return PreviewView(
-        status=look.status,
-        reason=look.reason,
+        status=result.status,
+        reason=result.reason,
         host=host,
         reads=reads,
-        since=look.at,
+        since=result.at,
         limit_seconds=limit,
-        preparing=look.preparing,
+        preparing=result.preparing,
     )
 
 
-def _hosts_text(look: PreviewResult, held: LiveRun) -> str:
-    """Return which hosts were asked; before there is an answer, which can be."""
-    if look.status != "fetching":
-        return short_hosts(look.hosts_asked)
-    hosts = held.preview_hosts
+def _hosts_text(result: PreviewResult, run: LiveRun) -> str:
+    """Return the hosts that were asked; before there is an answer, those that can be."""
+    if result.status != "fetching":
+        return short_hosts(result.hosts_asked)
+    hosts = run.preview_hosts
     return (
         short_host(hosts[0]) if len(hosts) == 1 else f"one of {len(hosts)} hosts" if hosts else ""
     )
@@ -250,7 +250,7 @@ def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
 
 
 def _gone(preview: Preview, before: Json) -> tuple[FieldChangeView, ...]:
-    """Return every shown field of a reading that no other one took the place of."""
+    """Return every shown field of the reading *before*, which no later one replaced."""
     return tuple(
         FieldChangeView(
             label=field.label,
@@ -350,7 +350,7 @@ def _stored_view(seq: int, body: str, agent: str) -> RecordView:
             summary=content["summary"],
         )
     except (ValueError, TypeError, KeyError, RecursionError):
-        # One spoilt record must not keep the console from showing the others.
+        # One damaged record must not keep the console from showing the others.
         return RecordView(
             seq=seq,
             at=0.0,

@@ -1,6 +1,6 @@
-"""What a front end holds of the core: events come back, intents go over, nothing is awaited.
+"""The port between the core and a front end: intents go in, events come out, nothing is awaited.
 
-All values are frozen, for they cross threads. Text in them is hostile unless a field says otherwise;
+All values are frozen because they cross threads. Text in them is hostile unless a field says otherwise;
 `aileron_core.text` draws it.
 """
 

@@ -23,15 +23,15 @@ class StorageHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything a front end draws first; facts after it are later than it."""
+    """Everything a front end draws first; events published after it are later than it."""
 
     version: str
     home: str
     url: str
     routes: tuple[str, ...]
-    """`host:port -> address:port`, from `--route`; a standing warning on screen."""
+    """`host:port -> address:port`, from `--route`; always shown as a warning."""
     accepted_installed: bool
-    """Started with `--accept-installed`; a standing line on screen."""
+    """Started with `--accept-installed`; always shown."""
     approvals: tuple[ApprovalView, ...]
     """The open ones that came first, in order of arrival, and the last ended ones (at most 200)."""
     sessions: tuple[SessionView, ...]
@@ -147,7 +147,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentRefused:
-    """An intent did nothing; `message` is the sentence for the voice line."""
+    """An intent did nothing; `message` is the sentence for the status line."""
 
     approval_id: str
     message: str

@@ -27,7 +27,7 @@ WAITING_STATES: frozenset[str] = frozenset({"pending", "awaiting_vault", "checki
 FINAL_STATES: frozenset[str] = frozenset(
     {"completed", "failed", "unknown", "denied", "expired", "withdrawn"}
 )
-"""States that nothing leaves."""
+"""States that a run never leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class DriftView:
 class StepView:
     """One step of a gated action that has several.
 
-    `running`: its arguments hold an earlier step's output, so they are decided while running; the run
+    `running`: its arguments hold an earlier step's output, so they are only known while it runs; the run
     halts before it and asks again, unless it is idempotent. `done`: it ran. `asked`: the approval is
     about this step now, with its inputs filled in.
     """
@@ -138,7 +138,7 @@ class ApprovalView:
     run_id: str
     state: ShownState
     version: int
-    """Grows whenever what a person should look at differs; decide keys arm anew for each."""
+    """Grows whenever what a person should look at differs; the keys that decide are armed again for each."""
     requested_at: float
     expires_at: float | None
     """Epoch seconds; None for no deadline."""
@@ -154,7 +154,7 @@ class ApprovalView:
     times_asked: int
 
     action: str
-    """The accepted action's name (ours: pinned)."""
+    """The accepted action's name (trusted: the file was accepted by its digest)."""
     title: str
     """The first heading of the accepted action file, or its name."""
     effect: str
@@ -192,7 +192,7 @@ class ApprovalView:
     reason: str = ""
     """What the person wrote on denying."""
     op_hosts: tuple[str, ...] = ()
-    """Those of `hosts` that the step which a yes begins with can reach."""
+    """Those of `hosts` that the step which an approval starts with can reach."""
     hosts_asked: tuple[str, ...] = ()
     """Those that its steps really sent requests to, as far as this process knows."""
     outcome: str = ""
@@ -255,7 +255,7 @@ class SuiteView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAcceptedView:
-    """A file that lies in the home and that nobody has accepted, or not in this form.
+    """A file of the home that nobody has accepted, or not with these bytes.
 
     Of the kind `preview` it is what a connector's previews tried to read by POST: its name is the
     connector's and, after a blank, what it would read (`posted_reads`); its digest the connector's.
@@ -298,14 +298,14 @@ class RecordView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryItemView:
-    """An action or connector that lies in the home, whatever its state."""
+    """An action or connector of the home, whatever its state."""
 
     kind: Literal["action", "connector", "preview"]
     name: str
     """An action's name; a connector's fully qualified name and version."""
     file: str
     digest: str
-    """Of the file as it lies there now; hex."""
+    """Of the file as it is now; hex."""
     state: Literal["ready", "cannot_run", "held_back", "error"]
     """`cannot_run`: it is accepted, and every call of it is refused."""
     why: str

@@ -1,6 +1,6 @@
 """Who owns a home: which process holds its lock, and whether it is that process that answers.
 
-The relay and the command line send a byte to a console only after this module believed it. It
+The relay and the command line send a byte to a console only after this module has verified it. It
 imports the standard library alone, because the relay takes it along to where Aileron is not installed.
 """
 
@@ -30,7 +30,7 @@ class Peer(NamedTuple):
 
 
 class Unowned(Exception):
-    """No process may be believed to be the home's console; the text says why, as a sentence.
+    """No process was verified to be the home's console; the text says why, as a sentence.
 
     `reason`: `free`, nobody holds the lock; `foreign_home`, the home is another user's; `unknown`,
     the kernel does not tell who holds the lock; `silent`, nothing answers at the socket;
@@ -176,8 +176,8 @@ def _exclusive_lock_on(handle: int, status: os.stat_result) -> int | None:
 
 def _mounted_device(handle: int) -> str:
     """Return `major:minor` as `/proc/locks` has them: on btrfs `st_dev` is another number."""
-    with open(f"/proc/self/fdinfo/{handle}") as facts:  # noqa: PTH123
-        mount = next((line.split()[1] for line in facts if line.startswith("mnt_id:")), "")
+    with open(f"/proc/self/fdinfo/{handle}") as lines:  # noqa: PTH123
+        mount = next((line.split()[1] for line in lines if line.startswith("mnt_id:")), "")
     with open("/proc/self/mountinfo", errors="replace") as mounts:  # noqa: PTH123
         for line in mounts:
             fields = line.split(" ", 3)

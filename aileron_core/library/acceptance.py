@@ -1,4 +1,4 @@
-"""What a person accepted, by digest: rows that count only as far as the audit accounts for them."""
+"""Stored acceptances, by digest: a row counts only if the audit has a record of it."""
 
 import json
 import sqlite3
@@ -31,7 +31,7 @@ class AcceptanceRecord:
 
 
 def put(tx: Tx, accepted: AcceptanceRecord) -> None:
-    """Write that *accepted* counts from now on, in place of an earlier one of that name."""
+    """Write *accepted*, in place of an earlier acceptance of that name."""
     tx.execute(
         "INSERT INTO pins(kind, name, digest, taken_at, taken_by, last_record) VALUES(?,?,?,?,?,?) "
         "ON CONFLICT(kind, name) DO UPDATE SET digest = excluded.digest, "
@@ -49,7 +49,7 @@ def put(tx: Tx, accepted: AcceptanceRecord) -> None:
 
 
 def drop(tx: Tx, kind: str, name: str) -> None:
-    """Write that what was accepted under *name* counts no more."""
+    """Delete the acceptance of *name*."""
     tx.execute("DELETE FROM pins WHERE kind = ? AND name = ?", (kind, name))
 
 
@@ -95,6 +95,6 @@ def _newest(connection: sqlite3.Connection) -> Mapping[tuple[str, str], tuple[st
 def _said(body: object) -> dict[str, Any]:
     try:
         content: Any = json.loads(str(body))
-    except (ValueError, RecursionError):  # another program spoilt it: it accounts for nothing
+    except (ValueError, RecursionError):  # another program damaged it: it proves nothing
         return {}
     return cast("dict[str, Any]", content) if isinstance(content, dict) else {}

@@ -1,4 +1,4 @@
-"""Everything of the home that is accepted, in memory and on record."""
+"""Everything in the home that is accepted, in memory and in the audit."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
@@ -12,17 +12,17 @@ from aileron_core.library.preview_reads import reads_of
 from aileron_core.storage.database import Database, Tx
 
 _NOUNS = {"action": "action", "connector": "connector", preview_reads.KIND: "reads by POST of"}
-"""How a record calls what was accepted, before its name."""
+"""What a record calls the accepted thing, before its name."""
 
 
 class Acceptances:
-    """What counts, what a person withdrew, and what a preview asks to be accepted.
+    """What is accepted, what a person withdrew, and the reads that previews ask for.
 
     Args:
-        database: where it is written down.
+        database: keeps the acceptances.
         clock: the time.
         connectors_of: gives the exact connectors that accepting the action
-            file of that name is a yes to; for the record.
+            file of that name allows; for the record.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Acceptances:
         self._offers: dict[str, str] = {}
 
     async def load(self) -> None:
-        """Read what earlier lives recorded; called once at start."""
+        """Read what earlier processes recorded; called once at the start."""
         found = await self._database.read(acceptance.all_records)
         self._records = {(each.kind, each.name): each for each in found}
         self._withdrawn = await self._database.read(acceptance.withdrawn)
@@ -57,7 +57,7 @@ class Acceptances:
         return self._offers
 
     def digest(self, kind: str, name: str) -> str | None:
-        """Return in which bytes *name* is accepted, None if in none."""
+        """Return the digest with which *name* is accepted, None if it is not."""
         found = self._records.get((kind, name))
         return found.digest if found else None
 
@@ -66,7 +66,7 @@ class Acceptances:
         return {name: each.digest for (of, name), each in self._records.items() if of == kind}
 
     def why_ended(self, kind: str, name: str) -> str:
-        """Return how what was accepted came to count no more, as the end of a sentence."""
+        """Return why an acceptance is no longer valid, as the end of a sentence."""
         if (kind, name) in self._records:
             return "was replaced by one with other bytes"
         withdrawn = any((kind, name) == each[:2] for each in self._withdrawn)
@@ -80,10 +80,10 @@ class Acceptances:
         return True
 
     async def accept(self, found: Sequence[tuple[str, str, str]], by: str) -> None:
-        """Record that each (kind, name, digest) counts from now on.
+        """Record that each (kind, name, digest) is accepted from now on.
 
         Raises:
-            StorageUnavailable: it could not be written, and so does not count.
+            StorageUnavailable: it could not be written, and is not accepted.
         """
         now = self._clock.now()
         accepted = [
@@ -108,10 +108,10 @@ class Acceptances:
             self._withdrawn.discard((each.kind, each.name, each.digest))
 
     async def withdraw(self, found: AcceptanceRecord) -> None:
-        """Record that *found* counts no more, nor what the previews of a connector may read.
+        """Record that *found* is no longer accepted, nor what a connector's previews may read.
 
         Raises:
-            StorageUnavailable: it could not be written, and so still counts.
+            StorageUnavailable: it could not be written, and is still accepted.
         """
         ended = [found]
         if found.kind == "connector":
@@ -122,7 +122,7 @@ class Acceptances:
             self._offers[found.name] = found.digest
 
     async def remove(self, gone: Sequence[AcceptanceRecord]) -> None:
-        """Record that the files of *gone* were removed: the same bytes count no more when they return.
+        """Record that the files of *gone* were removed: they are not accepted if they come back.
 
         Raises:
             StorageUnavailable: it could not be written.

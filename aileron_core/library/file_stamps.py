@@ -1,8 +1,8 @@
-"""Whether something in the folders of a home changed: cheap to ask, as the bytes are not read.
+"""Whether files in a home changed: cheap to ask, because their bytes are not read.
 
 A program can set a file's size and its time of modification back, not the time of its last change
 of status (ctime). Two changes within one tick of the file system's clock share even that: while
-the newest is that young, a glance says nothing and the bytes have to be read.
+the newest is that young, stamps prove nothing and the bytes have to be read.
 """
 
 import os
@@ -17,7 +17,7 @@ _Stamp = tuple[str, int, int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStamps:
-    """What the file system says of the files, at one moment."""
+    """Size, times and identity of each file, at one moment."""
 
     stamps: tuple[_Stamp, ...]
     settled: bool

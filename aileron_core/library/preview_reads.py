@@ -1,4 +1,4 @@
-"""What a person accepted that a connector's previews read by POST: by the connector's digest."""
+"""Accepted reads by POST of a connector's previews, by the connector's digest."""
 
 from collections.abc import Iterable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Which project's settings a person accepted, for which agent and in exactly which bytes."""
+"""The project settings that a person accepted: for which agent, and with exactly which bytes."""
 
 from pathlib import PurePosixPath
 
@@ -15,10 +15,10 @@ KIND = "project"
 
 
 class ProjectTrust:
-    """The accepted projects, in the memory of this console; the database is their record.
+    """The accepted projects, in memory; the database keeps them.
 
     Args:
-        database: where it is written down.
+        database: keeps the acceptances.
         clock: the time.
     """
 
@@ -28,20 +28,20 @@ class ProjectTrust:
         self._records: dict[str, AcceptanceRecord] = {}
 
     async def load(self) -> None:
-        """Read what earlier lives recorded; called once at start."""
+        """Read what earlier processes recorded; called once at the start."""
         found = await self._database.read(acceptance.all_records)
         self._records = {each.name: each for each in found if each.kind == KIND}
 
     def all(self) -> tuple[AcceptanceRecord, ...]:
-        """Return every project that counts, by name."""
+        """Return every accepted project, by name."""
         return tuple(self._records[name] for name in sorted(self._records))
 
     async def accept(self, agent: str, path: str, digest: str) -> AcceptanceRecord:
-        """Record that *digest* counts for *agent* in the folder *path* from now on.
+        """Record that *digest* is accepted for *agent* in the folder *path* from now on.
 
         Raises:
-            InvalidRequest: *path* is no absolute path in its shortest form.
-            StorageUnavailable: it could not be written, and so does not count.
+            InvalidRequest: *path* is not an absolute path in its shortest form.
+            StorageUnavailable: it could not be written, and is not accepted.
         """
         folder = PurePosixPath(path)
         if str(folder) != path or folder.root != "/" or ".." in folder.parts:

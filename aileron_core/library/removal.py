@@ -1,7 +1,7 @@
-"""What was removed counts no more, also where the same bytes come back.
+"""Ends the acceptance of files that were removed, even if the same bytes come back.
 
-The console looks for what a person accepted and does not lie there any more. What was there again
-before it looked, it cannot see: so the commands that remove something leave a note,
+The console checks which accepted files are gone. It cannot see one that was back before it checked;
+so the commands that remove something leave a note,
 
     <home>/store/removed/<random>.json      {"kind": "action", "name": "send-draft.md"}
 
@@ -28,7 +28,7 @@ RemovalNotes = Mapping[Path, tuple[str, str]]
 
 
 def note_removed(home: Path, kind: str, name: str) -> None:
-    """Leave a note, before the removal itself.
+    """Leave a note of a removal, before the removal itself.
 
     Raises:
         OSError: it cannot be written.
@@ -44,12 +44,12 @@ def note_removed(home: Path, kind: str, name: str) -> None:
 
 
 def read_notes(home: Path) -> RemovalNotes:
-    """Return the notes that nobody has cleared; one that says nothing is there too, to be cleared."""
+    """Return all notes, unreadable ones included, so that those are cleared too."""
     return {path: _read(path) for path in _folder(home).glob("*.json")}
 
 
 def clear_notes(notes: RemovalNotes) -> None:
-    """Remove notes that were put on record."""
+    """Remove notes whose removals are in the audit."""
     for path in notes:
         path.unlink(missing_ok=True)
 
@@ -58,21 +58,23 @@ def noted(accepted: Iterable[AcceptanceRecord], notes: RemovalNotes) -> Sequence
     """Return those of *accepted* that were noted as removed."""
     said = set(notes.values())
     return [
-        each for each in accepted if said & {(each.kind, each.name), (_lies_as(each), each.digest)}
+        each
+        for each in accepted
+        if said & {(each.kind, each.name), (_kind_on_disk(each), each.digest)}
     ]
 
 
-def _lies_as(record: AcceptanceRecord) -> str:
-    """What a connector's previews read by POST goes with its connector."""
+def _kind_on_disk(record: AcceptanceRecord) -> str:
+    """Return the kind of file that *record* depends on: reads by POST go with their connector."""
     return "connector" if record.kind == KIND else record.kind
 
 
 def removed(
     home: Path, accepted: Sequence[AcceptanceRecord], notes: RemovalNotes
 ) -> Sequence[AcceptanceRecord]:
-    """Return those of *accepted* that were noted as removed, or do not lie there. It may take a moment.
+    """Return those of *accepted* that were noted as removed, or are gone. It may take a quarter of a second.
 
-    A file or folder that cannot be looked at is not gone.
+    A file or folder that cannot be accessed is not gone.
     """
     found = noted(accepted, notes)
     gone = [each for each in accepted if each not in found and _is_gone(home, each)]
@@ -98,7 +100,7 @@ def _read(path: Path) -> tuple[str, str]:
 def _is_gone(home: Path, record: AcceptanceRecord) -> bool:
     if record.kind == "action":
         paths = [home / "actions" / record.name]
-    elif _lies_as(record) == "connector":
+    elif _kind_on_disk(record) == "connector":
         folder = home / "store" / "connectors" / record.digest.replace(":", "/", 1)
         paths = [folder / "connector.wasm", folder / "manifest.toml"]
     else:  # a project's settings count for a folder, not for a file of the home

@@ -1,4 +1,4 @@
-"""What lies in a home, as front ends show it."""
+"""Maps the actions and connectors of a home to what front ends show."""
 
 import re
 from collections import Counter
@@ -25,7 +25,7 @@ _STORED = re.compile(r"(?:^|[/\\])sha256[/\\]([0-9a-f]{64})(?:[/\\]|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryState:
-    """What lies in the home at one moment, and what of it is accepted."""
+    """The files of the home at one moment, and what of them is accepted."""
 
     catalog: Catalog
     installed: Mapping[str, Connector]
@@ -46,7 +46,7 @@ class LibraryState:
 
 
 def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
-    """Return what is not accepted, or not in this form."""
+    """Return what is not accepted, or not with these bytes."""
     entries = library.catalog.not_accepted()
     suites = _suites(library, entries)
     actions = (_action_view(library, entry, suites.get(entry.file)) for entry in entries)
@@ -62,7 +62,7 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
             hosts=each.hosts,
         )
         for each in library.installed.values()
-        if not _counts(library, each)
+        if not _is_accepted(library, each)
     )
     return (*_offered_reads(library), *actions, *connectors)
 
@@ -70,7 +70,7 @@ def not_accepted_views(library: LibraryState) -> tuple[NotAcceptedView, ...]:
 def _offered_reads(library: LibraryState) -> Iterator[NotAcceptedView]:
     for name, digest in library.offers.items():
         connector = library.installed.get(digest)
-        if connector is not None and _counts(library, connector):
+        if connector is not None and _is_accepted(library, connector):
             yield NotAcceptedView(
                 kind=KIND,
                 name=name,
@@ -84,9 +84,9 @@ def _offered_reads(library: LibraryState) -> Iterator[NotAcceptedView]:
 
 
 def _suites(library: LibraryState, entries: Sequence[CatalogEntry]) -> Mapping[str, SuiteView]:
-    """Return, by file, with what each of *entries* came; one that is left over stands alone.
+    """Return the suite that each of *entries* is shown with, by file; the last of a suite has none.
 
-    So does a file with other bytes than were added, and one whose acceptance a person withdrew by itself.
+    Nor has a file with other bytes than were added, or one whose acceptance was withdrawn by itself.
     """
     newest = {
         (file, digest): suite
@@ -136,7 +136,7 @@ def _steps(action: Action) -> tuple[str, ...]:
 
 
 def library_items(library: LibraryState) -> tuple[LibraryItemView, ...]:
-    """Return everything that lies there: actions by name, then connectors by name, then broken ones."""
+    """Return everything in the home: actions by name, then connectors by name, then broken ones."""
     actions = [_action_item(library, entry) for entry in library.catalog.entries]
     actions.sort(key=lambda item: (item.name, item.file))
     connectors = [_connector_item(library, each) for each in library.installed.values()]
@@ -176,7 +176,9 @@ def _connector_item(library: LibraryState, connector: Connector) -> LibraryItemV
     identity = connector.identity
     key = ("connector", identity.ref)
     accepted = library.accepted.get(key)
-    state: Literal["ready", "held_back"] = "ready" if _counts(library, connector) else "held_back"
+    state: Literal["ready", "held_back"] = (
+        "ready" if _is_accepted(library, connector) else "held_back"
+    )
     return LibraryItemView(
         kind="connector",
         name=identity.ref,
@@ -196,9 +198,9 @@ def _connector_item(library: LibraryState, connector: Connector) -> LibraryItemV
 
 
 def _reads(library: LibraryState) -> Iterator[LibraryItemView]:
-    """Yield what previews read by POST, accepted and offered, of the connectors that count."""
+    """Yield what previews read by POST, accepted and offered, of the accepted connectors."""
     for connector in library.installed.values():
-        if not _counts(library, connector):
+        if not _is_accepted(library, connector):
             continue
         identity = connector.identity
         for accepted in reads_of(library.accepted.values(), identity.ref):
@@ -232,7 +234,7 @@ def _read_item(
 
 
 def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:
-    """Return one item for each place of the store that holds no connector that can be used."""
+    """Return one item for each place in the store whose connector cannot be used."""
     by_place: dict[str, list[Problem]] = {}
     for problem in library.store_problems:
         match = _STORED.search(problem.file)
@@ -259,17 +261,17 @@ def _broken_connectors(library: LibraryState) -> tuple[LibraryItemView, ...]:
 
 
 def _folder(connector: Connector) -> str:
-    """Return the folder below the home in which a person finds the connector's manifest."""
+    """Return the folder of the connector's manifest, relative to the home."""
     return f"store/connectors/{connector.identity.hash.replace(':', '/', 1)}"
 
 
-def _counts(library: LibraryState, connector: Connector) -> bool:
+def _is_accepted(library: LibraryState, connector: Connector) -> bool:
     accepted = library.accepted.get(("connector", connector.identity.ref))
     return accepted is not None and accepted.digest == connector.identity.hash
 
 
 def _why(library: LibraryState, key: ItemKey, digest: str) -> str:
-    """Return why what lies there with *digest* does not count; empty where it does."""
+    """Return why *digest* is not accepted; empty where it is."""
     accepted = library.accepted.get(key)
     if accepted is not None and accepted.digest == digest:
         return ""

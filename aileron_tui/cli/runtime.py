@@ -1,4 +1,4 @@
-"""The one place that joins the rooms: core and server on their thread, MCP mounted, App on the main one."""
+"""Starts the core with its server and MCP on one thread, and the console's screen on the main one."""
 
 import asyncio
 import contextlib
@@ -28,8 +28,6 @@ from aileron_tui.cli.arguments import route_argument
 from aileron_tui.cli.logfile import log_to
 from aileron_tui.cli.output import EXIT, CliError, CommandContext
 
-__all__ = ["core_thread", "run_console", "run_serve"]
-
 _log = logging.getLogger(__name__)
 
 
@@ -46,7 +44,7 @@ def core_thread(
     Args:
         home: whose core it is.
         routes: as given to `--route`.
-        accept_installed: accept what lies there.
+        accept_installed: accept everything in the home at the start.
         first_frame: set once the screen is drawn; the `mcp` package (about 1 s under the
             interpreter's lock) is imported after that, or at once without a screen.
         failpoint: for tests of crashes, in process only.
@@ -87,11 +85,11 @@ async def _served(
         hold_seconds=settings.hold_seconds,
         version=app.version,
         is_tool=settings.is_tool,
-        # What it brings stays: a walk over it, each other second, would stop agents for 0.1 s.
+        # What it imports stays: collecting it every other second would stop agents for 0.1 s.
         imported=gc.freeze,
     )
     asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
-    unkeep = app.events.subscribe(_keep_calls)
+    unkeep = app.events.subscribe(_freeze_calls)
     unsweep = app.events.subscribe(LaunchSweep(app.home.path))
     server = EmbeddedServer(asgi_app, [tcp, unix])
     own = asgi_app.state.session_sockets = SessionSockets(app, server.serve_session)
@@ -120,9 +118,9 @@ def _start_after(first_frame: threading.Event | None, mcp: LazyMcpApp) -> None:
     threading.Thread(target=wait, name="aileron-first-frame", daemon=True).start()
 
 
-def _keep_calls(fact: CoreEvent) -> None:
-    """Leave out of the walks for garbage the calls that were read behind the first frame."""
-    if isinstance(fact, ApprovalsRead) and not fact.left:
+def _freeze_calls(event: CoreEvent) -> None:
+    """Exclude the calls that were read after the first frame from garbage collection."""
+    if isinstance(event, ApprovalsRead) and not event.left:
         gc.freeze()
 
 
@@ -145,12 +143,12 @@ def _log_end(core: CoreThread, how: str) -> None:
 
 
 def _started() -> None:
-    """Collect garbage from now on, but not among what the start has made: that stays anyway.
+    """Collect garbage from now on, except what the start has created: that stays anyway.
 
-    With 10,000 calls that wait, one walk over all of it stops agents and screen for a third of a second.
+    With 10,000 waiting calls, one collection over all of it stops agents and screen for a third of a second.
     """
     gc.freeze()
-    # A walk over everything is for what lives long and is garbage then: rare, for it stops both rooms.
+    # A full collection stops both threads, and long-lived garbage is rare: so collect rarely.
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, 100)
     gc.enable()
@@ -241,7 +239,7 @@ def run_console(
 def _front_end(
     core: CoreThread, settings: Settings, drawn: Callable[[], None], *, plain: bool
 ) -> Callable[[], int]:
-    """Return what runs the console for a person to its end and returns its exit code."""
+    """Return the function that runs the console until it is closed and returns its exit code."""
     if plain:
         from aileron_tui.cli.plain import plain_console
 
