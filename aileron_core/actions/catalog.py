@@ -50,7 +50,7 @@ class ScannedFile:
     problems: tuple[Problem, ...] = ()
     """Why it is not an action."""
     warnings: tuple[KeyProblem, ...] = ()
-    """What was taken leniently; its places are looked up when somebody asks (`Entry.problems`)."""
+    """What was taken leniently; its places are looked up when somebody asks (`CatalogEntry.problems`)."""
     data: bytes = field(default=b"", repr=False)
 
 

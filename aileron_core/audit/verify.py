@@ -1,6 +1,6 @@
 """Whether the chain is whole. Pure: rows and heads in, problems out.
 
-Until a vault holds a key this finds accidents and carelessness, not a program of the same user
+No key signs the chain yet: this finds accidents and carelessness, not a program of the same user
 that rewrites everything.
 """
 

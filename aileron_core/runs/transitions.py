@@ -21,7 +21,7 @@ class RunState(StrEnum):
     NEW = "new"
     """Asked for; not yet a row."""
     AWAITING_VAULT = "awaiting_vault"
-    """The vault is locked, or a binding is missing."""
+    """Waits for a credential. Reserved: this version holds none, so no run gets here."""
     PENDING = "pending"
     """A person's answer is out."""
     CHECKING = "checking"

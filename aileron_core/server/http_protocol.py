@@ -139,15 +139,15 @@ class _GatewayHttp(HttpToolsProtocol):
 
 
 class ServedConnection(_GatewayHttp):
-    """HTTP with the kernel's word on who is at the other end of a Unix socket, and bounds.
+    """HTTP that knows which process is at the other end of a Unix socket, and limits connections.
 
-    Whoever reaches the port may open connections and say nothing, or little: they may not use up
-    the files that the rest of the process needs, nor keep others from being heard.
+    Anyone who reaches the port may open connections and send little or nothing. They must not use up
+    the files that the rest of the process needs, nor keep others from being served.
 
     Args:
-        places: where it takes one.
+        places: the limits; a connection takes one place of them.
         own_session: the session whose own socket it came over, if it did.
-        met: told of the connection then.
+        met: called with such a connection.
         server: what uvicorn hands to each connection.
     """
 

@@ -73,7 +73,7 @@ def _glyphs(settings: Settings) -> Glyphs:
     encoding = stream.encoding if stream is not None else "utf-8"
     glyphs = choose_glyphs(settings.console.glyphs, os.environ, encoding)
     if not glyphs.charset and isinstance(stream, io.TextIOWrapper):
-        # Whoever asks for all signs has a terminal that takes them, whatever the locale says.
+        # A person who asks for all signs has a terminal that draws them, whatever the locale says.
         stream.reconfigure(encoding="utf-8")
     return glyphs
 

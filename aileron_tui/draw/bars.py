@@ -168,7 +168,7 @@ def banner_lines(
 def startup_warnings(
     *, routes: Sequence[str], accepted_installed: bool, lacks_letters: bool = False
 ) -> tuple[Line, ...]:
-    """Return what is to be known as long as this console runs, each on one line of any length."""
+    """Return the warnings that hold as long as this console runs, each on one line of any length."""
     rows: list[Line] = []
     if accepted_installed:
         rows.append((Piece(words.bars.accepted_installed(), "attn"),))
@@ -243,7 +243,7 @@ def _key(each: Command, state: Availability, now: Situation) -> Line:
 def panel_question(
     question: str, remark: str, width: int, role: Role = "muted"
 ) -> tuple[Line, ...]:
-    """Return the question of a panel, and beside it or below what is to be known of it."""
+    """Return the question of a panel, with its explanation beside or below it."""
     asked, told = line(" ", Piece(question, "strong")), line("  ", Piece(remark, role))
     if not remark:
         return (cut(asked, width - 1),)

@@ -32,7 +32,7 @@ def status_line(
 ) -> Line:
     """Return what to say in the situation *now*, at *epoch* seconds; what is worst comes first.
 
-    *of_list*: what is to be said of the rows, or of the filter over them. *width*: cells there are.
+    *of_list*: the message about the rows, or about their filter. *width*: in cells.
     """
     if now.block == "lost":
         return (Piece(words.status.lost(now.registry.face("quit")), "danger"),)

@@ -36,6 +36,8 @@ Role = Literal[
     "delword",
     "alarm",
 ]
+"""What a text means, and so how it is coloured: `fact` is Aileron's own knowledge, `claim` what an agent
+says, `factbar` and `claimbar` the bars beside them, `gist` the one line that sums up a preview."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 

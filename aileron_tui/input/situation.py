@@ -30,7 +30,7 @@ BlockedBy = Literal[
     "drawing",
     "undrawable",
 ]
-"""Why nothing can be approved here at all, whoever rests for however long."""
+"""Reasons for which nothing can be approved here, however long one waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the console without a screen knows: the state that events made, what is to be told, what to ask about."""
+"""The state of the console without a screen: what events made of it, messages to print, what to ask about."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class PlainState:
         """Take events from *events*, where another thread puts them; *submit* asks for records."""
         self.model = model
         self.news: deque[Line] = deque()
-        """What is to be told before the next item."""
+        """Messages to print before the next item."""
         self.chosen = ""
         """The row that the person went to."""
         self.ended = False
@@ -266,7 +266,7 @@ class PlainState:
         return (model.view, self.top, table.parsed.text, verified)
 
     def take_news(self) -> Iterator[Line]:
-        """Yield what is to be told, once: what happened, then how many other calls came."""
+        """Yield each message to print once: what happened, then how many other calls came."""
         while self.news:
             yield self.news.popleft()
         here = self.item if self.model.view == "waiting" else None

@@ -81,7 +81,7 @@ class TerminalHandoffApp(App[int], inherit_bindings=False):
         """What stands on screen was covered: draw it anew; every key that decides rests anew."""
 
     async def lend(self, text: str, name: str) -> str:
-        """Show *text* in the person's pager, in the console's place; return what is to be said.
+        """Show *text* in the person's pager, in the console's place; return the message for the status line.
 
         Nothing is drawn meanwhile, and no key of the pager's reaches the console.
         """

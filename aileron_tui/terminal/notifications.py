@@ -73,7 +73,7 @@ class NotificationPolicy:
         return max(0.0, self._told_at + QUIET_SECONDS - at) if self._untold else None
 
     def take(self, waiting: int, at: float) -> Notification | None:
-        """Return what is to be told now, once; nothing while it is quiet or *waiting* is 0."""
+        """Return the notification to send now, once; nothing while it is quiet or *waiting* is 0."""
         if self.due_in(at) != 0.0:
             return None
         names, self._untold = self._untold, set()
