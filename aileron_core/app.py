@@ -207,7 +207,7 @@ class App:
     async def open(
         cls, home: Home, options: AppOptions, clock: Clock | None = None
     ) -> AsyncGenerator[Self]:
-        """Open *home*: lock it, recover the runs of the last life, do its housekeeping until the end.
+        """Open *home*: lock it, recover the runs of the last process, do its housekeeping until the end.
 
         Raises:
             HomeError: the home is locked, foreign or damaged.
@@ -222,7 +222,7 @@ class App:
             heads = closing.enter_context(ExitStack())
             database = Database(home.database)
             closing.push_async_callback(asyncio.to_thread, database.close)
-            # Before the first record of this life overwrites what the last one left.
+            # Before the first record of this process overwrites what the last one left.
             contradiction = await database.read(lambda c: head_contradiction(c, home.path))
             _copy_heads(home, database, heads)
             app = cls(home, options, clock or SystemClock(), database)

@@ -247,7 +247,7 @@ def parse_launch(path: Path, text: str) -> Mapping[str, LaunchSettings]:
     """Return what a project's `aileron.toml` says; `[launch.<agent>]` is all that it may hold.
 
     Raises:
-        FileProblems: it is no TOML, or says something else.
+        FileProblems: it is not TOML, or says something else.
     """
     try:
         content = tomllib.loads(text)

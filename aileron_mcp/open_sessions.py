@@ -1,4 +1,4 @@
-"""The MCP sessions of the old era that are open, by the agent's session that they belong to.
+"""The open MCP sessions (only the old era has them), by the agent's session that they belong to.
 
 The package says nothing when it ends one that was idle for too long, and bounds only their sum. So
 they are counted here: what is told and what is kept is bounded for each agent, and forgotten in time.

@@ -237,7 +237,7 @@ def result_answer(body: ResultBody, asked: PendingBody | None = None) -> ToolRes
 
 
 def withdraw_answer(body: ResultBody) -> ToolResult:
-    """Return the result for a withdrawal; there having withdrawn is no error."""
+    """Return the result for a withdrawal; there having withdrawn is not an error."""
     if body["status"] != "withdrawn":
         return result_answer(body)
     names = ("approval_id", "action", "audit_id")

@@ -43,12 +43,12 @@ class ScannedFile:
     """One file as it lay there: its bytes, and the action or the problems that they make."""
 
     file: str
-    """The file's name; of one that is no UTF-8 the other bytes stand as backslash escapes."""
+    """The file's name; of one that is not UTF-8 the other bytes stand as backslash escapes."""
     sha256: str = ""
     """Lower-case hex of the bytes; empty where they could not be read."""
     action: Action | None = None
     problems: tuple[Problem, ...] = ()
-    """Why it is no action."""
+    """Why it is not an action."""
     warnings: tuple[KeyProblem, ...] = ()
     """What was taken leniently; its places are looked up when somebody asks (`Entry.problems`)."""
     data: bytes = field(default=b"", repr=False)
@@ -70,7 +70,7 @@ class CatalogEntry:
     state: ActionState
     action: Action | None = None
     errors: tuple[Problem, ...] = ()
-    """What was found of the set, of its connectors, or why the file is no action."""
+    """What was found of the set, of its connectors, or why the file is not an action."""
     scanned: ScannedFile = field(repr=False)
 
     @property
@@ -142,7 +142,7 @@ def read_handle(handle: int) -> bytes:
     """Return the bytes of the regular file behind *handle*, which is closed in any case.
 
     Raises:
-        OSError: it is no regular file, is over `MAX_FILE`, or cannot be read.
+        OSError: it is not a regular file, is over `MAX_FILE`, or cannot be read.
     """
     try:
         status = os.fstat(handle)

@@ -67,7 +67,7 @@ class ParsedFile:
     findings: tuple[KeyProblem, ...] = ()
     """What is wrong with it or was taken leniently; errors first."""
     form: tuple[Problem, ...] = ()
-    """Why it is no action file at all."""
+    """Why it is not an action file at all."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -126,7 +126,7 @@ def _errors(findings: Iterable[KeyProblem]) -> list[KeyProblem]:
 def _of_faulty(
     parsed: ParsedToml, findings: Iterable[KeyProblem], frame: "_Frame", file: str
 ) -> tuple[Problem, ...]:
-    """Return what is wrong with a file that is no TOML: its faults, then what is sure of the rest."""
+    """Return what is wrong with a file that is not TOML: its faults, then what is sure of the rest."""
     faults = tuple(_fault_problem(fault, frame, file) for fault in parsed.faults)
     sure = [finding for finding in findings if parsed.tells(finding)]
     return faults + _placed(sure[:MAX_PROBLEMS], parsed.text, frame, file)

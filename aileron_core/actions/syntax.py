@@ -1,8 +1,8 @@
-"""Front matter that is no TOML: every fault with its place and key, and the rest read all the same.
+"""Front matter that is not valid TOML: finds every fault, with its place and key, and parses the rest.
 
-`tomllib` stops at the first fault and says where it noticed it. Here the faulty statement is taken
-out and the rest parsed again, so that a person sees all that is wrong at once. Of what was
-taken out nothing is known (see `Parsed.tells`).
+`tomllib` stops at the first fault and says where it noticed it. Here the faulty statement is
+removed and the rest parsed again, so that a person sees everything that is wrong at once. Nothing
+is claimed about what a removed statement may have held (see `ParsedToml.tells`).
 """
 
 import re
@@ -53,7 +53,7 @@ _HINTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntaxProblem:
-    """One place that is no TOML, or that states a thing twice; *path* as far as it can be told."""
+    """One place that is not valid TOML, or that states a thing twice; *path* as far as it can be told."""
 
     message: str
     line: int

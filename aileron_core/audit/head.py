@@ -54,7 +54,7 @@ class SystemJournal:
         self._socket.setblocking(False)
 
     def __call__(self, head: ChainHead, committed: Sequence[CommittedRecord]) -> None:
-        """Send *head*; a journal that is not there or full is no error."""
+        """Send *head*; a journal that is not there or full is not an error."""
         fields = {
             "MESSAGE": f"aileron audit head {head.seq} {head.hash.hex()}",
             "SYSLOG_IDENTIFIER": "aileron",

@@ -138,7 +138,7 @@ def _broken(row: ChainRow, known: set[bytes]) -> ChainProblem:
 
 
 def _bytes(row: ChainRow) -> bytes:
-    # Text that is no UTF-8 comes with surrogates in it and must not stop the checking.
+    # Text that is not UTF-8 comes with surrogates in it and must not stop the checking.
     return row.body.encode("utf-8", "surrogateescape")
 
 

@@ -141,7 +141,7 @@ class Manifest:
     publisher: str = ""
     provenance_hash: str = ""
     hosts: tuple[str, ...] = ()
-    """`host:port` in the one spelling of `hosts.normal_host_port`, sorted, each once."""
+    """`host:port` normalized by `host_names.normal_host_port`, sorted, without duplicates."""
     imports: tuple[str, ...] = ()
     intents: tuple[str, ...] = ()
     credential: CredentialNeed | None = None

@@ -18,7 +18,7 @@ class ConnectorIdentity:
     """`<scheme>://<owner>/<path>`, without `@version`."""
     version: str
     hash: str
-    """`sha256:` and the hex SHA-256 of binary and manifest bytes, joined."""
+    """`sha256:` and the hex SHA-256 of the concatenated bytes of binary and manifest."""
 
     @property
     def ref(self) -> str:
@@ -38,7 +38,7 @@ class Limits:
     http_seconds: float = 20.0
     redirects: int = 5
     requests: int = 1000
-    """How often a guest may ask the host for a request, refused ones included."""
+    """How many requests a guest may ask the host for, refused ones included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,28 +48,28 @@ class OpResult:
     output: Json = None
     failure: Failure | None = None
     requests_sent: int = 0
-    """Requests of any method of which at least one byte may have reached the service."""
+    """Requests of any method, counted once a byte may have reached the service."""
     writes_sent: int = 0
-    """Those among them that may change something: any method but GET and HEAD."""
+    """Those of them that may change something: any method but GET and HEAD."""
     writes_lost: int = 0
-    """Those among the writes of which no whole answer came back."""
+    """Those of the writes for which no complete response arrived."""
     own_word: bool = False
-    """The failure is what the connector itself said, and not what the host saw of its end."""
+    """Whether the failure was reported by the connector itself, not observed by the host."""
     last_status: int | None = None
     """The last HTTP status that the host saw in this call."""
     hosts_asked: tuple[str, ...] = ()
-    """The `host:port` of each request that was sent, redirects too, in order, each once."""
+    """The `host:port` of every request sent, redirects included, in order without duplicates."""
     answered_by: str = ""
     """The `host:port` that gave `last_status`."""
     refused_reads: tuple[str, ...] = ()
     """What a preview tried to read by POST and nobody accepted, as `posted_reads` names it."""
     unanswered_by: str = ""
-    """The `host:port` whose answer was still awaited, or could not be had, at the end of the call."""
+    """The `host:port` that had not responded, or failed to, by the end of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """`--route HOST:PORT=ADDRESS:PORT`: where requests to one host really go, in plain HTTP, without credential."""
+    """`--route HOST:PORT=ADDRESS:PORT`: where requests to one host are sent instead, in plain HTTP, without credential."""
 
     host: str
     """`host:port` as manifests list it, lower case."""

@@ -58,7 +58,7 @@ class ConnectorStore:
         self._staging = self._root / "tmp"
         self._clock: Clock = SystemClock()
         self._checked: dict[str, tuple[object, ...]] = {}
-        """By hash: what the file system said of the files when their bytes were last checked."""
+        """By hash: the files' stat data when their bytes were last verified."""
 
     def install(self, source: Path, manifest: Path | None = None) -> InstalledConnector:
         """Install a folder with `connector.wasm` and `manifest.toml`, or a module and its manifest.

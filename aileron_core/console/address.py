@@ -1,4 +1,4 @@
-"""Where this console listens: the port that it keeps from one life to the next, and `daemon.json`."""
+"""Where this console listens: the port that it keeps from one start to the next, and `daemon.json`."""
 
 import json
 import os

@@ -131,7 +131,7 @@ class EventPublisher:
             self.run_changed(run)
 
     def recovered(self) -> None:
-        """Count the runs of an earlier life, which were not published one by one."""
+        """Count the runs of an earlier process, which were not published one by one."""
         for run in self._registry:
             self._counts.count(run)
 

@@ -145,7 +145,7 @@ def restore_rights(handle: int) -> None:
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         # A handle opened by O_PATH takes no fchmod; its name under /proc leads to that very folder.
         where = f"/proc/self/fd/{handle}" if sys.platform == "linux" else handle
-        os.chmod(where, mode | stat.S_IRWXU)  # noqa: PTH101 - a number is no path
+        os.chmod(where, mode | stat.S_IRWXU)  # noqa: PTH101 - a number is not a path
 
 
 def restore_rights_at(folder: int, name: str) -> None:

@@ -62,7 +62,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _entries(folder: Path, leave_out: frozenset[str] = frozenset()) -> Iterator["os.DirEntry[str]"]:
-    """Yield every entry below *folder* that is no folder; what cannot be read is skipped."""
+    """Yield every entry below *folder* that is not a folder; what cannot be read is skipped."""
     waiting = [str(folder)]
     while waiting:
         try:

@@ -42,9 +42,9 @@ class _Pump:
     source: int
     target: int
     inwards: bool
-    """To the agent, which need not take it: what it has not taken yet waits in `pending`."""
+    """Whether to the agent, which may not read: what it has not read yet waits in `pending`."""
     seen: TerminalState | None = None
-    """Where what is carried to the person's terminal is noted."""
+    """Scans what is forwarded to the person's terminal."""
     pending: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def carry(self) -> bool:
@@ -85,7 +85,7 @@ class _StandardStreams:
 
     master: int = -1
     terminals: tuple[int, ...] = ()
-    """Those of ours that are the person's terminal."""
+    """Our descriptors that are the person's terminal."""
     given: dict[int, int] = field(default_factory=dict[int, int])
     """Descriptor of the child -> descriptor here that it gets."""
     pumps: list[_Pump] = field(default_factory=list[_Pump])

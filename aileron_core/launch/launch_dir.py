@@ -100,7 +100,7 @@ class InjectedFiles:
         path = injected.path
         with folder_beneath(home, path.parent, made=self._made) as folder:
             if path.parent not in self._made:
-                if not {*os.listdir(folder)} <= {path.name}:  # noqa: PTH208 - a handle is no path
+                if not {*os.listdir(folder)} <= {path.name}:  # noqa: PTH208 - a handle is not a path
                     raise Forbidden(
                         f"{self._home / path.parent} is there and holds more than Aileron's own "
                         "file, so nothing was changed. Rename it, then launch again."
@@ -283,7 +283,7 @@ def copy_back(copied: Iterable[_Copied], say: Callable[[str], None] = lambda _: 
 
     Nothing else of a sandboxed session outlives it. A file is written only if it is a JSON object
     that kept its keys and value types, if the person's file has not changed meanwhile, and if there
-    is no link on either path.
+    is not a link on either path.
     """
     written: list[Path] = []
     for each in copied:

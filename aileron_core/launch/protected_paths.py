@@ -32,9 +32,9 @@ class ProtectedLink:
     """A protected name that was a symbolic link."""
 
     target: str
-    """What it said."""
+    """The link's text."""
     inode: tuple[int, int] | None
-    """Device and number of what it led to in the project; None where that is missing, or elsewhere."""
+    """Device and inode of its target in the project; None if that is missing or elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +42,9 @@ class RestoredPaths:
     """The result of restoring a project's protected paths."""
 
     notices: tuple[str, ...] = ()
-    """A sentence for each that was not as before."""
+    """A sentence for each path that had changed."""
     remaining: tuple[str, ...] = ()
-    """Names of those that still are not as before."""
+    """Names that could not be restored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ class Acceptances:
         self._offers: dict[str, str] = {}
 
     async def load(self) -> None:
-        """Read what earlier lives recorded; called once at start."""
+        """Read what earlier processes recorded; called once at the start."""
         found = await self._database.read(acceptance.all_records)
         self._records = {(each.kind, each.name): each for each in found}
         self._withdrawn = await self._database.read(acceptance.withdrawn)

@@ -28,7 +28,7 @@ class ProjectTrust:
         self._records: dict[str, AcceptanceRecord] = {}
 
     async def load(self) -> None:
-        """Read what earlier lives recorded; called once at start."""
+        """Read what earlier processes recorded; called once at the start."""
         found = await self._database.read(acceptance.all_records)
         self._records = {each.name: each for each in found if each.kind == KIND}
 
@@ -40,7 +40,7 @@ class ProjectTrust:
         """Record that *digest* is accepted for *agent* in the folder *path* from now on.
 
         Raises:
-            InvalidRequest: *path* is no absolute path in its shortest form.
+            InvalidRequest: *path* is not an absolute path in its shortest form.
             StorageUnavailable: it could not be written, and is not accepted.
         """
         folder = PurePosixPath(path)

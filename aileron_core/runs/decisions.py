@@ -171,12 +171,12 @@ class ApprovalService:
                 tasks.spawn(self.previews.refresh(run), name="fetch a preview again")
 
     def requester_gone(self, session_id: str) -> None:
-        """A session has ended: its approvals stay, and what is shown of them differs."""
+        """A session has ended: its approvals stay open, and the screen says that the requester is gone."""
         self.previews.forget(session_id)
         self.requester_changed(session_id)
 
     def requester_changed(self, session_id: str) -> None:
-        """Something differs that every open approval of a session shows."""
+        """Redraw every open approval of a session: something that all of them show has changed."""
         for run in self.registry:
             if run.row.session_id == session_id and run.row.gated and not run.is_final:
                 self.store.notify(run)

@@ -189,7 +189,7 @@ class Gate:
             row=row, session=call.session, resolved=resolved, preview=preview, claims=call.claims
         )
         run.admitted = asyncio.get_running_loop().create_future()
-        # Nobody may be waiting for it; an unread exception is no event of its own.
+        # Nobody may be waiting for it; an unread exception is not an event of its own.
         run.admitted.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.registry.add(run)
         return run

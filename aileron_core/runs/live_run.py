@@ -68,7 +68,7 @@ class LiveRun:
     row: RunRecord
     session: Session
     resolved: ResolvedAction | None
-    """None for a run from an earlier life whose action is not accepted any more."""
+    """None for a run of an earlier process whose action is not accepted any more."""
     preview: PreviewResult
     drift: PreviewChange | None = None
     nonce: str = field(default_factory=lambda: secrets.token_hex(16))
@@ -77,7 +77,7 @@ class LiveRun:
     tampered: set[str] = field(default_factory=set[str])
     """Columns of its row that another program was seen to have changed."""
     hosts_asked: tuple[str, ...] = ()
-    """The `host:port` of each request that its own steps sent in this life of the process."""
+    """The `host:port` of each request that its own steps sent in this process."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client says of the call, as (our label, its text)."""
     admitted: "asyncio.Future[None] | None" = None

@@ -39,7 +39,7 @@ _UNKNOWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """Brings the runs of an earlier life of the console back, as far as records account for them."""
+    """Brings the runs of an earlier process of the console back, as far as records account for them."""
 
     registry: RunRegistry
     store: RunStore
@@ -53,7 +53,7 @@ class Recovery:
     )
 
     async def recover(self) -> list[LiveRun]:
-        """Take up what the last life left; called once, before anything is answered.
+        """Take up what the last process left; called once, before anything is answered.
 
         Where many wait, only the first `TOGETHER` of them wait again when this returns. The rest is
         in the registry, still being fetched, so nobody can say yes to it: that is for `take_up`.
@@ -142,7 +142,7 @@ class Recovery:
         self.registry.finished(run)
 
     async def _wait_again(self, run: LiveRun) -> None:
-        """Let it wait as before, its preview fetched anew; what the earlier life was told is void."""
+        """Let it wait as before, its preview fetched anew; what the earlier process was told is void."""
         row, before = run.row, run.preview
         digest, words = None, None
         if run.resolved is not None and not run.has_preview:

@@ -32,7 +32,7 @@ def bounded_claims(texts: Mapping[str, str]) -> Claims:
 
 
 def _bounded(text: str) -> str:
-    # A lone surrogate is no text, and could not be put on record.
+    # A lone surrogate is not text, and could not be put on record.
     whole = text.encode("utf-8", "backslashreplace").decode()
     if len(whole) <= _LONGEST:
         return whole

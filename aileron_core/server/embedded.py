@@ -35,7 +35,7 @@ def _raise_file_limit() -> None:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        yield  # signals belong to the root, on the main thread
+        yield  # signals are handled by `aileron_tui.cli.runtime`, on the main thread
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:

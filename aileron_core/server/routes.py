@@ -68,7 +68,7 @@ class RouteSpec:
     endpoint: Endpoint
     takes: type | None
     answers: Mapping[int, type | None]
-    """By status; None for what is no JSON."""
+    """By status; None for what is not JSON."""
 
 
 def _app(request: Request) -> App:

@@ -42,7 +42,7 @@ class SessionSockets:
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncGenerator[None, None]:
-        """Listen for the sessions of an earlier life that are still open, and for those that come."""
+        """Listen for the sessions of an earlier process that are still open, and for those that come."""
         living = {each.session_id for each in self._app.sessions.all() if each.contained}
         _clear(self._app.home.run, living)
         forget = self._app.events.subscribe(self._hear)

@@ -29,7 +29,7 @@ class SessionRegistry:
         self._met: dict[str, Containment] = {}
 
     def load(self, sessions: Iterable[Session]) -> None:
-        """Take sessions over from an earlier life of the console; a held one has `RESTART_GRACE` to come back."""
+        """Take sessions over from an earlier process of the console; a held one has `RESTART_GRACE` to come back."""
         for session in sessions:
             self.add(session)
             if session.held:

@@ -27,7 +27,7 @@ class SessionService:
         clock: the time.
         changed: called after each change.
         gone: called with the id of a session that has ended.
-        met: called with the id of a session of whose containment something else is known now.
+        met: called with the id of a session once a connection shows that its containment differs.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SessionService:
         self._met = met
 
     async def load(self) -> dict[str, Session]:
-        """Take over the sessions of the last life; return every session there ever was, by id."""
+        """Take over the sessions of the last process; return every session there ever was, by id."""
         now = self._clock.now()
         living = await self._database.read(lambda c: session_table.living(c, now))
         self.registry.load(living)
@@ -141,9 +141,9 @@ class SessionService:
             self._changed()
 
     async def met(self, session_id: str, found: Containment) -> None:
-        """Note how a process that came as this session was contained; that nothing did is on record.
+        """Note how a process that connected as this session is contained; if it is not, that is recorded.
 
-        The record outlives the console: what was seen once is not forgotten with a restart.
+        The record outlives the console, so a restart does not forget what was seen once.
         """
         if not self.registry.meet(session_id, found):
             return
@@ -166,7 +166,7 @@ class SessionService:
         return await self._database.read(lambda c: session_table.ended(c, session_id, offered))
 
     async def hold(self, session_id: str) -> None:
-        """Note that the session's hold stream is open; the first time, durably, for the next life."""
+        """Note that the session's hold stream is open; the first time, durably, so that the next process knows."""
         session = self.registry.get(session_id)
         self.registry.hold(session_id)
         self._changed()

@@ -155,7 +155,7 @@ class _AtTerminal:
             return True
         termios.tcflush(
             sys.stdin, termios.TCIFLUSH
-        )  # what was typed before the question is no answer
+        )  # what was typed before the question is not an answer
         return click.confirm("Accept them for this folder, as they are now?", err=True)
 
 

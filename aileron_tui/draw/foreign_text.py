@@ -18,7 +18,7 @@ def foreign_text(text: str, role: Role = "text") -> Line:
 
 @lru_cache(maxsize=2048)
 def _short(text: str, role: Role) -> Line:
-    """Return what `outside` does; names and gists are drawn again with every key and every second."""
+    """Return what `foreign_text` does, cached: names are drawn again with every key and every second."""
     return _pieces(inline(text).lines[0], role)
 
 

@@ -2,6 +2,10 @@
 
 A pure machine: every method takes the time at which its event happened (monotonic seconds).
 It never learns what is decided, only whether the press counts.
+
+*Rest* is the time without input and without change on screen before a press; a press *settles* once
+silence follows it; a *burst* is keys too close together to come from a hand. That the item is drawn
+whole is found in `screens/reading.py`, and late reading of the terminal in `terminal/driver.py`.
 """
 
 from collections.abc import Hashable
@@ -13,7 +17,7 @@ _NEVER = float("-inf")
 
 
 class Arming:
-    """Rests of *rest* seconds before a press, `AFTER_SECONDS` of silence after it."""
+    """Asks for *rest* seconds without input before a press, and `AFTER_SECONDS` of silence after it."""
 
     def __init__(self, *, rest: float = 0.4) -> None:
         self.rest = rest
@@ -39,7 +43,7 @@ class Arming:
         self._press = None
 
     def key(self, at: float) -> None:
-        """Any key. It takes a press back that was not settled before."""
+        """Note any key. It cancels a press that has not settled yet."""
         self._burst = self._burst + 1 if self.in_burst(at) else 1
         self.heard()
         self._key_at = max(at, self._key_at)
@@ -51,21 +55,21 @@ class Arming:
         self._key_at = max(at, self._key_at)
 
     def stirred(self, at: float) -> None:
-        """Other input came, the mouse's: a press within `AFTER_SECONDS` of it does not count."""
+        """Note other input, from the mouse: a press within `AFTER_SECONDS` of it does not count."""
         self.heard()
         self._stirred_at = max(at, self._stirred_at)
 
     def heard(self) -> None:
-        """Input was read; what it says is told later. A press that is not settled is taken back.
+        """Note that input was read, whatever it will turn out to be: it cancels a press that has not settled.
 
-        Whatever the time: where the reader was held up, a byte is read long after it was sent.
+        The time does not matter: where the reader was held up, a byte is read long after it was sent.
         """
         if self._press is not None:
             self._press = None
             self._dropped = True
 
     def refused(self) -> None:
-        """A decide key came in a burst and was dropped unread; that is to be said."""
+        """Note that a decide key came in a burst and was dropped unread, so that the person is told."""
         self._dropped = True
 
     def paste(self, at: float) -> None:

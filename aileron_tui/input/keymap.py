@@ -101,7 +101,7 @@ def _named(text: str) -> str | None:
 
 
 def _character_name(character: str) -> str | None:
-    """Return how Textual names the key of *character*; None for what is no printable character."""
+    """Return how Textual names the key of *character*; None for what is not a printable character."""
     if not character.isprintable() or character == " ":
         return "space" if character == " " else None
     if character.isalnum():

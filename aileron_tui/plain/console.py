@@ -1,9 +1,9 @@
 """The console without a screen: one item at a time, line by line, for screen readers and dumb terminals.
 
-The same state, texts and conditions as the screen's; only the drawing differs. An item is printed
-whole, then it rests, then a question stands there. What is typed before the question counts for nothing.
-What stands there last is what an answer is about: `Looking` turns to something, `Showing` prints it,
-`Deciding` hands over what is answered.
+State, texts and conditions are the screen's; only the drawing differs. An item is printed whole,
+then, after a pause, the question. What is typed before the question counts for nothing. An answer
+is about what was printed last: `Navigation` turns to something, `Output` prints it, `Decisions`
+hands the answer over.
 """
 
 import os
@@ -20,7 +20,7 @@ from aileron_tui.draw.glyphs import Glyphs
 from aileron_tui.draw.text import line
 from aileron_tui.input.commands import Command, CommandRegistry, face_of
 from aileron_tui.plain.context import PlainContext
-from aileron_tui.plain.deciding import Decisions
+from aileron_tui.plain.deciding import LineDecisions
 from aileron_tui.plain.navigation import VIEWS, Navigation
 from aileron_tui.plain.output import NEXT, Output, looking
 from aileron_tui.plain.printing import Printer
@@ -99,7 +99,7 @@ class PlainConsole:
         )
         self._context, self._say = context, context.say
         self._output = Output(context)
-        self._navigation, self._deciding = Navigation(context, self._output), Decisions(context)
+        self._navigation, self._deciding = Navigation(context, self._output), LineDecisions(context)
         self._shown: Token = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False

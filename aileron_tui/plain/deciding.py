@@ -27,7 +27,7 @@ _ASKS: dict[Panel, tuple[str, str]] = {
 """Of what is asked first: the action that is given once more, and what that does."""
 
 
-class Decisions:
+class LineDecisions:
     """Hands over what the person answers, where what was printed has rested and may be decided."""
 
     def __init__(self, context: PlainContext) -> None:

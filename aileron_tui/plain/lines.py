@@ -50,7 +50,7 @@ def item_page(
     file_moved: bool,
     unfold: bool = False,
 ) -> Page:
-    """Return head and document of *item*, as `head_lines`; `Pages.current` is the document's layout."""
+    """Return header and document of *item*, as `head_lines` does; `DocumentCache.current` is then its layout."""
 
     def document(width: int) -> Page:
         form = LayoutOptions(width=width, gutter=GUTTER, file_moved=file_moved, unfold=unfold)

@@ -21,7 +21,7 @@ VIEWS: dict[str, View] = {
 
 
 class Navigation:
-    """Turns to what the person wants to see; `Showing` prints it at the next turn."""
+    """Turns to what the person wants to see; `Output` prints it at the next turn."""
 
     def __init__(self, context: PlainContext, output: Output) -> None:
         self._context, self._state, self._model = context, context.state, context.model

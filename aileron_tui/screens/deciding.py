@@ -13,7 +13,7 @@ from aileron_tui.state.model import Model
 
 SETTLE_AGAIN_SECONDS = 0.005
 DROPPED_SECONDS = 1.0
-"""How long the keys of a burst, of which some come late, do not end the report on it."""
+"""How long late keys of a burst leave the message about it standing."""
 
 
 class DecidingScreen(Protocol):

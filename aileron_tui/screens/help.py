@@ -36,7 +36,7 @@ def help_lines(
     rows: list[Line] = [(Piece(words.keys.HELP_STANDING, "attn"),)] if standing else []
     for warning in standing:
         for number, each in enumerate(wrap(warning, width - EDGES - 2)):
-            # What goes on further in is no warning of its own: a route's words are from outside.
+            # What goes on further in is not a warning of its own: a route's words are from outside.
             rows.append(line(Piece("  " if number else ""), *each.pieces))
     rows += [()] if standing else []
     rows.append((Piece(words.keys.HELP, "fact"),))

@@ -148,7 +148,7 @@ class Model:
 
     @property
     def token(self) -> Token:
-        """Name everything that, when it differs, makes a decide key rest anew.
+        """Return everything whose change starts the rest before a decide key anew (see `Arming`).
 
         Only what the keys are about is in it: an agent that makes rows come and go must not keep a
         person from stopping it.

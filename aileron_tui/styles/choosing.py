@@ -28,13 +28,13 @@ def choose_theme(
 ) -> str:
     """Return the theme to start in.
 
-    `NO_COLOR` wins over the setting; the setting over `COLORFGBG`, which terminals set to the
-    numbers of their colours, the ground last; that over what the terminal answers. Nobody says: dark.
+    `NO_COLOR` wins over the setting, the setting over `COLORFGBG` (the numbers of the terminal's
+    colours, the background last), and that over the terminal's own answer. Without any of them: dark.
 
     Args:
         setting: `[console] theme`.
         environment: of the terminal.
-        light: asks the terminal whether its ground is light; None: it does not say.
+        light: asks the terminal whether its background is light; None if it does not answer.
 
     Raises:
         FileProblems: there is no theme of that name.

@@ -44,7 +44,7 @@ def background_is_light(source: int, target: int, seconds: float = _SECONDS) -> 
         finally:
             termios.tcsetattr(source, termios.TCSAFLUSH, before)
     except (OSError, termios.error):
-        return None  # it hung up, or is no terminal of ours to ask
+        return None  # it hung up, or is not a terminal of ours to ask
     found = _GROUND.search(answer)
     if found is None:
         return None

@@ -1,6 +1,6 @@
 """The terminal: what comes from it, byte for byte, and when it has drawn what was written.
 
-Textual's own reader ends the program on a byte that is no UTF-8 and tells of keys alone. Whether a
+Textual's own reader ends the program on a byte that is not UTF-8 and tells of keys alone. Whether a
 press was a person's is to be judged by everything that came with it: half an escape sequence, the
 mouse, the start of a paste.
 """

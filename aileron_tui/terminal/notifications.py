@@ -49,7 +49,7 @@ class Notification:
 
     waiting: int
     action: str
-    """The name of an accepted action; empty where several came, or it is no plain name."""
+    """The name of an accepted action; empty where several came, or it is not a plain name."""
 
     @property
     def text(self) -> str:

@@ -53,7 +53,7 @@ def fixed(key: str) -> str:
 
 
 def no_key(text: str) -> str:
-    """Return that something is no key."""
+    """Return that something is not a key."""
     return f"{escape(text)} is no key; say one character, or a name as in space, home, f5, ctrl+f"
 
 

@@ -59,7 +59,7 @@ class OutgoingCall:
         self._stopped = threading.Event()
         self.resolved = threading.Event()
         self.connected = False
-        """Whether the hop opened a connection, and did not take one that was kept."""
+        """Whether the hop opened a new connection instead of reusing one."""
 
     @property
     def stopped(self) -> bool:

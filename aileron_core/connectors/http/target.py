@@ -31,7 +31,7 @@ class Target:
 
     scheme: str
     host: str
-    """In the one spelling of `hosts.normal_host`."""
+    """Normalized by `host_names.normal_host`."""
     port: int
     path: str
     """Path and query as they stand in the request line."""

@@ -167,7 +167,7 @@ def _read_stdout(end: GuestExit, invocation: Invocation) -> Json:
     Output is read first, even after a non-zero exit: some connectors exit 1 with a typed error.
     """
     text = invocation.stdout
-    if len(text) <= SLICE_BYTES:  # a large one is not copied; it is no blank one
+    if len(text) <= SLICE_BYTES:  # a large one is not copied; it is not a blank one
         text = text.strip()
     failed = end.how == "exited" and end.code != 0
     if not text and not failed:

@@ -145,7 +145,7 @@ def scan(project: Path) -> RepositoryScan:
 
 
 def _read(path: Path) -> str | None:
-    """Return the text of a small file that is no link."""
+    """Return the text of a small file that is not a link."""
     try:
         if path.is_symlink() or not path.is_file():
             return None

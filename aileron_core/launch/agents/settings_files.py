@@ -24,7 +24,7 @@ _PROVIDERS_OWN = frozenset(
     )
     for path in ("", "/v1", "/v1beta")
 )
-"""Where the gateway leads by itself: who writes that down goes nowhere else."""
+"""The gateway's own upstreams: a setting that names one of them changes no destination."""
 
 
 def home_path(env: Mapping[str, str], variable: str, default: str) -> PurePosixPath:

@@ -56,7 +56,7 @@ class PreviewFetcher:
         self._asked: dict[str, deque[float]] = {}
 
     async def fetch_first(self, run: LiveRun) -> None:
-        """Fetch the first preview of *run* (or the first of this life) and put it on record."""
+        """Fetch the first preview of *run* (or its first in this process) and put it on record."""
         preview = await self._within_limits(run)
         async with run.lock:
             if run.row.state is not RunState.PENDING:

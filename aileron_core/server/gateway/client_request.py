@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from aileron_core.server.gateway.providers import Header
 
 CLIENT_REQUEST = "aileron.client_request"
-"""Scope extension: the `Wire` of a request. What no client's connection brought has none."""
+"""Scope extension: the `ClientRequest` of a request. One that no client's connection brought has none."""
 PREFIX = b"/gw/"
 
 

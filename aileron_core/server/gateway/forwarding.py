@@ -62,13 +62,13 @@ def _dropped(headers: list[Header]) -> frozenset[bytes]:
     for name, value in headers:
         if len(name) == 10 and name.lower() == b"connection":
             found.update(token.strip().lower() for token in value.split(b","))
-    # Whoever names these there would take the body's end, or the place, from the message.
+    # `Connection` may not remove these: without them the message has no length, or no host.
     found -= {b"host", b"content-length", b"transfer-encoding"}
     return _HOP_BY_HOP | found if found else _HOP_BY_HOP
 
 
 class Forwarding:
-    """The answer of one request, from a `Connection` to a `Wire`.
+    """The answer of one request, from an `UpstreamConnection` to a `ClientRequest`.
 
     Args:
         client: the client's side.
@@ -121,7 +121,7 @@ class Forwarding:
         while more and not self.done.done():
             message = await receive()
             if message["type"] != "http.request":
-                return  # the client is gone, or the answer was whole before the question
+                return  # the client is gone, or the whole answer came before the request was sent
             body: bytes = message.get("body", b"")
             more = message.get("more_body", False)
             if chunked and body:

@@ -62,7 +62,7 @@ def _has_dot_segment(path: bytes) -> bool:
     else:
         return True
     try:
-        text = path.decode("utf-8")  # an overlong encoding of a dot is no UTF-8
+        text = path.decode("utf-8")  # an overlong encoding of a dot is not UTF-8
     except UnicodeDecodeError:
         return True
     # Some servers take a backslash for a slash, and what follows `;` for a parameter of the segment.

@@ -74,7 +74,7 @@ class ActivityEntry:
     first: RecordView
     records: list[RecordView] = field(default_factory=list[RecordView])
     state: str = ""
-    """A state of `words.GLYPHS`; empty for what is no call."""
+    """A state of `words.GLYPHS`; empty for what is not a call."""
     telling: RecordView | None = None
     """The record that says the state."""
     gated: bool = False

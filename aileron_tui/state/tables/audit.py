@@ -350,7 +350,7 @@ def _part(name: str, text: str) -> Line:
 
 
 def _entries(body: str) -> list[tuple[str, str]]:
-    """Return the parts of a record's body; none where it is no JSON object: it is shown as stored."""
+    """Return the parts of a record's body; none where it is not a JSON object: it is shown as stored."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):

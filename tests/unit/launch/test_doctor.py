@@ -42,7 +42,7 @@ def version(folder: Path, project: Path, script: str) -> AgentReport:
 def test_the_version_is_what_the_program_says(
     tmp_path: Path, project: Path, said: str, found: str, tried: bool
 ) -> None:
-    """Version, and whether this wiring was tried with it."""
+    """The version, and whether the recipe was tried with it."""
     report = version(tmp_path / "bin", project, said)
     assert (report.version, report.tried, report.trouble) == (found, tried, "")
 

@@ -1,4 +1,4 @@
-"""What a launch puts on the disk and takes away again: folders, additions, copies of credentials."""
+"""The launch's private folder, files injected into the agent's folders, and copied credentials."""
 
 import json
 import os
@@ -203,7 +203,7 @@ def _context() -> PlanContext:
     return PlanContext(relay="/r", launch_dir=PurePosixPath("/p"), env={})
 
 
-def test_additions_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:
+def test_injected_files_go_with_the_folders_that_were_made_for_them(tmp_path: Path) -> None:
     """As before, also where the agent's own folder was not there."""
     with InjectedFiles(tmp_path, [addition()]):
         assert (tmp_path / addition().path).exists()

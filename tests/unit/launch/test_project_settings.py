@@ -1,4 +1,4 @@
-"""What a project may ask of a launch, and what counts as the same asked."""
+"""What a project's settings may ask of a launch, and when they count as already accepted."""
 
 import contextlib
 import tempfile
@@ -49,7 +49,7 @@ def test_looks_language_and_model_may_be_set(project: Path) -> None:
     ["LD_PRELOAD", "PATH", "NODE_OPTIONS", "HOME", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL",
      "AILERON_URL", "HTTPS_PROXY", "CODEX_HOME", "BASH_ENV", "OPENCODE_CONFIG_CONTENT"],
 )  # fmt: skip
-def test_no_variable_that_runs_code_or_moves_the_wiring(project: Path, name: str) -> None:
+def test_no_variable_that_runs_code_or_overrides_the_launch(project: Path, name: str) -> None:
     """No env outside a list; the refusal names file and key, and says what to do."""
     says(project, f'[launch.codex]\nenv = {{ {name} = "x" }}\n')
     with pytest.raises(
@@ -84,7 +84,9 @@ BYPASSES = {
 @pytest.mark.parametrize(
     ("agent", "word"), [(a, w) for a, words in BYPASSES.items() for w in words]
 )
-def test_no_argument_that_takes_a_wall_or_the_wiring_away(agent: str, word: str) -> None:
+def test_no_argument_that_takes_the_sandbox_or_the_launch_settings_away(
+    agent: str, word: str
+) -> None:
     """No args on the module's deny list, in any spelling that the agent would take."""
     assert denied_word(["--verbose", word], AGENTS[agent].denied_args) == word
 
@@ -122,7 +124,7 @@ def test_the_digest_is_of_what_is_said_for_this_agent(project: Path) -> None:
 
 
 def test_settings_that_override_the_launch_are_part_of_what_is_accepted(project: Path) -> None:
-    """One yes covers the agent's own project files that touch the wiring, in exactly these bytes."""
+    """One yes covers the agent's own project files that override what Aileron sets, in exactly these bytes."""
     (project / ".mcp.json").write_text('{"mcpServers": {"aileron": {"command": "evil"}}}')
     asked = read_project_settings(project, AGENTS["claude"])
     assert asked is not None
@@ -140,7 +142,7 @@ def test_settings_that_override_the_launch_are_part_of_what_is_accepted(project:
      "[launch.codex]\nargs = '-v'\n", "[launch.codex]\nupstream = 'x'\n"],
 )  # fmt: skip
 def test_a_file_that_says_anything_else_is_refused_and_left_alone(project: Path, text: str) -> None:
-    """Nothing of sandbox, wiring or upstream is a project's to say."""
+    """A project decides nothing about sandbox, launch settings or upstream."""
     says(project, text)
     with pytest.raises(FileProblems, match=r"aileron\.toml"):
         read_project_settings(project, CODEX)
