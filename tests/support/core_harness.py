@@ -1,11 +1,11 @@
-"""A real core for tests: ControlPlane on a temporary home, the example connector, the real mailbox.
+"""A real core for tests: an App on a temporary home, the example connector, the real mailbox.
 
     async with Core.open(home, mailbox) as core:
         view = await core.ask()
         await core.approve(view)
         assert (await core.ended(view)).state == "completed"
 
-Nothing here waits for a fixed time: `until` wakes on each fact that the core publishes.
+Nothing here waits for a fixed time: `until` wakes on each event that the core publishes.
 """
 
 import asyncio
@@ -211,9 +211,9 @@ class Core:
         self._heard.set()
 
     async def until(self, ready: Callable[[], _T | None]) -> _T:
-        """Return the first true answer of *ready*, asked again after each fact.
+        """Return the first true answer of *ready*, asked again after each event.
 
-        And ten times a second: some of what a fact tells of is so in memory only a moment later.
+        And ten times a second: some of what an event reports is in memory only a moment later.
 
         Raises:
             TimeoutError: it never said so.

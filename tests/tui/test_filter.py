@@ -9,7 +9,7 @@ from aileron_core.console_port import ApprovalUpdated, Approve
 from aileron_tui.state.filter import parse
 from aileron_tui.state.filter_fields import ITEM_FIELDS
 from aileron_tui.state.queue import Queue
-from tests.support.screens.home import held_back, library, sessions
+from tests.support.screens.home import library, not_accepted, sessions
 
 
 def call(number: int, agent: str, **changes: object):
@@ -21,7 +21,7 @@ CALLS = (call(1, "codex"), call(2, "goose"), call(3, "codex"), call(4, "goose"),
 
 def narrowed(text: str, *calls: object, now: float = NOW) -> Queue:
     queue = Queue()
-    queue.load(calls or CALLS, (held_back(),))
+    queue.load(calls or CALLS, (not_accepted(),))
     queue.set_filter(parse(text, ITEM_FIELDS), now)
     return queue
 

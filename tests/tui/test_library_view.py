@@ -5,9 +5,9 @@ from dataclasses import replace
 from driving import NOW, Console, drive, start
 
 from aileron_core.console_port import Accept, LibraryUpdated, WithdrawAcceptance
-from tests.support.screens.home import held_back, library, problems
+from tests.support.screens.home import library, not_accepted, problems
 
-STATE = start(held=(held_back(),), library=library(NOW), problems=problems())
+STATE = start(held=(not_accepted(),), library=library(NOW), problems=problems())
 HELD = next(item for item in library(NOW) if item.state == "held_back")
 READY = next(item for item in library(NOW) if item.name == "send-draft")
 
@@ -34,7 +34,7 @@ def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
         assert "asks you" in text
         assert "gmail.googleapis.com" in text
         await to(shown, "post-invoice")
-        assert "Nobody took it in." in shown.text
+        assert "Nobody has accepted it." in shown.text
 
     drive(scenario, STATE)
 
@@ -98,7 +98,7 @@ def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() ->
         await shown.rest()
         await shown.press("t")
         items = tuple(other if item.name == "post-invoice" else item for item in STATE.library)
-        held = (replace(held_back(), digest=other.digest),)
+        held = (replace(not_accepted(), digest=other.digest),)
         told = LibraryUpdated(not_accepted=held, problems=(), actions_ready=2, library=items)
         shown.port.tell(told)
         await shown.shows("It changed on disk.")

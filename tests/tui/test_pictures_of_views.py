@@ -21,11 +21,11 @@ from picturing import (
 
 from aileron_core.console_port import AuditVerified, Recorded, Snapshot
 from tests.support.screens.calls import snapshot
-from tests.support.screens.home import held_back, library, problems, records, sessions
+from tests.support.screens.home import library, not_accepted, problems, records, sessions
 
 CLAUDE = {"agent": "claude", "session_label": "", "session_id": sessions(NOW)[1].session_id}
 HOME = start(
-    mail(1), mail(2), mail(3, **CLAUDE), mail(4, **CLAUDE), held=(held_back(),),
+    mail(1), mail(2), mail(3, **CLAUDE), mail(4, **CLAUDE), held=(not_accepted(),),
     library=library(NOW), problems=problems(), sessions=sessions(NOW),
 )  # fmt: skip
 NOTHING = start(sessions=(), records=(), library=(), actions_ready=0, head_words=None)

@@ -11,7 +11,7 @@ from aileron_core.console_port import (
     Snapshot,
     StepView,
 )
-from tests.support.screens.home import held_back, library, process, records, sessions
+from tests.support.screens.home import library, not_accepted, process, records, sessions
 
 __all__ = ["approval", "drifted", "fixtures", "later_steps", "snapshot"]
 
@@ -256,7 +256,7 @@ def snapshot(now: float) -> Snapshot:
         accepted_installed=False,
         approvals=fixtures(now),
         sessions=sessions(now),
-        not_accepted=(held_back(),),
+        not_accepted=(not_accepted(),),
         problems=(),
         actions_ready=2,
         records=records(now),

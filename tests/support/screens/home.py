@@ -14,8 +14,6 @@ from aileron_core.console_port import (
 )
 from aileron_core.errors import Problem
 
-__all__ = ["held_back", "library", "problems", "process", "records", "sessions"]
-
 
 def process(now: float) -> ProcessView:
     """Return what a kernel tells of codex in a pane of tmux."""
@@ -74,8 +72,8 @@ def sessions(now: float) -> tuple[SessionView, ...]:
     return codex, claude, relay
 
 
-def held_back() -> NotAcceptedView:
-    """Return an action file that nobody has taken in."""
+def not_accepted() -> NotAcceptedView:
+    """Return an action file that nobody has accepted."""
     return NotAcceptedView(
         kind="action",
         name="post-invoice",
@@ -124,14 +122,14 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
         send, name="list-drafts", file="actions/list-drafts.md", gated=False, preview="",
         effect="READ", steps=("gmail.list_drafts",), digest="11aa" * 16,
     )  # fmt: skip
-    held = replace(
+    new = replace(
         send, name="post-invoice", file="actions/post-invoice.md", digest="5b0e" * 16,
-        state="held_back", why="Nobody took it in.", version="0.1.0", effect="CREATE",
+        state="held_back", why="Nobody has accepted it.", version="0.1.0", effect="CREATE",
         connector="billing", steps=("billing.post_invoice",), preview="billing.get_invoice",
         hosts=("api.billing.example:443",), accepted_at=None, accepted_by="",
     )  # fmt: skip
     broken = replace(
-        held, name="pay", file="actions/pay.md", state="error", gated=None, effect="", steps=(),
+        new, name="pay", file="actions/pay.md", state="error", gated=None, effect="", steps=(),
         why="The connector billing has no op pay.", preview="", hosts=(), digest="77fe" * 16,
         version="",
     )  # fmt: skip
@@ -139,7 +137,7 @@ def library(now: float) -> tuple[LibraryItemView, ...]:
         send, kind="connector", name="gmail 1.2.0", file="store/connectors/sha256/9f3c", gated=None,
         preview="", effect="", connector="", steps=(), digest="9f3c" * 16,
     )  # fmt: skip
-    return free, broken, held, send, gmail
+    return free, broken, new, send, gmail
 
 
 _RECORDS = (

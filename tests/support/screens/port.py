@@ -47,18 +47,15 @@ from aileron_core.console_port import (
 )
 from tests.support.screens.calls import snapshot
 
-__all__ = ["FixtureCore", "FixturePort"]
-
-
 TOGETHER = 250
-"""Calls that are told at once."""
+"""Calls that one event holds."""
 _EVENTS: dict[type[Intent], tuple[AuditEvent, ...]] = {
     Approve: (AuditEvent.APPROVAL_APPROVED, AuditEvent.RUN_COMPLETED),
     Deny: (AuditEvent.APPROVAL_DENIED,),
     Refresh: (AuditEvent.PREVIEW_FETCHED,),
     FetchAgain: (AuditEvent.OUTCOME_LOOKED_AT,),
 }
-"""What is put on record of an intent about a call."""
+"""The records that an intent about a call leaves."""
 
 
 class FixtureCore:
@@ -67,29 +64,31 @@ class FixtureCore:
     def __init__(self, start: Snapshot, clock: Clock) -> None:
         self._clock = clock
         self._views = {view.approval_id: view for view in start.approvals}
-        self._held = start.not_accepted
+        self._not_accepted = start.not_accepted
         self._library = start.library
         self._problems = start.problems
         self._sessions = start.sessions
         self._records = list(start.records)
 
     def answer(self, intent: Intent) -> list[CoreEvent]:
-        """Do what *intent* asks; return the facts that tell of it."""
+        """Do what *intent* asks; return the events that follow."""
         match intent:
             case Approve() | Deny() | Refresh() | FetchAgain():
                 return self._decide(intent)
             case Accept() | WithdrawAcceptance():
                 return self._move_file(intent)
             case AcceptSuite():
-                return self._take_in_suite(intent)
+                return self._accept_suite(intent)
             case ReadApprovals():
                 return [*self._read_calls(intent)]
             case ReadRecords() | ReadRecord() | VerifyAudit() | ExportAudit():
                 return [self._read(intent)]
             case SetPause(on=on):
-                facts: list[CoreEvent] = [PauseChanged(paused_at=self._clock.now() if on else None)]
+                events: list[CoreEvent] = [
+                    PauseChanged(paused_at=self._clock.now() if on else None)
+                ]
                 return [
-                    *facts,
+                    *events,
                     self._record(
                         AuditEvent.CONSOLE_PAUSED if on else AuditEvent.CONSOLE_RESUMED, "Pause"
                     ),
@@ -130,52 +129,55 @@ class FixtureCore:
             case Refresh() | FetchAgain():
                 views = [replace(view, preview=replace(view.preview, since=now))]
         self._views[view.approval_id] = views[-1]
-        facts: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
+        events: list[CoreEvent] = [ApprovalUpdated(view=each) for each in views]
         told = [self._record(event, view.title, view) for event in _EVENTS[type(intent)]]
-        return [*facts, *told]
+        return [*events, *told]
 
     def _move_file(self, intent: Accept | WithdrawAcceptance) -> list[CoreEvent]:
-        taken = isinstance(intent, Accept)
+        accepts = isinstance(intent, Accept)
 
         def moved(item: LibraryItemView) -> LibraryItemView:
             if (item.kind, item.name, item.digest) != (intent.kind, intent.name, intent.digest):
                 return item
-            if taken:
+            if accepts:
                 at = self._clock.now()
                 return replace(item, state="ready", why="", accepted_at=at, accepted_by="person")
-            return replace(item, state="held_back", why="A person holds it back.")
+            return replace(item, state="held_back", why="You withdrew its acceptance.")
 
         self._library = tuple(moved(item) for item in self._library)
-        if taken:
-            self._held = tuple(held for held in self._held if held.digest != intent.digest)
+        if accepts:
+            self._not_accepted = tuple(
+                each for each in self._not_accepted if each.digest != intent.digest
+            )
         verb, event = (
-            ("Took in", AuditEvent.LIBRARY_ACCEPTED)
-            if taken
-            else ("Held back", AuditEvent.LIBRARY_WITHDRAWN)
+            ("Accepted", AuditEvent.LIBRARY_ACCEPTED)
+            if accepts
+            else ("Withdrew the acceptance of", AuditEvent.LIBRARY_WITHDRAWN)
         )
         ready = sum(item.state == "ready" and item.kind == "action" for item in self._library)
         told = LibraryUpdated(
-            not_accepted=self._held,
+            not_accepted=self._not_accepted,
             problems=self._problems,
             actions_ready=ready,
             library=self._library,
         )
         return [told, self._record(event, f"{verb} the {intent.kind} {intent.name}")]
 
-    def _take_in_suite(self, intent: AcceptSuite) -> list[CoreEvent]:
-        self._held = tuple(
-            replace(held, suite=None) if held.suite is not None else held
-            for held in self._held
-            if (held.file, held.digest) not in intent.files
+    def _accept_suite(self, intent: AcceptSuite) -> list[CoreEvent]:
+        self._not_accepted = tuple(
+            replace(each, suite=None) if each.suite is not None else each
+            for each in self._not_accepted
+            if (each.file, each.digest) not in intent.files
         )
         told = LibraryUpdated(
-            not_accepted=self._held,
+            not_accepted=self._not_accepted,
             problems=self._problems,
             actions_ready=len(intent.files),
             library=self._library,
         )
         names = (
-            self._record(AuditEvent.LIBRARY_ACCEPTED, f"Took in {file}") for file, _ in intent.files
+            self._record(AuditEvent.LIBRARY_ACCEPTED, f"Accepted the action {file}")
+            for file, _ in intent.files
         )
         return [told, *names]
 
@@ -208,30 +210,30 @@ class FixtureCore:
 
     def _end(self, session_id: str) -> list[CoreEvent]:
         self._sessions = tuple(s for s in self._sessions if s.session_id != session_id)
-        facts: list[CoreEvent] = [SessionsUpdated(sessions=self._sessions)]
+        events: list[CoreEvent] = [SessionsUpdated(sessions=self._sessions)]
         for view in list(self._views.values()):
             if view.session_id == session_id and view.state in WAITING_STATES:
                 self._views[view.approval_id] = replace(view, requester_gone=True)
-                facts.append(ApprovalUpdated(view=self._views[view.approval_id]))
+                events.append(ApprovalUpdated(view=self._views[view.approval_id]))
         return [
-            *facts,
+            *events,
             self._record(
                 AuditEvent.SESSION_ENDED, "A session ended: a person ended it", by="person"
             ),
         ]
 
     def _stop(self) -> list[CoreEvent]:
-        now, facts = self._clock.now(), list[CoreEvent]()
+        now, events = self._clock.now(), list[CoreEvent]()
         waiting = [view for view in self._views.values() if view.state in WAITING_STATES]
         for view in waiting:
             end = replace(view, state="denied", decided_at=now, decided_by="person", ended_at=now)
             self._views[view.approval_id] = end
-            facts.append(ApprovalUpdated(view=end))
+            events.append(ApprovalUpdated(view=end))
         running = sum(session.running for session in self._sessions)
         ended, self._sessions = len(self._sessions), ()
         stopped = EverythingStopped(denied=len(waiting), sessions_ended=ended, runs_stopped=running)
         told = self._record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, "A person stopped everything")
-        return [*facts, SessionsUpdated(sessions=()), stopped, told]
+        return [*events, SessionsUpdated(sessions=()), stopped, told]
 
 
 def _whole(record: RecordView) -> RecordRead:
@@ -272,5 +274,5 @@ class FixturePort:
 
     def _work(self, sink: Callable[[CoreEvent], None]) -> None:
         while True:
-            for fact in self._core.answer(self._intents.get()):
-                sink(fact)
+            for event in self._core.answer(self._intents.get()):
+                sink(event)

@@ -1,4 +1,4 @@
-"""Taking in and holding back: what agents see, what an open approval may still do, what is shown."""
+"""Accepting and withdrawing: what agents see, what an open approval may still do, what is shown."""
 
 import shutil
 import sqlite3
@@ -44,7 +44,7 @@ def seen(core: Core) -> list[str]:
 
 
 def test_what_a_person_holds_back_is_gone_for_agents_at_once_and_comes_back(home: Path) -> None:
-    """Recorded, told as a fact in the same breath, and undone by taking it in again."""
+    """Recorded, published at once, and undone by accepting it again."""
     furnish(home)
 
     async def story() -> None:
@@ -122,7 +122,7 @@ def test_a_connector_held_back_takes_its_actions_with_it(home: Path) -> None:
 
 @pytest.mark.parametrize("name", ["send-draft", CONNECTOR])
 def test_an_approval_of_what_was_held_back_runs_nothing(home: Path, name: str) -> None:
-    """Approving covers what was taken in; a yes after it was held back ends as a conflict."""
+    """Approving covers what was accepted; one after the acceptance was withdrawn ends as a conflict."""
     furnish(home)
 
     async def story(mailbox: Mailbox) -> None:

@@ -85,7 +85,7 @@ def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
 
     async def story() -> None:
         async with Core.open(home) as core:
-            assert await held(core) == ()  # `accept` of the harness took all in
+            assert await held(core) == ()  # the harness accepts everything
         async with Core.open(home, accept=False) as core:
             assert len(core.app.library.ready()) == ALL
 

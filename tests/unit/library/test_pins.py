@@ -1,4 +1,4 @@
-"""What counts is what a person took in, by a record."""
+"""Only an acceptance with a record of it in the audit counts."""
 
 import hashlib
 import sqlite3
@@ -18,7 +18,7 @@ from core_harness import Core, furnish, run
     ],
 )
 def test_a_pin_in_the_database_alone_takes_nothing_in(home: Path, forgery: str) -> None:
-    """An inserted or edited row is not what a person took in."""
+    """An inserted or edited row is not an acceptance."""
     furnish(home)
     text = (home / "actions" / "get-draft.md").read_text(encoding="utf-8")
 
