@@ -190,7 +190,7 @@ class McpMount:
         return counted
 
     def _caught_up(self, opened: McpSession, send: Send) -> Send:
-        """Wrap *send* of a standing stream: what changed before it was open is told once it is."""
+        """Wrap *send* of a standing stream: a list change from before it was open is sent once it is."""
 
         async def caught_up(message: Message) -> None:
             await send(message)

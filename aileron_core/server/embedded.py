@@ -20,11 +20,11 @@ from aileron_core.server.session_sockets import ConnectionMade
 
 _DRAIN_SECONDS = 2
 _FILES = 10_240
-"""Files that the process would like to be able to open; macOS allows no more."""
+"""The limit of open files to ask for; macOS allows no more."""
 
 
 def _raise_file_limit() -> None:
-    """Ask for room for connections, where the system starts programs with little of it."""
+    """Raise the limit of open files where the system starts programs with a low one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard < 0 else min(_FILES, hard)
     if 0 <= soft < wanted:
@@ -88,7 +88,7 @@ class EmbeddedServer:
     async def serve_session(
         self, listener: socket.socket, session_id: str, met: ConnectionMade
     ) -> asyncio.AbstractServer:
-        """Answer on *listener* too, in the name of one session, and tell *met* of each connection."""
+        """Serve one session on its own *listener* too; *met* is called with each connection to it."""
 
         def protocol() -> ServedConnection:
             return ServedConnection(

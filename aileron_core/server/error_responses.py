@@ -49,7 +49,7 @@ def error_response(error: Exception) -> JSONResponse:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return what a client is told of *error*: of one that is not ours nothing but that, and logged by type."""
+    """Return what a client is told of *error*; an unexpected one is logged by its type and tells nothing more."""
     if isinstance(error, AileronError):
         return error.to_failure()
     # Type only: the message may quote arguments, which never reach a log.

@@ -99,7 +99,7 @@ class _GatewayHttp(HttpToolsProtocol):
             self.early = bytearray()
 
     def data_received(self, data: bytes) -> None:
-        """Keep what follows an Upgrade until it is known who speaks."""
+        """Keep the bytes after an Upgrade until it is known who reads them."""
         if self.early is None:
             super().data_received(data)
         elif len(self.early) > HIGH_WATER_LIMIT:
@@ -111,7 +111,7 @@ class _GatewayHttp(HttpToolsProtocol):
         """Say nothing: the gateway passes an Upgrade on, and the rest answers as if there were none."""
 
     def pause_writing(self) -> None:
-        """Have whoever writes wait."""
+        """Make writers wait."""
         super().pause_writing()
         if self.listener is not None:
             self.listener.client_full()
