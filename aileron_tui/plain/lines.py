@@ -127,7 +127,7 @@ def spoken(pieces: Line, columns: int) -> Page:
     """Return a sentence of ours, which may quote outside text, in lines; those that go on are indented."""
     rows = wrap(pieces, columns - 3)
     if any(_widest(each.pieces) > columns - 3 for each in rows):
-        rows = wrap(pieces, columns // 2)
+        rows = wrap(pieces, columns // 2 - 1)  # twice as wide, and the indent
     return tuple(
         each.pieces if row == 0 else line("  ", *each.pieces) for row, each in enumerate(rows)
     )

@@ -180,11 +180,11 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     """Pause and a storage that fails come first; no warning is dropped for them."""
     standing = startup_warnings(routes=ROUTES, accepted_installed=True)
     rows = banner_lines(
-        lost=None, storage="disk full", standing=standing, width=100, help_key="?", paused="Held."
+        lost=None, storage="disk full", lasting=standing, width=100, help_key="?", paused="Held."
     )
     assert plain(rows[-1]) == " ▲ 7 standing warnings: ? shows every one"
     rows = banner_lines(
-        lost="x", storage="y", standing=standing[:1], width=100, help_key="?", paused="Held."
+        lost="x", storage="y", lasting=standing[:1], width=100, help_key="?", paused="Held."
     )
     assert "(--accept-installed)" in plain(rows[-1])
     assert len(rows) == 4
