@@ -244,7 +244,7 @@ def test_a_held_back_action_is_a_conflict(serve: Callable[..., Console], mailbox
     console = serve(mailbox, accept=False)
     error = aileron_json("action", "run", "list-drafts", home=console.home, code=1)["error"]
     assert (error["class"], error["details"]) == ("conflict", {"outcome": "held_back"})
-    assert "take" in aileron("action", "run", "list-drafts", home=console.home, code=1).stderr
+    assert "accept" in aileron("action", "run", "list-drafts", home=console.home, code=1).stderr
     assert mailbox.state()["requests"] == []
 
 
