@@ -94,6 +94,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A short name for a long value: pytest puts it in the environment of every process started."""
+    if isinstance(val, str | bytes) and len(val) > 60:
+        return f"{val[:20]!r}... of {len(val)}"
+    return None
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the person's own home, token or colours."""
