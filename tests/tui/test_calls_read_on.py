@@ -42,14 +42,14 @@ def test_what_changes_before_it_was_read_keeps_its_place() -> None:
     assert apply_event(console, late, NOW, 0.0) is False
     assert console.queue.get(IDS[-1]) is None
     assert console.queue.waiting == len(MANY)
-    wanted = console.calls_wanted()
+    wanted = console.next_read()
     assert wanted == ReadApprovals(
         requested_at=MANY[TOLD_CALLS - 1].requested_at, run_id=MANY[TOLD_CALLS - 1].run_id
     )
     read = ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0)
     assert apply_event(console, read, NOW, 0.0) is False, "nothing arrived"
     assert [item.key for item in console.queue.items] == IDS
-    assert console.calls_wanted() is None
+    assert console.next_read() is None
 
 
 def test_a_call_that_is_here_changes_while_others_are_read() -> None:
