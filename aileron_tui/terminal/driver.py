@@ -21,8 +21,8 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import CursorPosition
 from textual.message import Message
 
-from aileron_tui.terminal.background_color import LATE
-from aileron_tui.terminal.glyph_width import anchored
+from aileron_tui.terminal.background_color import LATE_REPLY
+from aileron_tui.terminal.glyph_width import pin_glyphs
 
 InputKind = Literal["reply", "mouse", "key", "burst"]
 
@@ -205,7 +205,7 @@ class ConsoleDriver(LinuxDriver):
                 self.send_message(InputReceived("burst" if held_up and kind == "key" else kind))
                 for column in answers:
                     self.process_message(CursorPosition(column - 1, 0))
-                text = LATE.sub("", text)
+                text = LATE_REPLY.sub("", text)
                 for event in parser.take(text, get_time()) if text else ():
                     self.process_message(event)
             for event in parser.tick(get_time()):
@@ -231,7 +231,7 @@ class ConsoleDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write *data*, glyphs of unsure width held in their cells."""
-        super().write(anchored(data))
+        super().write(pin_glyphs(data))
 
     def call_when_drawn(self, then: Callable[[], None], at: float, cursor: tuple[int, int]) -> None:
         """Call *then* once the terminal says that it got as far as what was written until now.

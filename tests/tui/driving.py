@@ -135,8 +135,8 @@ class Console:
             page = self.app._screens[model.view]
             if not page.is_current or model.too_small or not model.document_shown:
                 return True
-            in_view = range(*page.query_one("#document", Document).in_view)
-            return model.reading.over or not model.reading.unseen_rows() & frozenset(in_view)
+            in_view = range(*page.query_one("#document", Document).rows_in_view)
+            return model.reading.frozen or not model.reading.unseen_rows() & frozenset(in_view)
 
         await self.until(seen, "seen")
         self.app.draw_all()

@@ -9,7 +9,7 @@ from driving import NOW, console, short, start
 from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
 from aileron_tui.draw.blocks import Block
 from aileron_tui.draw.document import approval_blocks, file_blocks
-from aileron_tui.draw.text import plain
+from aileron_tui.draw.text import plain_text
 
 CONNECTOR = "github://ALRubinger/aileron-connector-linear@1.0.0"
 OFFER = NotAcceptedView(
@@ -26,7 +26,7 @@ ATHENA = replace(OFFER, name=f"{CONNECTOR} AWS AmazonAthena.GetQueryExecution")
 
 
 def told(blocks: Iterable[Block]) -> str:
-    return "\n".join(plain(block.pieces) for block in blocks)
+    return "\n".join(plain_text(block.pieces) for block in blocks)
 
 
 @pytest.mark.parametrize(
