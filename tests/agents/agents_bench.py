@@ -22,13 +22,13 @@ for folder in (
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from core_harness import DRAFT, furnish  # noqa: E402
 from harness import CLI as AS_TESTS  # noqa: E402
 from harness import Attended  # noqa: E402
 from llm import CallTool, Conversation, Say, ScriptedLlm  # noqa: E402
 from passing import caller, gateway_hashes, nothing_of_ours, on_record  # noqa: E402
 
 from examples.mailbox.server import Mailbox  # noqa: E402
+from tests.support.core_harness import DRAFT, furnish  # noqa: E402
 from tests.support.ordinary import AS_ORDINARY, OWNS  # noqa: E402
 
 CLI = (*AS_ORDINARY, *AS_TESTS)
