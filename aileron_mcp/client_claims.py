@@ -1,6 +1,6 @@
 """What an MCP client says of itself and of one call. Claims: nothing follows from them.
 
-Only ids that are known to be sent are taken, under labels of ours: a client that could choose its
+Only members that known clients send are read, under labels of ours: a client that could choose its
 own label could write a line of the console.
 """
 
@@ -21,15 +21,15 @@ _IDS: Mapping[str, str] = {
 
 def call_claims(meta: Mapping[str, Any] | None) -> dict[str, str]:
     """Return what the `_meta` of a call names: its ids there, by our labels."""
-    found: dict[str, str] = {}
+    claims: dict[str, str] = {}
     for member, label in _IDS.items():
         value = (meta or {}).get(member)
         if isinstance(value, str) and value:
-            found.setdefault(label, value)
-    return found
+            claims.setdefault(label, value)
+    return claims
 
 
 def client_claims(name: str, version: str) -> dict[str, str]:
     """Return what `clientInfo` says, by our label."""
-    said = " ".join(part for part in (name, version) if part)
-    return {"client": said} if said else {}
+    client = " ".join(part for part in (name, version) if part)
+    return {"client": client} if client else {}

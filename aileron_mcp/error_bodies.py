@@ -1,11 +1,11 @@
-"""HTTP errors of the `mcp` package that have no JSON of their own, said in the one error body."""
+"""HTTP errors of the `mcp` package that have no JSON of their own, given the common error body."""
 
 from starlette.responses import JSONResponse
 from starlette.types import Message, Send
 
 from aileron_core.errors import AileronError, InvalidRequest, PayloadTooLarge
 
-_SAYS = {
+_MESSAGES = {
     400: "Send one message of the protocol as Content-Type: application/json.",
     405: "This method is not answered here: send a message with POST.",
     406: "Accept has to name application/json and text/event-stream.",
@@ -13,11 +13,11 @@ _SAYS = {
 }
 
 
-def in_one_body(send: Send) -> Send:
+def with_json_errors(send: Send) -> Send:
     """Wrap *send*: an error without a JSON body gets one; everything else passes as it is."""
     replaced = False
 
-    async def spoken(message: Message) -> None:
+    async def send_json(message: Message) -> None:
         nonlocal replaced
         if message["type"] == "http.response.start":
             status: int = message["status"]
@@ -34,9 +34,9 @@ def in_one_body(send: Send) -> Send:
         if not replaced:
             await send(message)
 
-    return spoken
+    return send_json
 
 
 def _error(status: int) -> AileronError:
-    says = _SAYS.get(status, f"The console's MCP server refuses this request (HTTP {status}).")
-    return PayloadTooLarge(says) if status == 413 else InvalidRequest(says)
+    text = _MESSAGES.get(status, f"The console's MCP server refuses this request (HTTP {status}).")
+    return PayloadTooLarge(text) if status == 413 else InvalidRequest(text)

@@ -26,7 +26,7 @@ class Mount(Protocol):
         ...
 
     def tools_changed(self) -> None:
-        """Tell every client that the tool list changed."""
+        """Inform every client that the tool list changed."""
         ...
 
 
@@ -36,9 +36,9 @@ class LazyMcpApp:
     Args:
         agents: what the tools call.
         hold_seconds: `[mcp] hold_seconds`, the longest that a gated call is held.
-        version: what clients are told of this program.
+        version: of this program, for clients.
         is_tool: whether an action, and the tool that it would be, are for agents: `[mcp] tools`.
-        imported: called on the importing thread once the package is there.
+        on_import: called on the importing thread once the package is there.
     """
 
     def __init__(
@@ -47,24 +47,24 @@ class LazyMcpApp:
         hold_seconds: float = 25.0,
         version: str = "",
         is_tool: Callable[[str, str], bool] = lambda _action, _tool: True,
-        imported: Callable[[], object] = lambda: None,
+        on_import: Callable[[], object] = lambda: None,
     ) -> None:
-        self._imported = imported
+        self._on_import = on_import
         self._agents = agents
         self._version = version
         self._hold_seconds = hold_seconds
         self._is_tool = is_tool
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wanted = asyncio.Event()
-        self._settled = asyncio.Event()
+        self._requested = asyncio.Event()
+        self._build_ended = asyncio.Event()
         self._mount: Mount | None = None
         self._started = False
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request of `/mcp` or `/mcp/`, once the import is through."""
-        self._wanted.set()
+        self._requested.set()
         if self._loop is not None:
-            await self._settled.wait()
+            await self._build_ended.wait()
         if self._mount is None:
             error = Unavailable("The console's MCP server is not running; try again in a minute.")
             await error_response(error)(scope, receive, send)
@@ -75,7 +75,7 @@ class LazyMcpApp:
         """Begin the import in a thread; from any thread, before or while `run` is entered."""
         self._started = True
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._wanted.set)
+            self._loop.call_soon_threadsafe(self._requested.set)
 
     def _tools_changed(self) -> None:
         if self._mount is not None:
@@ -86,7 +86,7 @@ class LazyMcpApp:
         """Serve while entered, once, on the core's loop."""
         self._loop = asyncio.get_running_loop()
         if self._started:
-            self._wanted.set()
+            self._requested.set()
         stop = asyncio.Event()
         serving = spawn(self._serve(stop), name="mcp mount")
         unwatch = self._agents.watch_actions(self._tools_changed)
@@ -95,29 +95,29 @@ class LazyMcpApp:
         finally:
             unwatch()
             stop.set()
-            self._wanted.set()
-            self._settled.set()
+            self._requested.set()
+            self._build_ended.set()
             await asyncio.wait([serving])
             self._loop = None
 
     async def _serve(self, stop: asyncio.Event) -> None:
         """Build and run the mount in one task, as its task group wants it."""
-        await self._wanted.wait()
+        await self._requested.wait()
         if stop.is_set():
             return
         try:
             mount = await asyncio.to_thread(self._build)
             async with mount.run():
                 self._mount = mount
-                self._settled.set()
+                self._build_ended.set()
                 await stop.wait()
         finally:
             # Also where the import failed: requests then get 503, and the task's end is logged.
             self._mount = None
-            self._settled.set()
+            self._build_ended.set()
 
     def _build(self) -> Mount:
         module = importlib.import_module("aileron_mcp.server")
-        self._imported()
+        self._on_import()
         mount = module.McpMount(self._agents, self._hold_seconds, self._version, self._is_tool)
         return cast("Mount", mount)

@@ -12,12 +12,12 @@ from starlette.types import Message, Receive
 
 from aileron_core.errors import InvalidRequest, PayloadTooLarge
 
-MOST_BESIDE_ARGUMENTS = 16 * 1024
+MAX_METADATA_BYTES = 16 * 1024
 """Bytes of one message without the `arguments` of a `tools/call`; an `initialize` has none."""
 
 
-async def bounded(receive: Receive) -> Receive:
-    """Return a `receive` with the whole body of a message, once it is found to be in bounds.
+async def limit_metadata(receive: Receive) -> Receive:
+    """Return a `receive` with the whole body of a message, once it is known to be in bounds.
 
     Raises:
         PayloadTooLarge: there is too much besides arguments.
@@ -32,7 +32,7 @@ async def bounded(receive: Receive) -> Receive:
         if not message.get("more_body", False):
             message = {"type": "http.request", "body": bytes(body), "more_body": False}
             break
-    if len(body) > MOST_BESIDE_ARGUMENTS:
+    if len(body) > MAX_METADATA_BYTES:
         _check(bytes(body))
     first: list[Message] = [message]
 
@@ -46,20 +46,20 @@ def _check(body: bytes) -> None:
     collecting = gc.isenabled()
     gc.disable()  # else each few hundred lists in it start a walk: 250 ms instead of 30
     try:
-        said: object = json.loads(body)
+        value: object = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest("The message is not JSON.") from error
     finally:
         if collecting:
             gc.enable()
-    if isinstance(said, dict):
-        message = cast("dict[str, Any]", said)
+    if isinstance(value, dict):
+        message = cast("dict[str, Any]", value)
         params = message.get("params")
         if message.get("method") == "tools/call" and isinstance(params, dict):
             cast("dict[str, Any]", params).pop("arguments", None)
     # Counted in characters of ASCII, as it would be sent again.
-    if len(json.dumps(said, separators=(",", ":"))) > MOST_BESIDE_ARGUMENTS:
+    if len(json.dumps(value, separators=(",", ":"))) > MAX_METADATA_BYTES:
         raise PayloadTooLarge(
-            f"Besides the arguments of a call a message may have {MOST_BESIDE_ARGUMENTS} bytes: "
+            f"Besides the arguments of a call a message may have {MAX_METADATA_BYTES} bytes: "
             "say less of the client (clientInfo, capabilities, _meta)."
         )

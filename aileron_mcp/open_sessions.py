@@ -1,7 +1,7 @@
 """The open MCP sessions (only the old era has them), by the agent's session that they belong to.
 
 The package says nothing when it ends one that was idle for too long, and bounds only their sum. So
-they are counted here: what is told and what is kept is bounded for each agent, and forgotten in time.
+they are counted here: what is kept for each agent is bounded, and forgotten in time.
 """
 
 import time
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from aileron_mcp.subscriptions import Subscriber
 
-MOST_SESSIONS = 32
+MAX_SESSIONS_PER_AGENT = 32
 """Of one agent's session. Each costs some 40 kB until it is closed or was idle for too long."""
 IDLE_SECONDS = 30 * 60.0
 """Without a request that is being answered, and without a standing stream."""
@@ -24,8 +24,8 @@ _SLACK = 60.0
 class McpSession:
     """One open MCP session."""
 
-    heard: int
-    """How often the tool list had changed when its client last could hear of it."""
+    reported_changes: int
+    """How often the tool list had changed when the client was last informed."""
     subscriber: Subscriber | None = None
     """Set once the handshake is through."""
     requests: int = 0
@@ -45,7 +45,7 @@ class OpenSessions:
     def __init__(
         self,
         is_open: Callable[[str], bool],
-        most: int = MOST_SESSIONS,
+        most: int = MAX_SESSIONS_PER_AGENT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._is_open = is_open
@@ -54,23 +54,26 @@ class OpenSessions:
         self._by_owner: dict[str, OrderedDict[str, McpSession]] = {}
 
     def __iter__(self) -> Iterator[McpSession]:
-        for theirs in self._by_owner.values():
-            yield from theirs.values()
+        for sessions in self._by_owner.values():
+            yield from sessions.values()
 
-    def open(self, owner: str, mcp_id: str, heard: int) -> str | None:
-        """Note a new session; return the one that has to make way for it, if any."""
+    def open(self, owner: str, mcp_id: str, changes: int) -> str | None:
+        """Add a session; return the id of the one that has to be closed for it, if any.
+
+        *changes* is how often the tool list has changed so far.
+        """
         self._forget_idle()
-        theirs = self._by_owner.setdefault(owner, OrderedDict())
-        theirs[mcp_id] = McpSession(heard, idle_since=self._clock())
-        return theirs.popitem(last=False)[0] if len(theirs) > self._most else None
+        sessions = self._by_owner.setdefault(owner, OrderedDict())
+        sessions[mcp_id] = McpSession(changes, idle_since=self._clock())
+        return sessions.popitem(last=False)[0] if len(sessions) > self._most else None
 
     def get(self, owner: str, mcp_id: str) -> McpSession | None:
         """Return a session of this owner's."""
-        theirs = self._by_owner.get(owner)
-        return None if theirs is None else theirs.get(mcp_id)
+        sessions = self._by_owner.get(owner)
+        return None if sessions is None else sessions.get(mcp_id)
 
     @contextmanager
-    def using(self, owner: str, mcp_id: str) -> Generator[McpSession | None]:
+    def in_use(self, owner: str, mcp_id: str) -> Generator[McpSession | None]:
         """Count a request of a session; None for one that is not the owner's."""
         session = self.get(owner, mcp_id)
         if session is None:
@@ -86,19 +89,19 @@ class OpenSessions:
 
     def close(self, owner: str, mcp_id: str) -> None:
         """Forget a session."""
-        theirs = self._by_owner.get(owner)
-        if theirs is None:
+        sessions = self._by_owner.get(owner)
+        if sessions is None:
             return
-        theirs.pop(mcp_id, None)
-        if not theirs:
+        sessions.pop(mcp_id, None)
+        if not sessions:
             del self._by_owner[owner]
 
     def _forget_idle(self) -> None:
         """Forget what the package ended, and whatever belonged to a session that has ended."""
         before = self._clock() - IDLE_SECONDS - _SLACK
-        for owner, theirs in tuple(self._by_owner.items()):
-            for mcp_id, session in tuple(theirs.items()):
+        for owner, sessions in tuple(self._by_owner.items()):
+            for mcp_id, session in tuple(sessions.items()):
                 if not session.requests and session.idle_since < before:
-                    del theirs[mcp_id]
-            if not theirs or not self._is_open(owner):
+                    del sessions[mcp_id]
+            if not sessions or not self._is_open(owner):
                 del self._by_owner[owner]

@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 
 _RELAY = "aileron_mcp.relay"
-_BESIDE = ("aileron_core", "aileron_core.home", "aileron_core.home.owner", "aileron_mcp")
-"""What it imports of Aileron, and the packages that this lies in."""
+_DEPENDENCIES = ("aileron_core", "aileron_core.home", "aileron_core.home.owner", "aileron_mcp")
+"""What the relay imports of Aileron, and the packages around it."""
 
 
 def _modules() -> Iterator[tuple[str, str]]:
@@ -24,7 +24,7 @@ def _modules() -> Iterator[tuple[str, str]]:
     inside = sorted(
         each.name.removesuffix(".py") for each in files(_RELAY).iterdir() if each.name[-3:] == ".py"
     )
-    names = (*_BESIDE, *(f"{_RELAY}.{name}" for name in inside if name[:2] != "__"), _RELAY)
+    names = (*_DEPENDENCIES, *(f"{_RELAY}.{name}" for name in inside if name[:2] != "__"), _RELAY)
     for name in names:
         spec = importlib.util.find_spec(name)
         assert spec is not None
@@ -62,7 +62,7 @@ def write_zipapp(target: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(_loader(name).get_source(name) or "", encoding="utf-8")
         # `--version` asks for the metadata of an installed package, and finds this.
-        about = Path(folder, f"aileron-{version}.dist-info", "METADATA")
-        about.parent.mkdir()
-        about.write_text(f"Metadata-Version: 2.1\nName: aileron\nVersion: {version}\n")
+        metadata_file = Path(folder, f"aileron-{version}.dist-info", "METADATA")
+        metadata_file.parent.mkdir()
+        metadata_file.write_text(f"Metadata-Version: 2.1\nName: aileron\nVersion: {version}\n")
         zipapp.create_archive(folder, target)

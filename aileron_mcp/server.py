@@ -36,23 +36,23 @@ from aileron_core.server.request_parsing import require_session
 from aileron_core.sessions.model import Session
 from aileron_core.tasks import spawn
 from aileron_mcp.client_claims import call_claims, client_claims
-from aileron_mcp.error_bodies import in_one_body
-from aileron_mcp.metadata_limits import bounded
+from aileron_mcp.error_bodies import with_json_errors
+from aileron_mcp.metadata_limits import limit_metadata
 from aileron_mcp.open_sessions import IDLE_SECONDS, McpSession, OpenSessions
-from aileron_mcp.subscriptions import Subscriber, ended_by, nothing, unheard
+from aileron_mcp.subscriptions import Subscriber, discard, disconnect_when, receive_empty_body
 from aileron_mcp.translate import (
     CHECK_ACTION_STATUS,
     INSTRUCTIONS,
     WITHDRAW_ACTION,
     ToolResult,
+    action_tool,
+    approval_result,
+    builtin_tools,
     error_result,
     hold_seconds,
-    own_tools,
-    result_answer,
-    run_answer,
-    status_query,
-    tool,
-    withdraw_answer,
+    parse_status_query,
+    run_result,
+    withdrawal_result,
 )
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
@@ -83,7 +83,7 @@ class _Caller:
     """In whose name a message came: the session that its HTTP request proved, and when that request ends."""
 
     session: Session
-    gone: asyncio.Event
+    disconnected: asyncio.Event
 
 
 class McpMount:
@@ -92,7 +92,7 @@ class McpMount:
     Args:
         agents: what the tools call.
         hold_seconds: `[mcp] hold_seconds`, the longest a gated call is held.
-        version: what clients are told of this program.
+        version: of this program, for clients.
         is_tool: whether an action, and the tool that it would be, are for agents: `[mcp] tools`.
     """
 
@@ -105,12 +105,14 @@ class McpMount:
     ) -> None:
         self._agents = agents
         self._is_tool = is_tool
-        self._setting = hold_seconds
+        self._hold_setting = hold_seconds
         self._bus = InMemorySubscriptionBus()
-        self._actions: dict[str, str] = {}
+        self._action_names: dict[str, str] = {}
         self._stale = True
         self._changes = 0
-        self._open = OpenSessions(lambda session_id: agents.session(session_id) is not None)
+        self._open_sessions = OpenSessions(
+            lambda session_id: agents.session(session_id) is not None
+        )
         server = _ToolServer(
             "aileron",
             version=version,
@@ -140,7 +142,7 @@ class McpMount:
         self._stale = True
         self._changes += 1
         spawn(self._bus.publish(ToolsListChanged()), name="mcp list_changed")
-        for each in self._open:
+        for each in self._open_sessions:
             if each.subscriber is not None:
                 each.subscriber.notify()
 
@@ -149,7 +151,7 @@ class McpMount:
         try:
             session = require_session(scope)
             if scope["method"] == "POST":
-                receive = await bounded(receive)
+                receive = await limit_metadata(receive)
         except AileronError as error:
             await error_response(error)(scope, receive, send)
             return
@@ -158,64 +160,66 @@ class McpMount:
         # The package compares this user with the one that opened the MCP session.
         user = AuthenticatedUser(AccessToken(token="", client_id=owner, scopes=[]))
         gone = asyncio.Event()
-        caller = _Caller(session=session, gone=gone)
+        caller = _Caller(session=session, disconnected=gone)
         inner = {**scope, "user": user, "aileron.caller": caller}
         if mcp_id is None:
-            send = self._counted(inner, owner, send)
+            send = self._with_session_limit(inner, owner, send)
         elif scope["method"] == "DELETE":
-            self._open.close(owner, mcp_id)
-        send = in_one_body(send)
+            self._open_sessions.close(owner, mcp_id)
+        send = with_json_errors(send)
         standing = scope["method"] == "GET" or headers.get("mcp-method") == "subscriptions/listen"
-        inbound = ended_by(receive, self._agents.draining) if standing else receive
-        with nullcontext() if mcp_id is None else self._open.using(owner, mcp_id) as used:
-            if used is not None and scope["method"] == "GET":
-                send = self._caught_up(used, send)
+        inbound = disconnect_when(receive, self._agents.draining) if standing else receive
+        with (
+            nullcontext() if mcp_id is None else self._open_sessions.in_use(owner, mcp_id) as opened
+        ):
+            if opened is not None and scope["method"] == "GET":
+                send = self._with_catch_up(opened, send)
             try:
                 await self._manager.handle_request(inner, inbound, send)
             finally:
                 # Answered, or the client hung up: in the old era only this tells a held call.
                 gone.set()
 
-    def _counted(self, scope: Scope, owner: str, send: Send) -> Send:
+    def _with_session_limit(self, scope: Scope, owner: str, send: Send) -> Send:
         """Wrap *send*: a session that this request opens may make its owner's oldest close."""
 
-        async def counted(message: Message) -> None:
+        async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 400:
                 opened = _headers(message).get("mcp-session-id")
-                oldest = self._open.open(owner, opened, self._changes) if opened else None
+                oldest = self._open_sessions.open(owner, opened, self._changes) if opened else None
                 if oldest is not None:
-                    spawn(self._close(scope, oldest), name="mcp close the oldest session")
+                    spawn(self._close_session(scope, oldest), name="mcp close the oldest session")
             await send(message)
 
-        return counted
+        return send_counted
 
-    def _caught_up(self, opened: McpSession, send: Send) -> Send:
+    def _with_catch_up(self, opened: McpSession, send: Send) -> Send:
         """Wrap *send* of a standing stream: a list change from before it was open is sent once it is."""
 
-        async def caught_up(message: Message) -> None:
+        async def send_and_catch_up(message: Message) -> None:
             await send(message)
             if message["type"] == "http.response.start" and message["status"] == 200:
                 self._catch_up(opened)
                 if opened.subscriber is not None:
-                    opened.heard = self._changes
+                    opened.reported_changes = self._changes
 
-        return caught_up
+        return send_and_catch_up
 
     def _catch_up(self, opened: McpSession) -> None:
-        """Tell a session of a change that it may not have heard of; lost where it has no stream yet."""
-        if opened.subscriber is not None and opened.heard != self._changes:
+        """Inform a session of a change that it may have missed; lost where it has no stream yet."""
+        if opened.subscriber is not None and opened.reported_changes != self._changes:
             opened.subscriber.notify()
 
-    async def _close(self, scope: Scope, mcp_id: str) -> None:
+    async def _close_session(self, scope: Scope, mcp_id: str) -> None:
         """End an MCP session as its client would, in its owner's name."""
         headers = [(b"mcp-session-id", mcp_id.encode())]
         request = {**scope, "method": "DELETE", "headers": headers}
-        await self._manager.handle_request(request, nothing, unheard)
+        await self._manager.handle_request(request, receive_empty_body, discard)
 
     async def _initialized(self, ctx: Context, params: types.NotificationParams | None) -> None:
         """Remember an old-era session; its standing stream carries list changes."""
         mcp_id = ctx.request.headers.get("mcp-session-id") if ctx.request else None
-        opened = self._open.get(_caller(ctx).session.session_id, mcp_id or "")
+        opened = self._open_sessions.get(_caller(ctx).session.session_id, mcp_id or "")
         if opened is not None:
             opened.subscriber = Subscriber(ctx.session)
             self._catch_up(opened)  # its stream may be open already
@@ -224,25 +228,25 @@ class McpMount:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         try:
-            items = self._learn(ctx)
+            items = self._refresh_tools(ctx)
         except Exception as error:  # noqa: BLE001 - the edge to the agent
             # Not an empty list: an agent would take that for "there are no actions".
             status = STATUS[failure_of(error).class_]
             raise MCPError(
                 types.INTERNAL_ERROR, f"The console did not list its actions (HTTP {status})."
             ) from None
-        tools = [tool(item) for item in items] + own_tools()
+        tools = [action_tool(item) for item in items] + builtin_tools()
         return types.ListToolsResult(tools=[types.Tool.model_validate(entry) for entry in tools])
 
-    def _learn(self, ctx: Context) -> list[ActionBody]:
+    def _refresh_tools(self, ctx: Context) -> list[ActionBody]:
         """List the actions that are tools, and keep which is which.
 
         A name only: whether it may run is asked at each run.
         """
-        told = self._agents.list_actions(_caller(ctx).session, _claims(ctx))["items"]
-        items = [item for item in told if self._is_tool(item["name"], item["tool"])]
+        listed = self._agents.list_actions(_caller(ctx).session, _claims(ctx))["items"]
+        items = [item for item in listed if self._is_tool(item["name"], item["tool"])]
         # What left the list stays known: the gate says why it may not run any more.
-        self._actions |= {item["tool"]: item["name"] for item in items}
+        self._action_names |= {item["tool"]: item["name"] for item in items}
         self._stale = False
         return items
 
@@ -259,33 +263,33 @@ class McpMount:
     async def _answer(self, ctx: Context, name: str, arguments: JsonObject) -> ToolResult:
         session = _caller(ctx).session
         if name == CHECK_ACTION_STATUS:
-            query = status_query(arguments, may_wait=True)
+            query = parse_status_query(arguments, may_wait=True)
             hold = min(float(query.wait_seconds), self._hold(ctx, setting=math.inf))
             return await self._wait(ctx, query.approval_id, hold)
         if name == WITHDRAW_ACTION:
-            query = status_query(arguments, may_wait=False)
-            return withdraw_answer(await self._agents.withdraw(session, query.approval_id))
+            query = parse_status_query(arguments, may_wait=False)
+            return withdrawal_result(await self._agents.withdraw(session, query.approval_id))
         answer = await self._agents.run(
             session, self._action(ctx, name), arguments, claims=_claims(ctx)
         )
         if isinstance(answer, Failure) or answer["status"] == "completed":
-            return run_answer(answer)
-        hold = self._hold(ctx, self._setting)
+            return run_result(answer)
+        hold = self._hold(ctx, self._hold_setting)
         return await self._wait(ctx, answer["approval_id"], hold, answer)
 
     def _action(self, ctx: Context, name: str) -> str:
-        if self._stale or name not in self._actions:
-            self._learn(ctx)
-        if name not in self._actions:
+        if self._stale or name not in self._action_names:
+            self._refresh_tools(ctx)
+        if name not in self._action_names:
             raise NotFound(f"There is no tool {name!r} here (any more); list the tools again.")
-        return self._actions[name]
+        return self._action_names[name]
 
     def _hold(self, ctx: Context, setting: float) -> float:
         client = ctx.session.client_params
         return hold_seconds(client.client_info.name if client else None, setting=setting)
 
     async def _wait(
-        self, ctx: Context, approval_id: str, hold: float, asked: PendingBody | None = None
+        self, ctx: Context, approval_id: str, hold: float, pending: PendingBody | None = None
     ) -> ToolResult:
         """Return how an approval stands once it is final or *hold* seconds are over, with progress.
 
@@ -293,18 +297,18 @@ class McpMount:
         approval stays as it is.
         """
         caller, loop = _caller(ctx), asyncio.get_running_loop()
-        begun = loop.time()
-        told = -1.0
+        started = loop.time()
+        reported = -1.0
         body = None
-        if asked is None:
-            body = await self._agents.result(caller.session, approval_id, gone=caller.gone)
+        if pending is None:
+            body = await self._agents.result(caller.session, approval_id, gone=caller.disconnected)
         while body is None or body["status"] == "pending_approval":
-            if self._agents.draining.is_set() or caller.gone.is_set():
+            if self._agents.draining.is_set() or caller.disconnected.is_set():
                 break
-            elapsed = min(loop.time() - begun, hold)
+            elapsed = min(loop.time() - started, hold)
             done = math.floor(elapsed * 10) / 10 if elapsed < hold else hold
-            if done > told and hold > 0:  # each has to be greater than the one before
-                told = done
+            if done > reported and hold > 0:  # each has to be greater than the one before
+                reported = done
                 await ctx.session.report_progress(
                     done, hold, f"Waiting for a person, {elapsed:.0f} s so far."
                 )
@@ -313,16 +317,16 @@ class McpMount:
             seconds = min(_PROGRESS_SECONDS, hold - elapsed)
             try:
                 body = await self._agents.result(
-                    caller.session, approval_id, wait=seconds, gone=caller.gone
+                    caller.session, approval_id, wait=seconds, gone=caller.disconnected
                 )
             except AileronError:
-                if asked is None:
+                if pending is None:
                     raise
                 break  # the console cannot say now; the request stands all the same
         if body is None:
-            assert asked is not None
-            return run_answer(asked)
-        return result_answer(body, asked)
+            assert pending is not None
+            return run_result(pending)
+        return approval_result(body, pending)
 
 
 def _caller(ctx: Context) -> _Caller:

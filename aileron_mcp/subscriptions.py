@@ -35,7 +35,7 @@ class Subscriber:
             self._busy = False
 
 
-def ended_by(receive: Receive, closing: asyncio.Event) -> Receive:
+def disconnect_when(receive: Receive, closing: asyncio.Event) -> Receive:
     """Wrap *receive* of a standing stream: once *closing* is set, the client seems to hang up."""
 
     async def inbound() -> Message:
@@ -51,13 +51,13 @@ def ended_by(receive: Receive, closing: asyncio.Event) -> Receive:
     return inbound
 
 
-async def nothing() -> Message:
+async def receive_empty_body() -> Message:
     """Receive an empty body."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
-async def unheard(_message: Message) -> None:
-    """Take an answer that nobody waits for."""
+async def discard(_message: Message) -> None:
+    """Send nothing."""
 
 
 async def _message(receive: Receive) -> Message:

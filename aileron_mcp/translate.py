@@ -67,12 +67,12 @@ _NEXT_STEP: Mapping[str, str] = {
 _COMPLETED = ("output", "steps", "audit_id", "digest_words")
 _PENDING = ("approval_id", "review_url", "message", "audit_id", "expires_at")
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
-_OTHERWISE = "Tell the user; the audit id finds it in the Aileron console."
+_OTHER_NEXT_STEP = "Tell the user; the audit id finds it in the Aileron console."
 _INVALID = frozenset({"invalid_arguments", "invalid_request", "not_found", "payload_too_large"})
-_NO_FAILURE = Failure(
+_UNKNOWN_FAILURE = Failure(
     class_="internal_error", message="The console does not know how this run failed."
 )
-_BY_CLASS = {
+_STATUS_BY_CLASS = {
     "approval_denied": "denied",
     "approval_expired": "expired",
     "approval_withdrawn": "withdrawn",
@@ -96,7 +96,7 @@ def hold_seconds(
     return max(0.0, min(setting, limit - _MARGIN))
 
 
-def tool(item: ActionBody) -> dict[str, Any]:
+def action_tool(item: ActionBody) -> dict[str, Any]:
     """Return the MCP tool of an action."""
     return {
         "name": item["tool"],
@@ -105,12 +105,12 @@ def tool(item: ActionBody) -> dict[str, Any]:
     }
 
 
-def tool_bytes(entry: Mapping[str, Any]) -> int:
+def listed_bytes(entry: Mapping[str, Any]) -> int:
     """Return how much of `tools/list` one tool takes, its comma included."""
     return len(json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode()) + 1
 
 
-def own_tools() -> list[dict[str, Any]]:
+def builtin_tools() -> list[dict[str, Any]]:
     """Return the two tools that are no actions: to ask after an approval, and to withdraw it."""
     approval = {
         "type": "string",
@@ -166,7 +166,7 @@ class StatusQuery:
     wait_seconds: int = 0
 
 
-def status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
+def parse_status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
     """Read the arguments of `check_action_status` (*may_wait*) or `withdraw_action`.
 
     Raises:
@@ -199,7 +199,7 @@ def status_query(arguments: JsonObject, *, may_wait: bool) -> StatusQuery:
     )
 
 
-def run_answer(answer: CompletedBody | PendingBody | Failure) -> ToolResult:
+def run_result(answer: CompletedBody | PendingBody | Failure) -> ToolResult:
     """Return the result of a call."""
     if isinstance(answer, Failure):
         return error_result(answer)
@@ -208,16 +208,16 @@ def run_answer(answer: CompletedBody | PendingBody | Failure) -> ToolResult:
     return _pending(answer)
 
 
-def result_answer(body: ResultBody, asked: PendingBody | None = None) -> ToolResult:
+def approval_result(body: ResultBody, pending: PendingBody | None = None) -> ToolResult:
     """Return the result for how an approval stands.
 
     Args:
         body: how it stands.
-        asked: what began this call; it has facts that *body* leaves out.
+        pending: what began this call; it has members that *body* leaves out.
     """
     state = body["status"]
     if state == "pending_approval":
-        return _pending({**(asked or {}), **body})
+        return _pending({**(pending or {}), **body})
     if state == "completed":
         return _completed(body, _COMPLETED)
     if state == "denied":
@@ -230,16 +230,16 @@ def result_answer(body: ResultBody, asked: PendingBody | None = None) -> ToolRes
         return _ended(body, "approval_withdrawn", "The request was withdrawn.")
     failure = body.get("failure")
     if failure is None:  # a row that Aileron never wrote
-        return error_result(_NO_FAILURE)
+        return error_result(_UNKNOWN_FAILURE)
     details = {**failure["details"], "approval_id": body["approval_id"]}
     audit_id = failure["audit_id"] or body["audit_id"]
     return _failed(state, {**failure, "audit_id": audit_id, "details": details})
 
 
-def withdraw_answer(body: ResultBody) -> ToolResult:
+def withdrawal_result(body: ResultBody) -> ToolResult:
     """Return the result for a withdrawal; there having withdrawn is not an error."""
     if body["status"] != "withdrawn":
-        return result_answer(body)
+        return approval_result(body)
     names = ("approval_id", "action", "audit_id")
     return _completed(body, names, note=f"Withdrawn. {_what_ran(body)}")
 
@@ -250,26 +250,26 @@ def error_result(failure: Failure) -> ToolResult:
 
 
 def _completed(
-    facts: Mapping[str, Any],
+    fields: Mapping[str, Any],
     names: Iterable[str],
     note: str | None = None,
 ) -> ToolResult:
-    content = {"status": facts["status"], **_present(facts, names)}
+    content = {"status": fields["status"], **_present(fields, names)}
     text = _visible_json(content)
     return _result(content, text if note is None else f"{note}\n{text}", is_error=False)
 
 
-def _pending(facts: Mapping[str, Any]) -> ToolResult:
+def _pending(fields: Mapping[str, Any]) -> ToolResult:
     """Keep the console's own message and add what it leaves out."""
-    content = {"status": "pending_approval", **_present(facts, _PENDING)}
+    content = {"status": "pending_approval", **_present(fields, _PENDING)}
     approval_id = str(content.get("approval_id", ""))
     lines = [str(content.get("message") or "A person has to decide this in the Aileron console.")]
-    said = lines[0]
-    if (url := content.get("review_url")) and str(url) not in said:
+    message = lines[0]
+    if (url := content.get("review_url")) and str(url) not in message:
         lines.append(f"They can look at it at {url}.")
-    if f"aileron open approval {approval_id}" not in said:
+    if f"aileron open approval {approval_id}" not in message:
         lines.append(f"They can also run: aileron open approval {approval_id}")
-    if CHECK_ACTION_STATUS not in said:
+    if CHECK_ACTION_STATUS not in message:
         lines.append(
             f"Then call {CHECK_ACTION_STATUS} with approval_id {approval_id}; do not repeat this call."
         )
@@ -279,7 +279,7 @@ def _pending(facts: Mapping[str, Any]) -> ToolResult:
 
 
 def _status_of(class_: str) -> str:
-    return _BY_CLASS.get(class_, "invalid" if class_ in _INVALID else "failed")
+    return _STATUS_BY_CLASS.get(class_, "invalid" if class_ in _INVALID else "failed")
 
 
 def _ended(body: ResultBody, class_: str, message: str) -> ToolResult:
@@ -294,8 +294,8 @@ def _ended(body: ResultBody, class_: str, message: str) -> ToolResult:
 
 def _quoted(words: str) -> str:
     """Return a person's *words* as they wrote them, so that ours after them are no part of them."""
-    said = words.strip()
-    return f'"{said}"' if said.endswith(_STOPS) else f'"{said}".'
+    quoted = f'"{words.strip()}"'
+    return quoted if words.strip().endswith(_STOPS) else f"{quoted}."
 
 
 def _with_stop(text: str) -> str:
@@ -319,10 +319,10 @@ def _what_ran(body: ResultBody) -> str:
 def _failed(status: str, error: Mapping[str, Any]) -> ToolResult:
     class_ = str(error.get("class"))
     content: dict[str, Any] = {"status": status, "error": dict(error)}
-    step = _NEXT_STEP.get(class_, _OTHERWISE)
+    step = _NEXT_STEP.get(class_, _OTHER_NEXT_STEP)
     # Services and connectors speak in messages: a line of theirs must not pass for one of ours.
-    said = _with_stop(escape(str(error.get("message"))))
-    lines = [f"{said} {step}".rstrip(), f"status: {status}"]
+    message = _with_stop(escape(str(error.get("message"))))
+    lines = [f"{message} {step}".rstrip(), f"status: {status}"]
     lines += _lines({name: value for name, value in error.items() if name != "message"})
     return _result(content, "\n".join(lines), is_error=True)
 
@@ -350,20 +350,20 @@ def _visible_json(value: Any) -> str:
 
 
 class _Visible(dict[int, str]):
-    """What each character is written as, kept once it was met: an output may have millions of them."""
+    """What each character is written as, cached: an output may have millions of them."""
 
     def __missing__(self, code: int) -> str:
         char = shown = chr(code)
         if unicodedata.category(char) in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp"):
             shown = json.dumps(char)[1:-1] if code != _DELETE else "\\u007f"
-        if len(self) < _MOST_KEPT:
+        if len(self) < _CACHE_SIZE:
             self[code] = shown
         return shown
 
 
 _DELETE = 0x7F
 """Hidden, and ASCII: `json.dumps` writes it as it is."""
-_MOST_KEPT = 65_536
+_CACHE_SIZE = 65_536
 _visible = _Visible()
 
 
@@ -371,14 +371,14 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
-def _lines(facts: Mapping[str, Any]) -> list[str]:
+def _lines(fields: Mapping[str, Any]) -> list[str]:
     """Return `name: value` lines, JSON where a value is not a string; empty values are left out."""
     return [
         f"{name}: {escape(value) if isinstance(value, str) else _visible_json(value)}"
-        for name, value in facts.items()
+        for name, value in fields.items()
         if value is not None and value != {}
     ]
 
 
-def _present(facts: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: facts[name] for name in names if name in facts}
+def _present(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}

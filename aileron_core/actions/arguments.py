@@ -9,8 +9,6 @@ from aileron_core.actions.problems import quoted
 from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import InvalidArguments
 
-__all__ = ["check_arguments", "input_schema"]
-
 MAX_PROBLEMS = 50
 
 _EXPECTED = {

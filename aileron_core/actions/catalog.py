@@ -17,19 +17,6 @@ from aileron_core.actions.problems import KeyProblem
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import Problem
 
-__all__ = [
-    "MAX_FILE",
-    "ActionState",
-    "Catalog",
-    "CatalogEntry",
-    "CatalogScan",
-    "ScannedFile",
-    "cannot_run",
-    "read_file",
-    "read_handle",
-    "scan",
-]
-
 MAX_FILE = 4 * 1024 * 1024
 """Bytes of one action file."""
 

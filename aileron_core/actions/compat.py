@@ -11,14 +11,6 @@ from dataclasses import replace
 from aileron_core.actions.model import ANY, INPUT_TYPES, Action, Input, InputType
 from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 
-__all__ = [
-    "NO_DESCRIPTION",
-    "STRICT_NAME",
-    "is_compat_type",
-    "join_declarations",
-    "soften",
-]
-
 NO_DESCRIPTION = "(no description)"
 STRICT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 

@@ -19,8 +19,6 @@ from aileron_core.actions.model import (
 from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 from aileron_core.canonical import Json, JsonObject
 
-__all__ = ["read_front_matter"]
-
 _RESERVED = frozenset({("approval", "confirm"), ("execute", "irreversible")})
 _T = TypeVar("_T")
 

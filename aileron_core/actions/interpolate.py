@@ -17,18 +17,6 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.errors import MissingValue
 from aileron_core.text import escape
 
-__all__ = [
-    "Reference",
-    "interpolate",
-    "json_text",
-    "number_text",
-    "op_arguments",
-    "placed_references",
-    "references",
-    "template_problems",
-    "uses_earlier_output",
-]
-
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _OPEN = "${"
 _ARGS = "args"

@@ -10,8 +10,6 @@ from typing import TypeGuard, cast
 
 from aileron_core.canonical import Json, JsonObject
 
-__all__ = ["JsonPath", "Match", "Matches", "find", "is_array", "lookup"]
-
 JsonPath = tuple[str | int, ...]
 """Where a value stands: object keys and array indexes, from the root."""
 

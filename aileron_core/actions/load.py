@@ -15,15 +15,6 @@ from aileron_core.actions.validate import validate
 from aileron_core.canonical import sha256_hex
 from aileron_core.errors import FileProblems, Problem
 
-__all__ = [
-    "MAX_LINE",
-    "ParsedFile",
-    "load_action",
-    "place_findings",
-    "place_problems",
-    "read_action",
-]
-
 MAX_LINE = 1024 * 1024
 """Bytes of one line."""
 

@@ -6,25 +6,6 @@ from dataclasses import dataclass, field
 
 from aileron_core.canonical import Json, JsonObject
 
-__all__ = [
-    "ANY",
-    "EFFECTS",
-    "INPUT_TYPES",
-    "ITEM_TYPES",
-    "MAX_DEPTH",
-    "MAX_INTEGER",
-    "OWN_TOOLS",
-    "UNBOUND_HASH",
-    "Action",
-    "ActionLimits",
-    "Approval",
-    "ConnectorRequirement",
-    "Input",
-    "InputType",
-    "Preview",
-    "Step",
-]
-
 INPUT_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 ITEM_TYPES = ("string", "integer", "number", "boolean", "object")
 ANY = "any"

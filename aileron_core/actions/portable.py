@@ -8,8 +8,6 @@ from aileron_core.actions.interpolate import placed_references
 from aileron_core.actions.model import INPUT_TYPES, Action
 from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 
-__all__ = ["portability"]
-
 # Keys of Aileron's own: upstream's schema is closed and does not know them.
 _OUR_KEYS: tuple[tuple[str, ...], ...] = (
     ("limits", "wall_seconds"),

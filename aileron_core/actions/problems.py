@@ -7,8 +7,6 @@ from typing import Literal
 
 from aileron_core.text import escape
 
-__all__ = ["KeyPath", "KeyProblem", "key_text", "quoted"]
-
 KeyPath = tuple[str | int, ...]
 """Where a key stands in the front matter: table keys, and indexes from 0 in arrays."""
 

@@ -15,8 +15,6 @@ from typing import Any, cast
 
 from aileron_core.actions.catalog import read_handle
 
-__all__ = ["Suite", "forget_suite", "read_suites", "write_suite"]
-
 MAX_SUITES = 100
 """Lists that are kept; the oldest go first."""
 _NAME = re.compile(r"[0-9]{10}-[0-9a-f]{8}")

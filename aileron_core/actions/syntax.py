@@ -15,8 +15,6 @@ from typing import cast
 from aileron_core.actions.positions import Statement, line_column, line_starts, outline
 from aileron_core.actions.problems import KeyPath, KeyProblem, key_text, quoted
 
-__all__ = ["MAX_FAULTS", "ParsedToml", "SyntaxProblem", "parse"]
-
 MAX_FAULTS = 20
 """Faults that are looked for in one file."""
 

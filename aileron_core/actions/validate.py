@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterator
 
-from aileron_core.actions.arguments import check_arguments, input_schema
 from aileron_core.actions.interpolate import template_problems
 from aileron_core.actions.model import (
     ANY,
@@ -21,8 +20,6 @@ from aileron_core.actions.model import (
 from aileron_core.actions.names import fqn_problem, is_semver, source_problem
 from aileron_core.actions.problems import KeyPath, KeyProblem, quoted
 from aileron_core.canonical import Json
-
-__all__ = ["check_arguments", "input_schema", "validate"]
 
 MAX_WALL_SECONDS = 300
 MAX_MEMORY_MIB = 1024

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from aileron_core import tasks
-from aileron_core.actions.validate import check_arguments
+from aileron_core.actions.arguments import check_arguments
 from aileron_core.audit.events import AuditEvent
 from aileron_core.audit.record import AuditRecord
 from aileron_core.canonical import Json, JsonObject

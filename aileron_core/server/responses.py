@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import cast
 
+from aileron_core.actions.arguments import input_schema
 from aileron_core.actions.model import Action
-from aileron_core.actions.validate import input_schema
 from aileron_core.canonical import Json
 from aileron_core.clock import rfc3339
 from aileron_core.errors import Failure

@@ -4,8 +4,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Literal
 
-__all__ = ["Drawn", "drawn_as", "is_combining", "mark_name", "selects_emoji"]
-
 Drawn = Literal["letter", "blank", "combining", "joining", "selector", "mark"]
 
 

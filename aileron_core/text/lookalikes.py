@@ -10,8 +10,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["FoundLookalikes", "Lookalike", "has_punycode", "lookalikes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookalike:

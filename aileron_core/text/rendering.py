@@ -11,8 +11,6 @@ from typing import Literal
 from aileron_core.text.characters import drawn_as, is_combining, mark_name, selects_emoji
 from aileron_core.text.lookalikes import Lookalike, has_punycode, lookalikes
 
-__all__ = ["Rendered", "Span", "escape", "inline", "render"]
-
 MAX_BLANK_LINES = 3
 MAX_BLANKS = 8
 MAX_COMBINING = 3

@@ -5,16 +5,16 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 
-from aileron_mcp.relay.console_finder import POLL_SECONDS, Absent, ConsoleFinder
-from aileron_mcp.relay.http_client import Dropped, HttpConnection
+from aileron_mcp.relay.console_finder import POLL_SECONDS, ConsoleAbsent, ConsoleFinder
+from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection
 from aileron_mcp.relay.messages import Message, error_reason, parse_object
 
-TRIES = 5
-STREAM_PAUSE = 0.2  # seconds before a standing stream is opened again
+MAX_ATTEMPTS = 5
+STREAM_RETRY_SECONDS = 0.2  # seconds before a standing stream is opened again
 _END_SECONDS = 1.0  # for each farewell; an agent kills its children soon after asking them to end
 
 
-class Denied(Exception):
+class RequestDenied(Exception):
     """The console refused; the text goes to the client."""
 
 
@@ -31,11 +31,11 @@ class AileronSession:
         self._finder = console
         self._start = start
         self._stop = stop
-        self._file = environ.get("AILERON_TOKEN_FILE", "")
-        self._given = environ.get("AILERON_TOKEN", "").strip()
-        self._agent = environ.get("AILERON_AGENT", "")
+        self._token_file = environ.get("AILERON_TOKEN_FILE", "")
+        self._fixed_token = environ.get("AILERON_TOKEN", "").strip()
+        self._agent_name = environ.get("AILERON_AGENT", "")
         self._lock = threading.Lock()
-        self._token = self._given or None
+        self._token = self._fixed_token or None
         self._own_session: str | None = None
 
     def connect(self) -> tuple[HttpConnection, str | None]:
@@ -43,110 +43,118 @@ class AileronSession:
 
         Raises:
             NoConsole: there is no console.
-            Denied: the console opens no session.
+            RequestDenied: the console opens no session.
         """
-        token = self._current()
-        return self._finder.connect(self._known), token
+        token = self._require_token()
+        return self._finder.connect(self._current_token), token
 
-    def _known(self) -> str | None:
+    def _current_token(self) -> str | None:
         return self._token
 
-    def _current(self) -> str | None:
+    def _require_token(self) -> str | None:
         if self._finder.contained:
             return None
         with self._lock:
             if self._token is None:
-                self._token = self._from_file() if self._file else self._open()
+                self._token = self._from_file() if self._token_file else self._open_session()
             return self._token
 
-    def renew(self, used: str | None) -> bool:
-        """Return whether there is another token to try, after a 401 for *used*."""
-        if self._finder.contained or self._given:
-            return False
-        with self._lock:
-            if self._token == used:
-                self._token = self._from_file() if self._file else None
-            return self._token != used
+    def renew_token(self, rejected: str | None) -> None:
+        """Have another token tried next, after a 401 for *rejected*.
+
+        Raises:
+            RequestDenied: there is no other.
+        """
+        if not self._finder.contained and not self._fixed_token:
+            with self._lock:
+                if self._token == rejected:
+                    self._token = self._from_file() if self._token_file else None
+                if self._token != rejected:
+                    return
+        raise RequestDenied(
+            "The console does not know this session (any more): start the agent again,"
+            " with a token of an open session or with none."
+        )
 
     def _from_file(self) -> str:
         try:
-            with open(self._file) as file:  # noqa: PTH123
+            with open(self._token_file) as file:  # noqa: PTH123
                 token = file.read(4096).strip()
         except (OSError, UnicodeDecodeError):
             token = ""
         if not token:  # an empty one may be being written: the next request reads it again
-            raise Denied(
+            raise RequestDenied(
                 "AILERON_TOKEN_FILE cannot be read or is empty: the session has ended. Start the"
                 " agent again, with a token of an open session or with none."
             )
         return token
 
-    def _open(self) -> str:
+    def _open_session(self) -> str:
         body = {
-            "agent": self._agent or _parent_program(),
+            "agent": self._agent_name or _parent_program(),
             "label": "self-opened",
             "cwd": _working_directory(),
             "pid": os.getppid(),
         }
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             try:
-                status, answer = self._ask_for_one(body)
+                status, answer = self._request_session(body)
                 break
-            except Dropped:  # what it opened, if anything, ended with it or is nobody's
-                self._stop.wait(STREAM_PAUSE)
+            except ConnectionDropped:  # what it opened, if anything, ended with it or is nobody's
+                self._stop.wait(STREAM_RETRY_SECONDS)
         else:
-            raise Denied("The console went away while a session was being opened.")
+            raise RequestDenied("The console went away while a session was being opened.")
         session, token = answer.get("session_id"), answer.get("token")
         if status != 201 or not isinstance(session, str) or not isinstance(token, str):
-            raise Denied(f"The console opened no session: {error_reason(answer, status)}")
+            raise RequestDenied(f"The console opened no session: {error_reason(answer, status)}")
         self._own_session = session
-        self._start(self._hold, session, token)
+        self._start(self._hold_session_open, session, token)
         return token
 
-    def _ask_for_one(self, body: Message) -> tuple[int, Message]:
-        with self._finder.connect(self._known) as connection:
+    def _request_session(self, body: Message) -> tuple[int, Message]:
+        with self._finder.connect(self._current_token) as connection:
             headers = {"Content-Type": "application/json"}
             status = connection.request("POST", "/v1/sessions", headers, json.dumps(body).encode())
-            return status, parse_object(connection.body())
+            return status, parse_object(connection.read_body())
 
-    def _hold(self, session: str, token: str) -> None:
+    def _hold_session_open(self, session: str, token: str) -> None:
         """Keep the stream open whose loss ends the session."""
         headers = {"Authorization": f"Bearer {token}"}
         while self._own_session == session:
-            pause = STREAM_PAUSE
+            pause = STREAM_RETRY_SECONDS
             try:
-                with self._finder.connect(self._known) as connection:
+                with self._finder.connect(self._current_token) as connection:
                     status = connection.request("GET", f"/v1/sessions/{session}/hold", headers)
                     if status == 401:
-                        self.renew(token)
+                        self.renew_token(token)
                     if status in (401, 404):
                         return  # it is over
                     if status != 200:  # the console cannot now, and the session is still ours
                         pause = POLL_SECONDS
-                    for _ in connection.chunks():
+                    for _ in connection.read_chunks():
                         pass
-            except Dropped:
+            except ConnectionDropped:
                 pass
             self._stop.wait(pause)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End the session that was opened here; one attempt."""
         session, token = self._own_session, self._token
         self._own_session = None
         if session is not None and token is not None:
             headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-            self.farewell("POST", f"/v1/sessions/{session}/end", headers)
+            self.send_last_request("POST", f"/v1/sessions/{session}/end", headers)
 
-    def farewell(self, method: str, path: str, headers: Mapping[str, str]) -> None:
+    def send_last_request(self, method: str, path: str, headers: Mapping[str, str]) -> None:
         """Send a last request within bounded time and ignore the answer."""
         try:
-            with self._finder.attempt(self._known) as connection:
-                connection.limit(_END_SECONDS)
+            with self._finder.connect_once(self._current_token) as connection:
+                connection.set_timeout(_END_SECONDS)
                 connection.request(method, path, headers)
-        except (Absent, Dropped):
+        except (ConsoleAbsent, ConnectionDropped):
             pass  # the console ends the session by itself once its stream is lost
 
-    def authorization(self) -> dict[str, str]:
+    def authorization_header(self) -> dict[str, str]:
         """Return the header for a farewell."""
         return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
 

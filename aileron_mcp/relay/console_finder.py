@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from aileron_core.home.owner import Unowned, connect_to_owner, connect_unix, socket_path
-from aileron_mcp.relay.http_client import Dropped, HttpConnection
+from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection
 from aileron_mcp.relay.messages import parse_object
 
 POLL_SECONDS = 1.0
@@ -17,7 +17,7 @@ CONNECT_SECONDS = 5.0
 _PROOF_SECONDS = 2.0
 
 
-class Absent(Exception):
+class ConsoleAbsent(Exception):
     """This attempt found no console that may be believed; the text is a sentence for a person."""
 
 
@@ -33,7 +33,7 @@ class ConsoleFinder:
         home = environ.get("AILERON_HOME") or os.path.join("~", ".aileron")  # noqa: PTH118 - no pathlib
         self._home = os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
         self._certificate = environ.get("AILERON_CERT_SHA256", "").replace(":", "").lower()
-        self._patience = _seconds(environ.get("AILERON_WAIT_SECONDS"), default=30.0)
+        self._wait_seconds = _seconds(environ.get("AILERON_WAIT_SECONDS"), default=30.0)
         self._stop = stop
         self._lock = threading.Lock()
         self._absent_since: float | None = None
@@ -50,12 +50,12 @@ class ConsoleFinder:
         """
         while True:
             try:
-                connection = self.attempt(token)
-            except Absent as absent:
+                connection = self.connect_once(token)
+            except ConsoleAbsent as absent:
                 now = time.monotonic()
                 with self._lock:
                     since = self._absent_since = self._absent_since or now
-                left = since + self._patience - now
+                left = since + self._wait_seconds - now
                 if left <= 0:
                     raise NoConsole(str(absent)) from None
                 self._stop.wait(min(POLL_SECONDS, left))
@@ -66,11 +66,11 @@ class ConsoleFinder:
                     self._absent_since = None
                 return connection
 
-    def attempt(self, token: Callable[[], str | None]) -> HttpConnection:
+    def connect_once(self, token: Callable[[], str | None]) -> HttpConnection:
         """Try once.
 
         Raises:
-            Absent: nothing is there, or something that is not the console.
+            ConsoleAbsent: nothing is there, or something that is not the console.
         """
         if self.contained:
             return HttpConnection(_connect_unix(self._url.removeprefix("unix:")), "127.0.0.1")
@@ -80,7 +80,7 @@ class ConsoleFinder:
             path = socket_path(self._home)
             if error.reason == "free" and self._url and not os.path.lexists(path):
                 return self._connect_url(token())
-            raise Absent(self._absence(error, path)) from error
+            raise ConsoleAbsent(self._absence(error, path)) from error
         sock.settimeout(None)
         return HttpConnection(sock, "127.0.0.1")
 
@@ -105,10 +105,12 @@ class ConsoleFinder:
     def _connect_url(self, token: str | None) -> HttpConnection:
         plain = re.fullmatch(r"http://127\.0\.0\.1:(\d{1,5})/?", self._url)
         if plain is not None:
-            return _proven(_connect_tcp("127.0.0.1", int(plain[1])), int(plain[1]), token)
+            return _prove_token_known(
+                _connect_tcp("127.0.0.1", int(plain[1])), int(plain[1]), token
+            )
         https = re.fullmatch(r"https://([A-Za-z0-9.-]+):(\d{1,5})/?", self._url)
         if https is None or re.fullmatch(r"[0-9a-f]{64}", self._certificate) is None:
-            raise Absent(
+            raise ConsoleAbsent(
                 "AILERON_URL must be unix:PATH, http://127.0.0.1:PORT, or https://HOST:PORT with"
                 " AILERON_CERT_SHA256 set to the SHA-256 of its certificate."
             )
@@ -128,7 +130,7 @@ def _connect_unix(path: str) -> socket.socket:
     try:
         sock = connect_unix(path, CONNECT_SECONDS)
     except OSError as error:
-        raise Absent(_no_answer(path, error)) from error
+        raise ConsoleAbsent(_no_answer(path, error)) from error
     sock.settimeout(None)
     return sock
 
@@ -147,12 +149,12 @@ def _connect_tcp(host: str, port: int) -> socket.socket:
     try:
         sock = socket.create_connection((host, port), CONNECT_SECONDS)
     except (OSError, OverflowError) as error:
-        raise Absent(f"No console answers at {host}:{port}.") from error
+        raise ConsoleAbsent(f"No console answers at {host}:{port}.") from error
     sock.settimeout(None)
     return sock
 
 
-def _proven(sock: socket.socket, port: int, token: str | None) -> HttpConnection:
+def _prove_token_known(sock: socket.socket, port: int, token: str | None) -> HttpConnection:
     """Return the connection once the other side has proved that it knows the token, unseen.
 
     The port is in the proof, so a program that took the old port cannot pass the question on to the
@@ -172,15 +174,15 @@ def _proven(sock: socket.socket, port: int, token: str | None) -> HttpConnection
     timer.start()
     try:
         status = connection.request("GET", "/v1/health", headers) if token else 0
-        answer = parse_object(connection.body()) if status == 200 else {}
-    except Dropped:
+        answer = parse_object(connection.read_body()) if status == 200 else {}
+    except ConnectionDropped:
         answer = {}
     finally:
         timer.cancel()
     proof = answer.get("proof")
     if not isinstance(proof, str) or not hmac.compare_digest(proof.encode(), expected.encode()):
         sock.close()
-        raise Absent(
+        raise ConsoleAbsent(
             f"What answers at 127.0.0.1:{port} does not prove that it is the console of this session,"
             " so no token was sent to it."
         )
@@ -204,9 +206,11 @@ def _with_certificate(
         wrapped.settimeout(None)
     except OSError as error:
         sock.close()
-        raise Absent(f"{host}:{port} does not speak TLS.") from error
+        raise ConsoleAbsent(f"{host}:{port} does not speak TLS.") from error
     certificate = wrapped.getpeercert(binary_form=True) or b""
     if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), certificate_hash):
         wrapped.close()
-        raise Absent(f"The certificate of {host}:{port} is not the one in AILERON_CERT_SHA256.")
+        raise ConsoleAbsent(
+            f"The certificate of {host}:{port} is not the one in AILERON_CERT_SHA256."
+        )
     return HttpConnection(wrapped, f"{host}:{port}")

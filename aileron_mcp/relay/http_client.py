@@ -14,7 +14,7 @@ _LENGTH = re.compile(r"[0-9]{1,15}")
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: .*)?")
 
 
-class Dropped(Exception):
+class ConnectionDropped(Exception):
     """The connection ended early. `sent`: the whole request had gone out, so it may have run."""
 
     def __init__(self, *, sent: bool) -> None:
@@ -38,7 +38,7 @@ class HttpConnection:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def limit(self, seconds: float) -> None:
+    def set_timeout(self, seconds: float) -> None:
         """Bound every later wait on this connection."""
         self._socket.settimeout(seconds)
 
@@ -51,7 +51,7 @@ class HttpConnection:
         """Send a request and read the answer's head; return its status.
 
         Raises:
-            Dropped: the connection ended first.
+            ConnectionDropped: the connection ended first.
         """
         fields = {"Host": self._host, "Connection": "close", **headers}
         if method == "POST":
@@ -61,23 +61,23 @@ class HttpConnection:
             self._socket.sendall("\r\n".join([*lines, "", ""]).encode("ascii") + body)
         except OSError as error:
             # The kernel did not take all of it, so the console cannot have read a whole request.
-            raise Dropped(sent=False) from error
+            raise ConnectionDropped(sent=False) from error
         self._read_head()
         return self.status
 
     def _read_head(self) -> None:
         status = _STATUS_LINE.fullmatch(self._line())
         if status is None:
-            raise Dropped(sent=True)
+            raise ConnectionDropped(sent=True)
         self.status = int(status[1])
         self.headers = {}
         while line := self._line():
             if len(self.headers) >= _FIELD_LIMIT:
-                raise Dropped(sent=True)
+                raise ConnectionDropped(sent=True)
             name, _, value = line.partition(b":")
             self.headers[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
 
-    def chunks(self) -> Generator[bytes]:
+    def read_chunks(self) -> Generator[bytes]:
         """Yield the answer's body as it comes."""
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             while size := self._chunk_size():
@@ -87,7 +87,7 @@ class HttpConnection:
                 pass
         elif (length := self.headers.get("content-length")) is not None:
             if _LENGTH.fullmatch(length) is None:
-                raise Dropped(sent=True)
+                raise ConnectionDropped(sent=True)
             yield from self._exactly(int(length))
         elif self.status not in (202, 204, 304):
             while self._buffer or self._fill(at_end=False):
@@ -95,21 +95,21 @@ class HttpConnection:
                 self._buffer.clear()
                 yield data
 
-    def body(self) -> bytes:
+    def read_body(self) -> bytes:
         """Return the whole body."""
         parts: list[bytes] = []
         size = 0
-        for part in self.chunks():
+        for part in self.read_chunks():
             parts.append(part)
             size += len(part)
             if size > ANSWER_LIMIT:
-                raise Dropped(sent=True)
+                raise ConnectionDropped(sent=True)
         return b"".join(parts)
 
     def _chunk_size(self) -> int:
         size = self._line().partition(b";")[0].strip()
         if _CHUNK_SIZE.fullmatch(size) is None:
-            raise Dropped(sent=True)
+            raise ConnectionDropped(sent=True)
         return int(size, 16)
 
     def _exactly(self, size: int) -> Generator[bytes]:
@@ -124,7 +124,7 @@ class HttpConnection:
     def _line(self) -> bytes:
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > _HEAD_LIMIT:
-                raise Dropped(sent=True)
+                raise ConnectionDropped(sent=True)
             self._fill()
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 2]
@@ -135,9 +135,9 @@ class HttpConnection:
         try:
             data = self._socket.recv(65536)
         except OSError as error:
-            raise Dropped(sent=True) from error
+            raise ConnectionDropped(sent=True) from error
         if not data and at_end:
-            raise Dropped(sent=True)
+            raise ConnectionDropped(sent=True)
         self._buffer += data
         return bool(data)
 
@@ -146,7 +146,7 @@ def read_events(chunks: Iterable[bytes]) -> Generator[bytes]:
     """Yield the data of each server-sent event as soon as it is complete.
 
     Raises:
-        Dropped: an event does not end within the limit.
+        ConnectionDropped: an event does not end within the limit.
     """
     rest: list[bytes] = []  # of a line that has not ended; joined once, however many pieces
     data: list[bytes] = []
@@ -166,4 +166,4 @@ def read_events(chunks: Iterable[bytes]) -> Generator[bytes]:
             rest.append(last)
         size = size + len(chunk) if data or rest else 0
         if size > ANSWER_LIMIT:
-            raise Dropped(sent=True)
+            raise ConnectionDropped(sent=True)

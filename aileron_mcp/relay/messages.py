@@ -10,8 +10,9 @@ from aileron_mcp.relay.http_client import HttpConnection
 
 LINE_LIMIT = 4 * 1024 * 1024  # bytes of one message on stdin
 PARSE_ERROR, INVALID_REQUEST, INTERNAL_ERROR, NO_CONSOLE = -32700, -32600, -32603, -32000
+LIST_CHANGED = "notifications/tools/list_changed"
 NOT_JSON = b"null"
-VISIBLE = re.compile(r"[\x21-\x7e]+")
+VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
@@ -29,10 +30,10 @@ class Call:
         self.params: Message = cast("Message", parameters) if isinstance(parameters, dict) else {}
         meta = self.params.get("_meta")
         version = cast("Message", meta).get(_VERSION_KEY) if isinstance(meta, dict) else None
-        self.version = version if isinstance(version, str) else None  # None: old era
-        self.over = False  # answered or cancelled: nothing more is written for it
+        self.protocol_version = version if isinstance(version, str) else None  # None: old era
+        self.finished = False  # answered or cancelled: nothing more is written for it
         self.acknowledged = False
-        self.begun = threading.Event()
+        self.accepted = threading.Event()  # the console has begun to answer
         self.connection: HttpConnection | None = None
 
     @property
@@ -40,16 +41,16 @@ class Call:
         return json.dumps(self.id)
 
     @property
-    def repeatable(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Whether sending it twice does no harm."""
         return self.method != "tools/call" or self.params.get("name") == "check_action_status"
 
-    def era_headers(self) -> dict[str, str]:
+    def new_era_headers(self) -> dict[str, str]:
         """Return the headers that a server of the new era routes by."""
-        if self.version is None:
+        if self.protocol_version is None:
             return {}
         headers = {
-            "MCP-Protocol-Version": header_value(self.version),
+            "MCP-Protocol-Version": header_value(self.protocol_version),
             "Mcp-Method": header_value(self.method),
         }
         name = self.params.get(_NAMED_BY.get(self.method, ""))
@@ -60,7 +61,7 @@ class Call:
 
 def header_value(value: str) -> str:
     """Return *value* fit for a header: as it is, or base64 in the marks that MCP has for it."""
-    plain = VISIBLE.fullmatch(value.replace(" ", "_")) and value == value.strip()
+    plain = VISIBLE_ASCII.fullmatch(value.replace(" ", "_")) and value == value.strip()
     if plain and not value.startswith("=?base64?"):
         return value
     import base64
@@ -92,12 +93,12 @@ def parse_object(data: bytes) -> Message:
     return cast("Message", value) if isinstance(value, dict) else {}
 
 
-def visible(value: object) -> str | None:
+def header_safe(value: object) -> str | None:
     """Return *value* if it may stand in a header as it is."""
-    return value if isinstance(value, str) and VISIBLE.fullmatch(value) else None
+    return value if isinstance(value, str) and VISIBLE_ASCII.fullmatch(value) else None
 
 
-def is_answer(message: Message) -> bool:
+def is_response(message: Message) -> bool:
     """Return whether this is a JSON-RPC response."""
     if message.get("jsonrpc") != "2.0" or "method" in message:
         return False
@@ -108,7 +109,7 @@ def is_answer(message: Message) -> bool:
     return "result" not in message and isinstance(code, int) and isinstance(text, str)
 
 
-def is_for_the_client(message: Message) -> bool:
+def is_request_or_notification(message: Message) -> bool:
     """Return whether this is a JSON-RPC notification or request."""
     return message.get("jsonrpc") == "2.0" and isinstance(message.get("method"), str)
 
@@ -119,7 +120,7 @@ def error_reason(answer: Message, status: int) -> str:
     return message if isinstance(message, str) and message else f"HTTP {status}"
 
 
-def one_line(value: object) -> bytes:
+def to_json_line(value: object) -> bytes:
     """Return *value* as JSON on one line; what JSON cannot hold becomes null."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
@@ -127,14 +128,14 @@ def one_line(value: object) -> bytes:
         return NOT_JSON
 
 
-def error_answer(id_: object, code: int, message: str, data: object = None) -> Message:
+def error_response(id_: object, code: int, message: str, data: object = None) -> Message:
     error: Message = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
     return {"jsonrpc": "2.0", "id": id_, "error": error}
 
 
-def outcome_unknown(call: Call) -> Message:
+def unknown_outcome_response(call: Call) -> Message:
     """Return the result of a call whose connection dropped: it may have run, or wait for a person."""
     message = (
         "The console went away during this call, so its outcome is not known here: it may have run,"
@@ -192,5 +193,5 @@ class LineSplitter:
         self._searched = len(self._buffer)
 
     def _id(self, line: bytes) -> bytes:
-        found = self._ID_FIRST.match(self._head or line[:512]) or self._ID_LAST.search(line[-512:])
-        return found[1] if found else b"null"
+        match = self._ID_FIRST.match(self._head or line[:512]) or self._ID_LAST.search(line[-512:])
+        return match[1] if match else b"null"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import select
 import signal
 import threading
@@ -10,35 +9,37 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import cast
 
-from aileron_mcp.relay.aileron_session import STREAM_PAUSE, TRIES, AileronSession, Denied
+from aileron_mcp.relay.aileron_session import (
+    MAX_ATTEMPTS,
+    AileronSession,
+    RequestDenied,
+)
+from aileron_mcp.relay.client_output import ClientOutput
 from aileron_mcp.relay.console_finder import CONNECT_SECONDS, ConsoleFinder, NoConsole
-from aileron_mcp.relay.http_client import Dropped, HttpConnection, read_events
+from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection, read_events
 from aileron_mcp.relay.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     LINE_LIMIT,
+    LIST_CHANGED,
     NO_CONSOLE,
-    NOT_JSON,
     PARSE_ERROR,
-    VISIBLE,
     Call,
     LineSplitter,
     Message,
-    error_answer,
     error_reason,
-    is_answer,
-    is_for_the_client,
-    one_line,
-    outcome_unknown,
+    error_response,
+    is_request_or_notification,
+    is_response,
     parse_json,
     parse_object,
-    visible,
+    to_json_line,
+    unknown_outcome_response,
 )
+from aileron_mcp.relay.old_era_session import OldEraSession
 
 _SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
-_LIST_CHANGED = "notifications/tools/list_changed"
 _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
-_BREAK = re.compile(rb"[\r\n]")
 
 
 class Relay:
@@ -48,21 +49,13 @@ class Relay:
         self._stop = threading.Event()
         self._finder = ConsoleFinder(environ, self._stop)
         self._aileron = AileronSession(environ, self._finder, self._start, self._stop)
+        self._output = ClientOutput(on_closed=lambda: self._finish(0))
+        self._old_era = OldEraSession(self._aileron, self._output, self._stop)
         self._lock = threading.Lock()  # of the table of calls and the exit code
         self._calls: dict[str, Call] = {}
-        self._code: int | None = None
-        self._sentence: str | None = None
+        self._exit_code: int | None = None
+        self._exit_message: str | None = None
         self._wake_read, self._wake_write = os.pipe()
-        self._writing = threading.Lock()
-        # The old era's session: what the client said first, and what the console made of it.
-        self._greeting: bytes | None = None
-        self._greeted: bytes | None = None  # the client's notifications/initialized
-        self._mcp_session: str | None = None
-        self._version: str | None = None
-        self._epoch = 0
-        self._handshake = threading.RLock()
-        self._settled = threading.Event()  # no `initialize` is on its way
-        self._settled.set()
 
     def run(self) -> int:
         """Serve until stdin ends, a signal comes or the console stays away; return the exit code."""
@@ -72,7 +65,7 @@ class Relay:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
         lines = LineSplitter()
-        while self._code is None:
+        while self._exit_code is None:
             ready, _, _ = select.select([0, self._wake_read], [], [])
             if self._wake_read in ready:
                 os.read(self._wake_read, 64)
@@ -85,32 +78,30 @@ class Relay:
                 data = b""
             if not data:
                 self._finish(0)
-            for line, whole in lines.feed(data):
-                if whole:
+            for line, is_whole in lines.feed(data):
+                if is_whole:
                     self._receive(line)
                 else:
                     problem = f"The message is longer than {LINE_LIMIT} bytes."
-                    self._write(error_answer(json.loads(line), INVALID_REQUEST, problem))
+                    self._output.write(error_response(json.loads(line), INVALID_REQUEST, problem))
         return self._close()
 
     def _close(self) -> int:
         self._stop.set()
-        code = self._code or 0
-        if self._sentence is not None:
+        code = self._exit_code or 0
+        if self._exit_message is not None:
             for call in list(self._calls.values()):
-                self._reply(call, error_answer(call.id, NO_CONSOLE, self._sentence))
-            os.write(2, f"aileron-mcp: {self._sentence}\n".encode("utf-8", "replace"))
+                self._reply(call, error_response(call.id, NO_CONSOLE, self._exit_message))
+            os.write(2, f"aileron-mcp: {self._exit_message}\n".encode("utf-8", "replace"))
             return code
-        if self._mcp_session is not None:
-            headers = {"Mcp-Session-Id": self._mcp_session, **self._aileron.authorization()}
-            self._aileron.farewell("DELETE", "/mcp", headers)
-        self._aileron.end()
+        self._old_era.close()
+        self._aileron.close()
         return code
 
-    def _finish(self, code: int, sentence: str | None = None) -> None:
+    def _finish(self, code: int, message: str | None = None) -> None:
         """Have the main thread end; the first reason counts. Also called from a signal handler."""
-        if self._code is None:
-            self._code, self._sentence = code, sentence
+        if self._exit_code is None:
+            self._exit_code, self._exit_message = code, message
             os.write(self._wake_write, b".")
 
     def _on_signal(self, number: int, _: object) -> None:
@@ -135,54 +126,56 @@ class Relay:
         try:
             message = parse_json(line)
         except ValueError:
-            self._write(error_answer(None, PARSE_ERROR, "This line is not one JSON text."))
+            self._output.write(error_response(None, PARSE_ERROR, "This line is not one JSON text."))
             return
         if not isinstance(message, list):
             self._dispatch(message, line)
         elif not message:
-            self._write(error_answer(None, INVALID_REQUEST, "A batch may not be empty."))
+            self._output.write(error_response(None, INVALID_REQUEST, "A batch may not be empty."))
         else:
             # 2025-03-26 has batches; the server does not, so each goes alone.
             for part in cast("list[object]", message):
-                self._dispatch(part, one_line(part))
+                self._dispatch(part, to_json_line(part))
 
     def _dispatch(self, message: object, raw: bytes) -> None:
         if not isinstance(message, dict):
-            self._write(error_answer(None, INVALID_REQUEST, "A message must be a JSON object."))
+            self._output.write(
+                error_response(None, INVALID_REQUEST, "A message must be a JSON object.")
+            )
             return
         fields = cast("Message", message)
         id_ = fields.get("id")
-        good_id = isinstance(id_, str | int) and not isinstance(id_, bool)
+        is_valid_id = isinstance(id_, str | int) and not isinstance(id_, bool)
         if not isinstance(fields.get("method"), str):
-            if good_id and ("result" in fields or "error" in fields):
-                self._start(self._notify, raw, False)
+            if is_valid_id and ("result" in fields or "error" in fields):
+                self._start(self._old_era.notify, raw)
             else:
                 problem = "A message must be a request, a notification or a response."
-                self._write(error_answer(id_ if good_id else None, INVALID_REQUEST, problem))
+                self._output.write(
+                    error_response(id_ if is_valid_id else None, INVALID_REQUEST, problem)
+                )
         elif "id" not in fields:
-            self._notification(fields, raw)
-        elif not good_id:
-            self._write(
-                error_answer(None, INVALID_REQUEST, "An id must be a string or an integer.")
+            self._accept_notification(fields, raw)
+        elif not is_valid_id:
+            self._output.write(
+                error_response(None, INVALID_REQUEST, "An id must be a string or an integer.")
             )
         else:
-            self._request(Call(fields, raw))
+            self._accept_request(Call(fields, raw))
 
-    def _request(self, call: Call) -> None:
+    def _accept_request(self, call: Call) -> None:
         with self._lock:
-            taken = self._calls.setdefault(call.key, call) is not call
-        if taken:
-            self._write(
-                error_answer(call.id, INVALID_REQUEST, "This id is in use by an open request.")
+            is_in_use = self._calls.setdefault(call.key, call) is not call
+        if is_in_use:
+            self._output.write(
+                error_response(call.id, INVALID_REQUEST, "This id is in use by an open request.")
             )
             return
-        if call.method == "initialize" and call.version is None:
-            self._settled.clear()
-            self._mcp_session = None
-            self._greeting, self._greeted = call.raw, None
-        self._start(self._serve, call)
+        if call.method == "initialize" and call.protocol_version is None:
+            self._old_era.begin_initialize(call.raw)
+        self._start(self._serve_request, call)
 
-    def _notification(self, message: Message, raw: bytes) -> None:
+    def _accept_notification(self, message: Message, raw: bytes) -> None:
         if message["method"] == "notifications/cancelled":
             parameters = message.get("params")
             id_ = (
@@ -195,260 +188,126 @@ class Relay:
             # Some clients cancel what has long been answered: that concerns nobody.
             if call is not None:
                 self._start(self._cancel, call, raw)
+        elif message["method"] == "notifications/initialized":
+            self._start(self._old_era.notify_initialized, raw)
         else:
-            self._start(self._notify, raw, message["method"] == "notifications/initialized")
+            self._start(self._old_era.notify, raw)
 
     def _cancel(self, call: Call, raw: bytes) -> None:
-        call.over = True
-        if call.version is None and call.connection is not None:
-            call.begun.wait(CONNECT_SECONDS)  # the console must know the request first
-            self._notify(raw, False)
+        call.finished = True
+        if call.protocol_version is None and call.connection is not None:
+            call.accepted.wait(CONNECT_SECONDS)  # the console must know the request first
+            self._old_era.notify(raw)
         if call.connection is not None:
             call.connection.abort()
 
     # -- what goes to the console
 
-    def _notify(self, raw: bytes, greeted: bool) -> None:
-        """Post a message that has no answer; the new era has none that its server would read."""
-        self._settled.wait()
-        if self._mcp_session is None:
-            return
-        first = greeted and self._greeted is None
-        if greeted:
-            self._greeted = raw  # before it is sent: whoever greets a new console tells it this too
-        with suppress(Dropped, Denied):  # after a restart, what still matters of it is replayed
-            self._post(raw)
-        if first:
-            self._start(self._stream)
-
-    def _post(self, raw: bytes) -> int:
-        connection, token = self._aileron.connect()
-        with connection:
-            return connection.request("POST", "/mcp", self._headers(token), raw)
-
-    def _headers(self, token: str | None, call: Call | None = None) -> dict[str, str]:
-        headers = {
-            "Accept": "application/json, text/event-stream",
-            "Content-Type": "application/json",
-        }
-        if token is not None:
-            if VISIBLE.fullmatch(token) is None:
-                raise Denied(
-                    "The session token has characters that no token has: start the agent again."
-                )
-            headers["Authorization"] = f"Bearer {token}"
-        if call is not None and call.version is not None:
-            return {**headers, **call.era_headers()}
-        if self._mcp_session is not None and (call is None or call.method != "initialize"):
-            headers["Mcp-Session-Id"] = self._mcp_session
-            if self._version is not None:
-                headers["MCP-Protocol-Version"] = self._version
-        return headers
-
-    def _serve(self, call: Call) -> None:
+    def _serve_request(self, call: Call) -> None:
         """Carry one request to its answer, over restarts of the console where that is safe."""
         try:
             if call.method != "initialize":
-                self._settled.wait()
-            tries = 0
-            while not call.over and not self._attempt(call):
-                tries += 1
+                self._old_era.wait_for_initialize()
+            attempts = 0
+            while not call.finished and not self._try_once(call):
+                attempts += 1
                 # A standing stream is reopened for as long as there is a console.
-                if tries >= TRIES and call.method != "subscriptions/listen":
-                    raise Denied("The console does not keep the connection; try again in a minute.")
-                self._stop.wait(min(1.0, 0.05 * 2 ** min(tries, 5)))
-        except Denied as error:
-            self._reply(call, error_answer(call.id, NO_CONSOLE, str(error)))
+                if attempts >= MAX_ATTEMPTS and call.method != "subscriptions/listen":
+                    raise RequestDenied(
+                        "The console does not keep the connection; try again in a minute."
+                    )
+                self._stop.wait(min(1.0, 0.05 * 2 ** min(attempts, 5)))
+        except RequestDenied as error:
+            self._reply(call, error_response(call.id, NO_CONSOLE, str(error)))
         except NoConsole as error:
             self._finish(69, str(error))
             return  # and stay in the table, to be answered at the end
         finally:
             if call.method == "initialize":
-                self._settled.set()
+                self._old_era.end_initialize()
         with self._lock:
             if self._calls.get(call.key) is call:  # else its id is another request's by now
                 del self._calls[call.key]
 
-    def _attempt(self, call: Call) -> bool:
+    def _try_once(self, call: Call) -> bool:
         """Send the request once; return True if nothing is left to do for it."""
-        epoch = self._epoch
+        reopened_before = self._old_era.reopened
         connection, token = self._aileron.connect()
         try:
             with connection:
                 call.connection = connection
-                if call.over:
+                if call.finished:
                     return True
-                status = connection.request("POST", "/mcp", self._headers(token, call), call.raw)
-                call.begun.set()
-                old = call.version is None and call.method != "initialize"
-                if status != 401 and not (status == 404 and old):
+                status = connection.request(
+                    "POST", "/mcp", self._old_era.request_headers(token, call), call.raw
+                )
+                call.accepted.set()
+                is_old_era = call.protocol_version is None and call.method != "initialize"
+                if status != 401 and not (status == 404 and is_old_era):
                     return self._read_answer(call, connection)
-        except Dropped as dropped:
-            if dropped.sent and not call.repeatable:
-                self._reply(call, outcome_unknown(call))
-            return call.over
+        except ConnectionDropped as dropped:
+            if dropped.sent and not call.is_repeatable:
+                self._reply(call, unknown_outcome_response(call))
+            return call.finished
         # A 401 or a lost session: it did not run, so it is sent again.
         if status == 401:
-            self._renew(token)
+            self._aileron.renew_token(token)
         else:
-            with suppress(Dropped):
-                self._greet_again(epoch)
+            with suppress(ConnectionDropped):
+                self._old_era.reopen(reopened_before)
         return False
-
-    def _renew(self, token: str | None) -> None:
-        if not self._aileron.renew(token):
-            raise Denied(
-                "The console does not know this session (any more): start the agent again,"
-                " with a token of an open session or with none."
-            )
 
     def _read_answer(self, call: Call, connection: HttpConnection) -> bool:
         if call.method == "initialize":
-            self._mcp_session = visible(connection.headers.get("mcp-session-id"))
+            self._old_era.store_session_id(connection.headers.get("mcp-session-id"))
         if not connection.headers.get("content-type", "").startswith("text/event-stream"):
-            self._answer_in_json(call, connection.status, connection.body())
+            self._answer_in_json(call, connection.status, connection.read_body())
             return True
-        for data in read_events(connection.chunks()):
+        for data in read_events(connection.read_chunks()):
             self._forward(call, data)
-            if call.over:
+            if call.finished:
                 return True
-        raise Dropped(sent=True)
+        raise ConnectionDropped(sent=True)
 
     def _answer_in_json(self, call: Call, status: int, body: bytes) -> None:
         answer = parse_object(body)
-        if is_answer(answer):
-            self._note_version(call, answer)
-            self._reply(call, answer, body)
+        if is_response(answer):
+            self._respond(call, answer, body)
         else:
             reason = error_reason(answer, status)
-            self._reply(call, error_answer(call.id, INTERNAL_ERROR, reason, answer.get("error")))
+            self._reply(call, error_response(call.id, INTERNAL_ERROR, reason, answer.get("error")))
 
     def _forward(self, call: Call, data: bytes) -> None:
         message = parse_object(data)
-        if is_answer(message):
-            self._note_version(call, message)
-            self._reply(call, message, data)
-        elif not is_for_the_client(message):
+        if is_response(message):
+            self._respond(call, message, data)
+        elif not is_request_or_notification(message):
             return
         elif message["method"] != _ACKNOWLEDGED or not call.acknowledged:
             call.acknowledged = call.acknowledged or message["method"] == _ACKNOWLEDGED
-            if not call.over:
-                self._pass_on(message, data)
+            if not call.finished:
+                self._output.forward(message, data)
         else:
             # Reopened after a restart: what the client knows of the tools may be out of date.
             meta = {"_meta": {_SUBSCRIPTION_KEY: call.id}}
-            self._write({"jsonrpc": "2.0", "method": _LIST_CHANGED, "params": meta})
-
-    def _note_version(self, call: Call, answer: Message) -> None:
-        result = answer.get("result")
-        if call.method == "initialize" and isinstance(result, dict):
-            self._version = visible(cast("Message", result).get("protocolVersion"))
-
-    # -- the old era's session
-
-    def _greet_again(self, epoch: int) -> None:
-        """Replay the client's `initialize` to a console that has forgotten its session."""
-        with self._handshake:
-            if self._epoch != epoch:
-                return  # another thread has just done it
-            if self._greeting is None:
-                raise Denied(
-                    "The console has no session for this: the client must initialize first."
-                )
-            connection, token = self._aileron.connect()
-            call = Call(parse_object(self._greeting), self._greeting)
-            with connection:
-                status = connection.request("POST", "/mcp", self._headers(token, call), call.raw)
-                session = visible(connection.headers.get("mcp-session-id"))
-                body = connection.body()
-            if status == 401:
-                self._renew(token)
-                return
-            if status != 200 or session is None:
-                raise Denied(
-                    f"The console refused to go on with this session: {error_reason(parse_object(body), status)}"
-                )
-            self._mcp_session = session
-            if self._greeted is not None:
-                self._post(self._greeted)
-            self._epoch += 1
-
-    def _stream(self) -> None:
-        """Keep the old era's standing stream open; it brings list changes."""
-        opened = False
-        pause = STREAM_PAUSE
-        while not self._stop.is_set():
-            try:
-                if self._read_stream(opened):
-                    opened, pause = True, STREAM_PAUSE
-            except Dropped:
-                pass
-            except Denied:
-                pause = min(2 * pause, 30.0)  # the next request says why to the client
-            self._stop.wait(pause)
-
-    def _read_stream(self, opened: bool) -> bool:
-        """Read the standing stream to its end; return whether it was there."""
-        epoch = self._epoch
-        connection, token = self._aileron.connect()
-        with connection:
-            status = connection.request("GET", "/mcp", self._headers(token))
-            if status == 200:
-                if opened or self._epoch:
-                    # Not the first stream, or not of the console that was asked first: what the
-                    # client knows of the tools may be out of date.
-                    self._write({"jsonrpc": "2.0", "method": _LIST_CHANGED})
-                with suppress(Dropped):
-                    for data in read_events(connection.chunks()):
-                        if is_for_the_client(message := parse_object(data)):
-                            self._pass_on(message, data)
-                return True
-        if status == 401:
-            self._renew(token)
-        elif status == 404:
-            self._greet_again(epoch)
-        return False
+            self._output.write({"jsonrpc": "2.0", "method": LIST_CHANGED, "params": meta})
 
     # -- what goes to the client
 
+    def _respond(self, call: Call, message: Message, raw: bytes) -> None:
+        """Pass the console's response on; the one to `initialize` settles the version."""
+        if call.method == "initialize":
+            self._old_era.store_protocol_version(message)
+        self._reply(call, message, raw)
+
     def _reply(self, call: Call, message: Message, raw: bytes = b"") -> None:
-        """Answer a request, once: with *raw* where that is the message on one line.
-
-        An error about a message as a whole comes without its id, so the id is put in.
-        """
+        """Answer a request, once: with *raw* where that is the message on one line."""
         with self._lock:
-            if call.over:
+            if call.finished:
                 return
-            call.over = True
+            call.finished = True
             self._calls.pop(call.key, None)
-        id_ = message.get("id")
-        if raw and type(id_) is type(call.id) and id_ == call.id and not _BREAK.search(raw):
-            self._write_line(raw)
-            return
-        line = one_line({**message, "id": call.id})
-        if line == NOT_JSON:
-            problem = "The console's answer holds what JSON does not."
-            line = one_line(error_answer(call.id, INTERNAL_ERROR, problem))
-        self._write_line(line)
-
-    def _pass_on(self, message: Message, data: bytes) -> None:
-        """Write what the console sent as it came, if it is one line."""
-        self._write_line(one_line(message) if _BREAK.search(data) else data)
-
-    def _write(self, message: Message) -> None:
-        self._write_line(one_line(message))
-
-    def _write_line(self, data: bytes) -> None:
-        line = memoryview(data + b"\n")
-        with self._writing:
-            while line:
-                try:
-                    line = line[os.write(1, line) :]
-                except BlockingIOError:
-                    select.select([], [1], [])
-                except OSError:
-                    self._finish(0)  # nobody reads any more
-                    return
+        self._output.respond(call, message, raw)
 
 
 def describe_bug(error: Exception) -> str:

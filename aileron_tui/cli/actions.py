@@ -14,7 +14,7 @@ from aileron_core.library.removal import note_removed
 from aileron_core.server.responses import action_body
 from aileron_core.settings import Settings, load_settings
 from aileron_core.text import escape
-from aileron_mcp.translate import own_tools, tool, tool_bytes
+from aileron_mcp.translate import action_tool, builtin_tools, listed_bytes
 from aileron_tui.cli.accepted import accepted
 from aileron_tui.cli.output import EXIT, CommandContext
 
@@ -64,14 +64,14 @@ def _item(entry: CatalogEntry, settings: Settings) -> dict[str, Any]:
         "state": entry.state,
         "cannot_run": (cannot_run(action) or None) if action else None,
         "offered": settings.is_tool(action.name, action.tool_name) if action else None,
-        "tool_bytes": tool_bytes(tool(action_body(action))) if action else None,
+        "tool_bytes": listed_bytes(action_tool(action_body(action))) if action else None,
         "problems": [problem.to_json() for problem in entry.problems],
     }
 
 
 def _size(items: Iterable[dict[str, Any]]) -> dict[str, int]:
     """Return the number and the bytes of the tools of *items* and of Aileron's own, as an agent gets them."""
-    own = [tool_bytes(each) for each in own_tools()]
+    own = [listed_bytes(each) for each in builtin_tools()]
     sizes = [each["tool_bytes"] for each in items]
     return {"count": len(sizes) + len(own), "bytes": sum(sizes) + sum(own)}
 

@@ -86,7 +86,7 @@ async def _served(
         version=app.version,
         is_tool=settings.is_tool,
         # What it imports stays: collecting it every other second would stop agents for 0.1 s.
-        imported=gc.freeze,
+        on_import=gc.freeze,
     )
     asgi_app = create_app(app, {"/mcp": mcp.app, "/mcp/": mcp.app}, agents=agents)
     unkeep = app.events.subscribe(_freeze_calls)

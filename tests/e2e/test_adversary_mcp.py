@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from aileron_mcp.open_sessions import MOST_SESSIONS
+from aileron_mcp.open_sessions import MAX_SESSIONS_PER_AGENT
 from tests.unit.server.harness import Console
 
 _OPEN: dict[str, Any] = {
@@ -51,7 +51,7 @@ def test_one_agent_cannot_use_up_the_mcp_sessions_of_all(shared: Console) -> Non
     greedy, other = shared.session()["token"], shared.session()["token"]
     theirs = _opened(shared, other)
     first, second = _opened(shared, greedy), _opened(shared, greedy)
-    for _ in range(MOST_SESSIONS - 2):
+    for _ in range(MAX_SESSIONS_PER_AGENT - 2):
         newest = _opened(shared, greedy)
     assert _say(shared, greedy, _PING, first)[0] == 200
     newest = _opened(shared, greedy)

@@ -66,18 +66,18 @@ def is_result(result: Any) -> None:
 @given(COMPLETED | PENDING)
 def test_any_answer_to_a_call_is_a_tool_result(answer: Any) -> None:
     """Whatever service and agent wrote into it, the agent gets a result in the protocol's shape."""
-    is_result(translate.run_answer(answer))
+    is_result(translate.run_result(answer))
 
 
 @given(RESULTS, st.none() | PENDING)
 def test_however_an_approval_stands_it_is_a_tool_result(body: Any, asked: Any) -> None:
-    is_result(translate.result_answer(body, asked))
-    is_result(translate.withdraw_answer(body))
+    is_result(translate.approval_result(body, asked))
+    is_result(translate.withdrawal_result(body))
 
 
 @given(TEXT, TEXT, st.dictionaries(TEXT, JSON))
 def test_any_refusal_is_a_tool_result(class_: str, message: str, details: Any) -> None:
-    is_result(translate.run_answer(Failure(class_=class_, message=message, details=details)))
+    is_result(translate.run_result(Failure(class_=class_, message=message, details=details)))
 
 
 @given(st.dictionaries(st.sampled_from(["approval_id", "wait_seconds", "x"]), JSON), st.booleans())
@@ -86,7 +86,7 @@ def test_any_refusal_is_a_tool_result(class_: str, message: str, details: Any) -
 def test_any_arguments_of_our_own_tools_are_a_query_or_problems(args: Any, may_wait: bool) -> None:
     """Each problem names its argument."""
     try:
-        query = translate.status_query(args, may_wait=may_wait)
+        query = translate.parse_status_query(args, may_wait=may_wait)
     except InvalidArguments as error:
         problems = error.details["problems"]
     else:
@@ -119,7 +119,7 @@ def test_any_request_becomes_headers_that_hold_one_line_each(message: dict[str, 
     """No name or version of a client adds a header or ends the request."""
     call = messages.Call(message, json.dumps(message).encode())
     assert json.loads(call.key) == message["id"]
-    for name, value in call.era_headers().items():
+    for name, value in call.new_era_headers().items():
         assert (name + value).isprintable()
         assert (name + value).isascii()
-    is_result(messages.outcome_unknown(call)["result"])
+    is_result(messages.unknown_outcome_response(call)["result"])

@@ -1,7 +1,6 @@
 """Drives the real application through Pilot, on a clock that the test owns."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import monotonic
@@ -212,19 +211,3 @@ async def console(
         await pilot.pause()
         yield shown
     port.close()
-
-
-def drive(
-    scenario: Callable[[Console], Awaitable[None]],
-    state: Snapshot,
-    size: tuple[int, int] = (120, 36),
-    **options: Any,
-) -> AileronApp:
-    """Run *scenario* against a console that starts from *state*."""
-
-    async def work() -> AileronApp:
-        async with console(state, size, **options) as shown:
-            await scenario(shown)
-            return shown.app
-
-    return asyncio.run(work())

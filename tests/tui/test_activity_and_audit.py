@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from driving import NOW, Console, drive, short, start
+from driving import NOW, console, short, start
 
 from aileron_core.console_port import (
     AuditVerified,
@@ -43,10 +43,9 @@ LONG = start(short(), records=tuple(record(seq) for seq in range(1, TOTAL + 1)))
 """What the core has; a console is told the newest 500 of it (see `told_500`)."""
 
 
-def test_one_row_for_each_call_with_what_became_of_it() -> None:
+async def test_one_row_for_each_call_with_what_became_of_it() -> None:
     """Not a row for each record: state in glyph and word, why it ran, who answered."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), records=records(NOW))) as shown:
         await shown.go("2", "8 calls in the last hour · 2 not gated · 4 approved by you · 2 denied")
         assert "median wait 20 s" in shown.text
         lines = "\n".join(shown.lines)
@@ -57,13 +56,10 @@ def test_one_row_for_each_call_with_what_became_of_it() -> None:
         assert "you, 20 s" in lines
         assert sum("send-draft" in line for line in shown.lines) == 6
 
-    drive(scenario, start(short(), records=records(NOW)))
 
-
-def test_a_row_keeps_its_place_while_its_call_goes_on() -> None:
+async def test_a_row_keeps_its_place_while_its_call_goes_on() -> None:
     """New rows come in above; a state that changes moves nothing."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), records=records(NOW))) as shown:
         await shown.go("2", "Newest first.")
         await shown.go("j", "follow")
         below = shown.row
@@ -76,13 +72,10 @@ def test_a_row_keeps_its_place_while_its_call_goes_on() -> None:
         assert "● waiting" in calls[0]
         assert shown.row == below
 
-    drive(scenario, start(short(), records=records(NOW)))
 
-
-def test_f_follows_the_newest_again() -> None:
+async def test_f_follows_the_newest_again() -> None:
     """On at the start, off once the cursor moves; offered only while it is off."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), records=records(NOW))) as shown:
         await shown.go("2", "Newest first.")
         assert "f follow" not in shown.keys
         shown.port.tell(told(101, "run.requested", "run-a"))
@@ -94,13 +87,10 @@ def test_f_follows_the_newest_again() -> None:
         assert shown.app.screen.query_one("#list", RowList)._selected == 0
         assert "f follow" not in shown.keys
 
-    drive(scenario, start(short(), records=records(NOW)))
 
-
-def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row() -> None:
+async def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row() -> None:
     """Every record of it with time, who and number; the page stays on it while others come in."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), records=records(NOW))) as shown:
         await shown.go("2", "Newest first.")
         await shown.go("j", "f follow")
         row = shown.row
@@ -113,13 +103,10 @@ def test_an_opened_call_tells_its_whole_story_and_esc_goes_back_to_its_row() -> 
         await shown.go("escape", "new above")
         assert shown.row == row
 
-    drive(scenario, start(short(), records=records(NOW)))
 
-
-def test_the_audit_has_its_whole_length_and_reads_what_comes_into_view() -> None:
+async def test_the_audit_has_its_whole_length_and_reads_what_comes_into_view() -> None:
     """2,000 records of which 500 were told: `end` jumps to the first and asks for its page alone."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(LONG) as shown:
         shown.port.tell(told(TOTAL + 1))
         await shown.go("3", "2,001 records")
         assert shown.port.reads == []
@@ -129,13 +116,10 @@ def test_the_audit_has_its_whole_length_and_reads_what_comes_into_view() -> None
         assert "1 " in shown.row
         await shown.go("k", "this is record 3 ")
 
-    drive(scenario, LONG)
 
-
-def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
+async def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
     """The cursor belongs to a number; the list below it stands still."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(LONG) as shown:
         await shown.go("3", "2,000 records")
         await shown.go("pagedown", "f follow")
         row = shown.row
@@ -145,14 +129,12 @@ def test_records_that_come_in_do_not_move_the_one_that_is_read() -> None:
         assert shown.row == row
         assert shown.lines.index(row) == place
 
-    drive(scenario, LONG)
 
-
-def test_enter_shows_a_record_whole_as_it_is_stored() -> None:
+async def test_enter_shows_a_record_whole_as_it_is_stored() -> None:
     """Its parts, its place in the chain, and the very text that was hashed, hostile or not."""
     body = '{"event":"run.started","note":"\x1b[2J\u202eevil [b]x[/]","seq":2000}'
 
-    async def scenario(shown: Console) -> None:
+    async with console(LONG) as shown:
         await shown.go("3", "2,000 records")
         await shown.go("enter", "AS STORED")
         assert shown.port.reads == [ReadRecord(seq=TOTAL)]
@@ -167,13 +149,10 @@ def test_enter_shows_a_record_whole_as_it_is_stored() -> None:
         await shown.go("j", "Record 1,999")
         await shown.until(lambda: shown.port.reads[-1] == ReadRecord(seq=TOTAL - 1))
 
-    drive(scenario, LONG)
 
-
-def test_verify_runs_in_the_background_and_its_result_stays_on_the_line() -> None:
+async def test_verify_runs_in_the_background_and_its_result_stays_on_the_line() -> None:
     """While it runs it is said; what it found names each problem."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(LONG) as shown:
         await shown.go("3", "not verified since the console started")
         await shown.go("V", "✓ 2,000 records, no gap, chain verified")
         assert VerifyAudit() in shown.port.reads
@@ -184,13 +163,10 @@ def test_verify_runs_in_the_background_and_its_result_stays_on_the_line() -> Non
         assert "Record 7 was changed after it was written." in shown.text
         assert "Record 9 is missing." in shown.text
 
-    drive(scenario, LONG)
 
-
-def test_a_refused_reading_is_said_and_may_be_tried_again() -> None:
+async def test_a_refused_reading_is_said_and_may_be_tried_again() -> None:
     """An audit that cannot be read just now does not leave rows that say `reading` for ever."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(LONG) as shown:
         shown.port.deaf = True
         await shown.go("3", "2,000 records")
         await shown.go("V", "verifying …")
@@ -199,27 +175,23 @@ def test_a_refused_reading_is_said_and_may_be_tried_again() -> None:
         await shown.shows("The database is busy.")
         await shown.until(lambda: "V verify" in shown.keys)
 
-    drive(scenario, LONG)
 
-
-def test_a_gap_in_the_numbers_is_shown_where_it_is() -> None:
+async def test_a_gap_in_the_numbers_is_shown_where_it_is() -> None:
     """A record that is not there is not skipped over."""
     gap = replace(LONG, records=tuple(r for r in LONG.records if r.seq != 3))
 
-    async def scenario(shown: Console) -> None:
+    async with console(gap) as shown:
         await shown.go("3", "2,000 records")
         await shown.go("end", "✗ no such record")
         assert any("this is record 2 " in line for line in shown.lines)
 
-    drive(scenario, gap)
 
-
-def test_a_filter_reads_on_to_the_first_record_and_says_how_far_it_looked() -> None:
+async def test_a_filter_reads_on_to_the_first_record_and_says_how_far_it_looked() -> None:
     """One match at the start of 2,000 records; the cursor's own record stays until it moves."""
     first = replace(LONG.records[0], agent="goose")
     state = replace(LONG, records=(first, *LONG.records[1:]))
 
-    async def scenario(shown: Console) -> None:
+    async with console(state) as shown:
         await shown.go("3", "2,000 records")
         await shown.go("slash", "Show which rows?")
         await shown.type("agent:goose")
@@ -230,13 +202,10 @@ def test_a_filter_reads_on_to_the_first_record_and_says_how_far_it_looked() -> N
         await shown.until(lambda: "this is record 1 " in shown.row)
         await shown.go("escape", "Newest first.")
 
-    drive(scenario, state)
 
-
-def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
+async def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
     """An answer is taken for what it was asked for."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(LONG) as shown:
         await shown.go("3", "2,000 records")
         stray = RecordsRead(records=(record(5),), before_seq=6, total=TOTAL)
         shown.port.tell(stray)
@@ -244,18 +213,13 @@ def test_a_page_read_for_another_question_does_not_confuse_the_filter() -> None:
         await shown.type("record 1999")
         await shown.shows("this is record 1999")
 
-    drive(scenario, LONG)
 
-
-def test_a_copy_of_the_whole_audit_is_told_with_its_place() -> None:
+async def test_a_copy_of_the_whole_audit_is_told_with_its_place() -> None:
     """How many records, and the file; nothing else in the view changes."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(LONG) as shown:
         await shown.go("3", "not verified since")
         await shown.go(
             "x", "2,000 records in /home/ana/.aileron/exports/audit-20261008T120231Z.jsonl"
         )
         assert shown.port.intents == []
         assert "export" in shown.keys
-
-    drive(scenario, LONG)

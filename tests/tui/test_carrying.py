@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, Console, console, mail, short, start
 
 from aileron_core.console_port import FieldView, PreviewView
 from tests.support.screens.calls import HOSTILE
@@ -38,10 +38,9 @@ def copies(written: list[str]) -> list[str]:
     return [base64.b64decode(each).decode() for each in found]
 
 
-def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
+async def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
     """The voice says which, how much, and that marks are in it; the raw text never leaves."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(preview=INVOICE))) as shown:
         await shown.rest()
         written = listen(shown)
         await shown.go("y", "Copied To, as drawn here: 17 characters. y again copies the next.")
@@ -55,13 +54,10 @@ def test_y_copies_the_fields_in_view_one_by_one_as_they_are_drawn() -> None:
         await shown.go("y", "Copied Hidden")
         assert shown.port.intents == []
 
-    drive(scenario, start(mail(preview=INVOICE)))
 
-
-def test_a_copy_goes_around_tmux_as_well() -> None:
+async def test_a_copy_goes_around_tmux_as_well() -> None:
     """tmux takes the plain sequence only where it is told to; the wrapped one it hands on."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail()), environment={"TMUX": "/tmp/tmux-0/default,1,0"}) as shown:
         await shown.rest()
         written = listen(shown)
         await shown.go("y", "Copied To")
@@ -70,13 +66,10 @@ def test_a_copy_goes_around_tmux_as_well() -> None:
         assert f"\x1b]52;c;{plain.decode()}\x07" in text
         assert f"\x1bPtmux;\x1b\x1b]52;c;{plain.decode()}\x07\x1b\\" in text
 
-    drive(scenario, start(mail()), environment={"TMUX": "/tmp/tmux-0/default,1,0"})
 
-
-def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
+async def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None:
     """There is no field in a list to be copied."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.go("2", "Newest first.")
         assert "y copy" not in shown.keys
         await shown.go("enter", "SO FAR")
@@ -84,25 +77,20 @@ def test_copying_works_in_an_opened_row_and_is_not_offered_over_a_list() -> None
         await shown.go("y", "Copied")
         assert copies(written)
 
-    drive(scenario, start(short()))
 
-
-def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
+async def test_a_copy_that_terminals_drop_is_said_to_be_too_long() -> None:
     """A silent failure would be believed."""
     long = replace(INVOICE, fields=(FieldView(label="Log", value="x" * 90_000, multiline=True),))
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(preview=long))) as shown:
         await shown.rest()
         listen(shown)
         await shown.go("y", "90 kB may be more than the terminal takes.")
 
-    drive(scenario, start(mail(preview=long)))
 
-
-def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
+async def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
     """What is drawn differs, so what was read counts for the other form alone."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(preview=INVOICE)), size=(200, 60)) as shown:
         await shown.read_all()
         assert "u code points" in shown.keys
         await shown.press_alone("u")
@@ -115,54 +103,41 @@ def test_u_shows_code_points_and_unfolds_and_keys_rest_anew() -> None:
         await shown.rest()
         assert "✓ All seen." in shown.voice
 
-    drive(scenario, start(mail(preview=INVOICE)), size=(200, 60))
 
-
-def test_u_is_offered_only_where_something_is_marked() -> None:
+async def test_u_is_offered_only_where_something_is_marked() -> None:
     """No dead keys."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         assert "code points" not in shown.keys
         await shown.press_alone("u")
         assert not shown.app._screens["waiting"].model.unfolded
 
-    drive(scenario, start(short()))
 
-
-def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path: Path) -> None:
+async def test_o_opens_the_page_of_the_call_at_the_consoles_own_address(tmp_path: Path) -> None:
     """One word, made here; nothing of the agent's is in it."""
     opener = tmp_path / "xdg-open"
     opener.write_text(f'#!/bin/sh\nprintf "%s" "$*" > {tmp_path}/got\n')
     opener.chmod(opener.stat().st_mode | stat.S_IXUSR)
     got = tmp_path / "got"
 
-    async def scenario(shown: Console) -> None:
-        await shown.rest()
-        await shown.go("O", "Opened http://127.0.0.1:8517/review/act-")
-        assert got.read_text() == f"http://127.0.0.1:8517/review/{mail().approval_id}"
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(tmp_path), prepend=":")
-        drive(scenario, start(short()), environment={"DISPLAY": ":0"})
+        async with console(start(short()), environment={"DISPLAY": ":0"}) as shown:
+            await shown.rest()
+            await shown.go("O", "Opened http://127.0.0.1:8517/review/act-")
+            assert got.read_text() == f"http://127.0.0.1:8517/review/{mail().approval_id}"
 
 
-def test_without_a_browser_the_address_is_said() -> None:
+async def test_without_a_browser_the_address_is_said() -> None:
     """The console's terminal is never given to one that draws in it."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short()), environment={}) as shown:
         await shown.rest()
         url = f"http://127.0.0.1:8517/review/{mail().approval_id}"
         await shown.go("O", f"{url} (no browser here)")
 
-    drive(scenario, start(short()), environment={})
 
-
-def test_a_terminal_that_cannot_be_lent_says_so() -> None:
+async def test_a_terminal_that_cannot_be_lent_says_so() -> None:
     """Nothing is lost, and nothing hangs."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short()), environment={}) as shown:
         await shown.rest()
         await shown.go("p", "This terminal cannot be lent to a pager.")
-
-    drive(scenario, start(short()), environment={})

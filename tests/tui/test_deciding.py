@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 from textual import events
 
 from aileron_core.console_port import (
@@ -34,10 +34,9 @@ HELD = NotAcceptedView(
 )
 
 
-def test_approve_names_the_digest_that_stood_on_screen() -> None:
+async def test_approve_names_the_digest_that_stood_on_screen() -> None:
     """A read item at rest is approved by one press, for exactly its digest."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         assert "  a  approve" in shown.keys
         await shown.press_alone("a")
@@ -47,13 +46,10 @@ def test_approve_names_the_digest_that_stood_on_screen() -> None:
             Approve(approval_id=view.approval_id, digest=view.digest, unseen_lines=0)
         ]
 
-    drive(scenario, start(short()))
 
-
-def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
+async def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
     """A key that was on its way when the item appeared hits nothing."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.shows("WILL HAPPEN")
         shown.clock.advance(0.3)
         await shown.pilot.pause(0.2)
@@ -63,26 +59,20 @@ def test_an_item_that_was_not_drawn_for_400_ms_is_not_approved() -> None:
         await shown.pilot.pause(0.2)
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_moving_and_approving_in_one_breath_does_nothing() -> None:
+async def test_moving_and_approving_in_one_breath_does_nothing() -> None:
     """`j a` leaves both items waiting."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press("j", "a")
         shown.clock.advance(1)
         await shown.pilot.pause(0.2)
         assert shown.port.intents == []
 
-    drive(scenario, start(short(1), short(2)))
 
-
-def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None:
+async def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None:
     """Keys that come at once are a paste; the voice says how many were dropped."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         driver = shown.app._driver
         assert driver is not None
@@ -95,13 +85,10 @@ def test_a_paste_that_begins_with_the_decide_key_decides_nothing() -> None:
         await shown.shows("keys came at once. Nothing was decided.")
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
+async def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
     """A paste counts as a key."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         driver = shown.app._driver
         assert driver is not None
@@ -110,13 +97,10 @@ def test_a_bracketed_paste_before_the_key_makes_the_key_rest() -> None:
         await shown.press_alone("a")
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_a_pane_without_focus_decides_nothing() -> None:
+async def test_a_pane_without_focus_decides_nothing() -> None:
     """Keys that come while the pane is not in focus were not typed into it."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         shown.app.post_message(events.AppBlur())
         await shown.until(lambda: not shown.armed)
@@ -124,13 +108,10 @@ def test_a_pane_without_focus_decides_nothing() -> None:
         await shown.press_alone("a")
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_unread_lines_want_a_second_press_and_are_counted() -> None:
+async def test_unread_lines_want_a_second_press_and_are_counted() -> None:
     """The first `a` says how many lines are unread; the second approves and reports them."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.shows("lines not seen. Press a again to approve without reading them.")
@@ -142,8 +123,6 @@ def test_unread_lines_want_a_second_press_and_are_counted() -> None:
         intent = shown.port.intents[0]
         assert isinstance(intent, Approve)
         assert intent.unseen_lines > 0
-
-    drive(scenario, start(mail()), size=(80, 24))
 
 
 @pytest.mark.parametrize(("unseen", "told"), [(1, "1 line unread"), (2, "2 lines unread")])
@@ -157,10 +136,9 @@ def test_what_is_left_unread_is_counted_as_a_person_says_it(unseen: int, told: s
     )
 
 
-def test_another_key_takes_the_first_press_back() -> None:
+async def test_another_key_takes_the_first_press_back() -> None:
     """After a look elsewhere the question is asked anew."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.shows("Press a again")
@@ -171,13 +149,10 @@ def test_another_key_takes_the_first_press_back() -> None:
         await shown.shows("Press a again")
         assert shown.port.intents == []
 
-    drive(scenario, start(mail()), size=(80, 24))
 
-
-def test_reading_to_the_end_makes_one_press_enough() -> None:
+async def test_reading_to_the_end_makes_one_press_enough() -> None:
     """`space` reads on; once all was on screen the key is filled."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail()), size=(80, 24)) as shown:
         await shown.read_all()
         assert "✓ All seen." in shown.voice
         await shown.press_alone("a")
@@ -186,14 +161,12 @@ def test_reading_to_the_end_makes_one_press_enough() -> None:
             approval_id=mail().approval_id, digest=mail().digest, unseen_lines=0
         )
 
-    drive(scenario, start(mail()), size=(80, 24))
 
-
-def test_approve_without_a_preview_wants_the_key_twice() -> None:
+async def test_approve_without_a_preview_wants_the_key_twice() -> None:
     """What Aileron could not look at is not approved by one press."""
     gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(preview=gone))) as shown:
         await shown.shows("Preview unavailable: timed out")
         await shown.rest()
         await shown.press_alone("a")
@@ -203,28 +176,24 @@ def test_approve_without_a_preview_wants_the_key_twice() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
 
-    drive(scenario, start(short(preview=gone)))
 
-
-def test_while_a_connector_is_prepared_the_service_is_not_said_to_be_asked() -> None:
+async def test_while_a_connector_is_prepared_the_service_is_not_said_to_be_asked() -> None:
     """Compiling takes longer than a preview may; it has no limit on the screen."""
     preparing = PreviewView(
         status="fetching", host="api.github.com", since=NOW - 12, limit_seconds=5, preparing=True
     )
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(preview=preparing))) as shown:
         await shown.shows("preparing the connector … 12 s")
         assert "of at most" not in shown.text
         assert "approve" not in shown.keys
 
-    drive(scenario, start(short(preview=preparing)))
 
-
-def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
+async def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
     """Nobody approves before the first answer."""
     looking = PreviewView(status="fetching", host="api.github.com", since=NOW - 1)
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(preview=looking, digest=""))) as shown:
         await shown.shows("asking api.github.com … 1 s of at most 5 s")
         shown.clock.advance(1)
         await shown.pilot.pause(0.2)
@@ -234,13 +203,10 @@ def test_while_aileron_still_looks_approve_is_not_offered_and_deny_is() -> None:
         await shown.press_alone("a")
         assert shown.port.intents == []
 
-    drive(scenario, start(short(preview=looking, digest="")))
 
-
-def test_deny_tells_the_agent_the_reason_that_was_typed() -> None:
+async def test_deny_tells_the_agent_the_reason_that_was_typed() -> None:
     """`d`, a reason, `enter` after a rest."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("d")
         await shown.shows('Deny "Send a mail draft". What shall codex be told?')
@@ -252,13 +218,10 @@ def test_deny_tells_the_agent_the_reason_that_was_typed() -> None:
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [Deny(approval_id=mail().approval_id, reason="wrong list")]
 
-    drive(scenario, start(short()))
 
-
-def test_enter_right_after_typing_does_not_deny() -> None:
+async def test_enter_right_after_typing_does_not_deny() -> None:
     """An unbracketed paste turns line ends into `enter`: it needs its own rest."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("d")
         await shown.shows("What shall codex be told?")
@@ -268,13 +231,10 @@ def test_enter_right_after_typing_does_not_deny() -> None:
         await shown.pilot.pause(0.2)
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_a_burst_that_opens_the_panel_writes_nothing_into_it() -> None:
+async def test_a_burst_that_opens_the_panel_writes_nothing_into_it() -> None:
     """What was pasted around the `d` does not become a reason."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         driver = shown.app._driver
         assert driver is not None
@@ -283,13 +243,10 @@ def test_a_burst_that_opens_the_panel_writes_nothing_into_it() -> None:
         await shown.shows("What shall codex be told?")
         await shown.shows("a reason; empty is fine")
 
-    drive(scenario, start(short()))
 
-
-def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
+async def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
     """Leaving the panel decides nothing, and the keys are back."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("d")
         await shown.shows("What shall codex be told?")
@@ -300,14 +257,12 @@ def test_escape_leaves_it_waiting_and_approve_works_afterwards() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
 
-    drive(scenario, start(short()))
 
-
-def test_drift_disarms_and_shows_both_readings() -> None:
+async def test_drift_disarms_and_shows_both_readings() -> None:
     """What changed after the person looked is shown, and must be looked at anew."""
     from tests.support.screens.calls import drifted
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         assert shown.armed
         changed = replace(short(), version=2, drift=drifted(NOW), digest="f" * 64)
@@ -318,13 +273,10 @@ def test_drift_disarms_and_shows_both_readings() -> None:
         await shown.press_alone("a")
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
+async def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
     """The cursor goes to the next waiting item, which rests anew; the voice reports the decision."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2), short(3))) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
@@ -336,13 +288,10 @@ def test_after_a_decision_the_next_item_is_selected_and_unarmed() -> None:
         assert not shown.armed
         assert "✓ approved" in shown.text
 
-    drive(scenario, start(short(1), short(2), short(3)))
 
-
-def test_a_deadline_within_a_second_takes_no_approval() -> None:
+async def test_a_deadline_within_a_second_takes_no_approval() -> None:
     """A yes that could lose the race against the deadline is not taken."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(expires_at=NOW + 3))) as shown:
         await shown.pilot.pause()
         shown.clock.advance(2.5)
         await shown.pilot.pause(0.3)
@@ -350,22 +299,16 @@ def test_a_deadline_within_a_second_takes_no_approval() -> None:
         assert shown.port.intents == []
         await shown.shows("it expires now, and nothing of it runs")
 
-    drive(scenario, start(short(expires_at=NOW + 3)))
 
-
-def test_a_near_deadline_is_told_as_what_it_is() -> None:
+async def test_a_near_deadline_is_told_as_what_it_is() -> None:
     """Nobody denies what nobody answered: it expires, and that is what its agent reads."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(expires_at=NOW + 30))) as shown:
         await shown.shows("Ends in 30 s; then it expires.")
 
-    drive(scenario, start(short(expires_at=NOW + 30)))
 
-
-def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:
+async def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:
     """The banner and the voice say so; no decide key works."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
         await shown.shows("NOTHING CAN RUN: the audit cannot be written. The disk is full.")
@@ -375,13 +318,10 @@ def test_an_audit_that_cannot_be_written_stops_every_decision() -> None:
         assert shown.port.intents == []
         assert "What shall" not in shown.text
 
-    drive(scenario, start(short()))
 
-
-def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
+async def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
     """Decide keys are off, one sentence says it, and quitting reports it."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         shown.port.tell(CoreLost(message="The core's thread ended."))
         await shown.shows("THE CORE HAS ENDED")
@@ -390,15 +330,12 @@ def test_a_lost_core_is_said_and_the_exit_code_is_70() -> None:
         await shown.press_alone("d")
         assert shown.port.intents == []
         await shown.press("q")
-
-    app = drive(scenario, start(short()))
-    assert app.return_code == 70
+    assert shown.app.return_code == 70
 
 
-def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
+async def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
     """One key takes in exactly what was shown."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=(HELD,))) as shown:
         await shown.shows("Accept this action?")
         await shown.rest()
         await shown.press_alone("t")
@@ -409,13 +346,10 @@ def test_a_held_back_file_is_taken_in_by_its_digest() -> None:
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=8))
         await shown.shows("Nothing is waiting.")
 
-    drive(scenario, start(held=(HELD,)))
 
-
-def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
+async def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
     """Other bytes are another question: the key rests, and names the new digest."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=(HELD,))) as shown:
         await shown.rest()
         other = replace(HELD, digest="cd" * 32)
         shown.port.tell(LibraryUpdated(not_accepted=(other,), problems=(), actions_ready=7))
@@ -428,13 +362,10 @@ def test_a_file_that_changes_on_disk_must_be_looked_at_anew() -> None:
             kind="action", name="post-invoice", digest=other.digest
         )
 
-    drive(scenario, start(held=(HELD,)))
 
-
-def test_a_refused_decision_is_said_and_can_be_made_again() -> None:
+async def test_a_refused_decision_is_said_and_can_be_made_again() -> None:
     """The core's sentence stands in the voice; the item still waits."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
@@ -445,26 +376,21 @@ def test_a_refused_decision_is_said_and_can_be_made_again() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: len(shown.port.intents) == 2)
 
-    drive(scenario, start(short()))
 
-
-def test_quit_asks_once_while_something_waits() -> None:
+async def test_quit_asks_once_while_something_waits() -> None:
     """The first `q` says what stays behind."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("q")
         await shown.shows("1 waits. It stays waiting and expires on time. q again quits.")
         assert shown.app.is_running
         await shown.press("q")
+    assert shown.app.return_code == 0
 
-    assert drive(scenario, start(short())).return_code == 0
 
-
-def test_a_pane_that_is_too_small_decides_nothing() -> None:
+async def test_a_pane_that_is_too_small_decides_nothing() -> None:
     """Below 60 x 16 one sentence stands there and no key decides."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.pilot.resize_terminal(50, 12)
         await shown.shows("Make this pane at least 60 x 16. 1 call waits.")
@@ -473,26 +399,20 @@ def test_a_pane_that_is_too_small_decides_nothing() -> None:
         await shown.press_alone("d")
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_a_resize_makes_the_key_rest() -> None:
+async def test_a_resize_makes_the_key_rest() -> None:
     """What moved under the eye is not decided by a key on its way."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.pilot.resize_terminal(100, 30)
         await shown.until(lambda: not shown.armed)
         await shown.press_alone("a")
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
+async def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
     """A refusal that is about a file gives its key back."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=(HELD,))) as shown:
         await shown.rest()
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
@@ -502,13 +422,12 @@ def test_a_file_that_was_not_taken_in_can_be_tried_again() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: len(shown.port.intents) == 2)
 
-    drive(scenario, start(held=(HELD,)))
 
-
-def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field() -> None:
+async def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the_field() -> (
+    None
+):
     """Typed ahead or pasted: the rest of it is no reason; what is typed after a moment is."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press("d", "a", "p", "p")
         field = shown.app.screen.query_one("#reason", Reason)
@@ -517,5 +436,3 @@ def test_what_comes_in_one_breath_with_the_key_that_asks_is_not_written_into_the
         await shown.type("no")
         assert field.value == "no"
         assert shown.port.intents == []
-
-    drive(scenario, start(short()))

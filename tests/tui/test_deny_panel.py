@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, short, start
+from driving import NOW, Console, console, short, start
 from textual import events
 
 from aileron_core.console_port import ApprovalUpdated, ApprovalView, Deny
@@ -48,7 +48,7 @@ def field(shown: Console) -> str:
 # Equal calls
 
 
-def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
+async def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
     """One press, one denial for each: of the same session, action and arguments, and of no other."""
     views = (
         equal(1),
@@ -60,7 +60,7 @@ def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
         equal(7, state="checking"),
     )
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(*views)) as shown:
         await ask(shown, "wrong list")
         await shown.shows("2 equal calls of this session wait too.")
         assert " ctrl+s  equal calls too" in shown.keys
@@ -71,13 +71,10 @@ def test_equal_calls_are_counted_and_denied_with_the_same_reason() -> None:
             Deny(approval_id=view.approval_id, reason="wrong list") for view in wanted
         ]
 
-    drive(scenario, start(*views))
 
-
-def test_enter_denies_one_call_and_leaves_equal_ones_waiting() -> None:
+async def test_enter_denies_one_call_and_leaves_equal_ones_waiting() -> None:
     """Only the key that says so takes others along."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(equal(1), equal(2))) as shown:
         await ask(shown)
         await shown.shows("1 equal call of this session waits too.")
         await shown.press_alone("enter")
@@ -85,14 +82,13 @@ def test_enter_denies_one_call_and_leaves_equal_ones_waiting() -> None:
         await shown.pilot.pause(0.1)
         assert keys(shown) == {equal(1).approval_id}
 
-    drive(scenario, start(equal(1), equal(2)))
-
 
 @pytest.mark.parametrize("other", [{"args_sha256": OTHER}, {"args_sha256": ""}])
-def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
+async def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) -> None:
     """Neither in the footer nor under the finger; what nobody knows is not equal."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(
+        start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME))
+    ) as shown:
         await ask(shown)
         assert "equal" not in shown.text
         await shown.press_alone("ctrl+s")
@@ -100,13 +96,10 @@ def test_without_an_equal_call_the_key_is_not_there(other: dict[str, object]) ->
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
 
-    drive(scenario, start(equal(1, **other), equal(2, args_sha256=other["args_sha256"] and SAME)))
 
-
-def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
+async def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
     """The number never grows under the hand; what has ended is left out of it."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(equal(1), equal(2), equal(3))) as shown:
         await ask(shown)
         await shown.shows("2 equal calls of this session wait too.")
         shown.port.tell(
@@ -119,13 +112,10 @@ def test_what_comes_while_the_panel_stands_there_is_not_denied_unread() -> None:
         await shown.until(lambda: bool(shown.port.intents))
         assert keys(shown) == {equal(1).approval_id, equal(3).approval_id}
 
-    drive(scenario, start(equal(1), equal(2), equal(3)))
 
-
-def test_the_key_wants_a_rest_as_enter_does() -> None:
+async def test_the_key_wants_a_rest_as_enter_does() -> None:
     """A press right behind what was typed denies nothing; the same press at rest does."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(equal(1), equal(2))) as shown:
         await ask(shown, "no")
         await shown.press("x", "ctrl+s")
         shown.clock.advance(0.2)
@@ -136,8 +126,6 @@ def test_the_key_wants_a_rest_as_enter_does() -> None:
         await shown.rest()
         await shown.press_alone("ctrl+s")
         await shown.until(lambda: len(shown.port.intents) == 2)
-
-    drive(scenario, start(equal(1), equal(2)))
 
 
 def _burst(shown: Console) -> None:
@@ -154,12 +142,11 @@ def _paste(shown: Console) -> None:
 
 
 @pytest.mark.parametrize("come", [_burst, _paste])
-def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
+async def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
     come: Callable[[Console], None],
 ) -> None:
     """Its first byte came at rest; what came with it shows that no hand pressed it."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(equal(1), equal(2))) as shown:
         await ask(shown)
         come(shown)
         await shown.until(lambda: field(shown) in ("a", "never"), "it is text")
@@ -169,27 +156,22 @@ def test_a_burst_or_a_paste_that_carries_the_key_denies_nothing(
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
 
-    drive(scenario, start(equal(1), equal(2)))
 
-
-def test_the_voice_says_how_many_were_denied() -> None:
+async def test_the_voice_says_how_many_were_denied() -> None:
     """One sentence for all of them, with what the agent is told; the cursor is on what still waits."""
 
-    async def scenario(shown: Console) -> None:
+    state = start(equal(1), equal(2), equal(3), short(4))
+    async with console(state, answers=True) as shown:
         await ask(shown, "wrong list")
         await shown.press_alone("ctrl+s")
         await shown.shows('✗ Denied: Send a mail draft, 3 equal calls. codex is told: "wrong list"')
         assert shown.selected == short(4).approval_id
         assert not shown.armed
 
-    state = start(equal(1), equal(2), equal(3), short(4))
-    drive(scenario, state, answers=True)
 
-
-def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
+async def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
     """The agent was faster than the person's no."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(equal(1), short(2))) as shown:
         await ask(shown)
         await shown.press_alone("enter")
         await shown.until(lambda: bool(shown.port.intents))
@@ -197,16 +179,13 @@ def test_a_call_that_was_withdrawn_first_is_not_reported_as_approved() -> None:
         await shown.shows("withdrawn without a key of yours")
         assert "✓ Approved" not in shown.text
 
-    drive(scenario, start(equal(1), short(2)))
-
 
 # Earlier reasons
 
 
-def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
+async def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
     """Up goes back to the first, down comes forward to what the person had written."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(number) for number in range(1, 6))), answers=True) as shown:
         for reason in ("wrong list", "too early", "wrong list"):
             await deny(shown, reason)
         await ask(shown, "dr")
@@ -219,13 +198,10 @@ def test_earlier_reasons_come_back_newest_first_and_each_once() -> None:
         assert seen == ["wrong list", "too early", "too early", "wrong list", "dr", "dr"]
         assert "↑ earlier" in shown.keys
 
-    drive(scenario, start(*(short(number) for number in range(1, 6))), answers=True)
 
-
-def test_without_an_earlier_reason_the_key_is_not_there() -> None:
+async def test_without_an_earlier_reason_the_key_is_not_there() -> None:
     """A no without a reason leaves none behind; a new console knows of none."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2)), answers=True) as shown:
         await ask(shown)
         assert "earlier" not in shown.keys
         await shown.press_alone("enter")
@@ -233,13 +209,10 @@ def test_without_an_earlier_reason_the_key_is_not_there() -> None:
         await ask(shown)
         assert "earlier" not in shown.keys
 
-    drive(scenario, start(short(1), short(2)), answers=True)
 
-
-def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
+async def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
     """What stands there now was not read yet; after a rest it is what the agent is told."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
         await deny(shown, "wrong list")
         await ask(shown)
         await shown.press_alone("up")
@@ -253,13 +226,10 @@ def test_a_reason_that_came_back_has_to_rest_before_it_goes_out() -> None:
         await shown.until(lambda: len(shown.port.intents) == 2)
         assert shown.port.intents[1] == Deny(approval_id=short(2).approval_id, reason="wrong list")
 
-    drive(scenario, start(short(1), short(2), short(3)), answers=True)
 
-
-def test_a_reason_that_a_click_brought_back_has_to_rest_as_well() -> None:
+async def test_a_reason_that_a_click_brought_back_has_to_rest_as_well() -> None:
     """No key came before `enter`: what stands there is new all the same."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
         await deny(shown, "wrong list")
         await ask(shown)
         await shown.pilot.click("#panelkeys", offset=(shown.keys.index("earlier"), 0))
@@ -270,13 +240,10 @@ def test_a_reason_that_a_click_brought_back_has_to_rest_as_well() -> None:
         assert field(shown) == "wrong list"
         assert len(shown.port.intents) == 1
 
-    drive(scenario, start(short(1), short(2), short(3)), answers=True)
 
-
-def test_a_burst_brings_nothing_back() -> None:
+async def test_a_burst_brings_nothing_back() -> None:
     """Arrows that came at once with something else leave what is written as it is."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2), short(3)), answers=True) as shown:
         await deny(shown, "wrong list")
         await ask(shown)
         await shown.press("x", "up")
@@ -284,13 +251,10 @@ def test_a_burst_brings_nothing_back() -> None:
         await shown.pilot.pause(0.1)
         assert field(shown) == "x"
 
-    drive(scenario, start(short(1), short(2), short(3)), answers=True)
 
-
-def test_a_click_on_the_key_decides_nothing() -> None:
+async def test_a_click_on_the_key_decides_nothing() -> None:
     """The mouse says which key to press."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(equal(1), equal(2))) as shown:
         await ask(shown)
         column = shown.keys.index("equal calls too")
         await shown.pilot.click("#panelkeys", offset=(column, 0))
@@ -298,15 +262,11 @@ def test_a_click_on_the_key_decides_nothing() -> None:
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
 
-    drive(scenario, start(equal(1), equal(2)))
 
-
-def test_an_equal_call_whose_deadline_is_here_is_not_counted() -> None:
+async def test_an_equal_call_whose_deadline_is_here_is_not_counted() -> None:
     """A no that would lose the race is not promised."""
 
-    async def scenario(shown: Console) -> None:
+    late = replace(equal(2), expires_at=NOW + 2)
+    async with console(start(equal(1), late, equal(3))) as shown:
         await ask(shown)
         await shown.shows("1 equal call of this session waits too.")
-
-    late = replace(equal(2), expires_at=NOW + 2)
-    drive(scenario, start(equal(1), late, equal(3)))

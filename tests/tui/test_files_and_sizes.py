@@ -1,7 +1,7 @@
 """Files that need a person, and what stands on screen where there is little room."""
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, Console, console, mail, short, start
 
 from aileron_core.console_port import (
     ApprovalUpdated,
@@ -43,10 +43,11 @@ def document(shown: Console) -> Document:
 
 
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
-def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int]) -> None:
+async def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int]) -> None:
     """The key it names goes there; file, line, key and message are read in full."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(
+        start(short(1), held=(held("action", "a"),), problems=PROBLEMS), size=size
+    ) as shown:
         await shown.rest()
         assert ": end" in shown.lines[0]
         assert "1 Waiting" in shown.lines[0]
@@ -65,21 +66,16 @@ def test_the_top_bar_leads_to_every_problem_of_a_file(size: tuple[int, int]) -> 
         await shown.press_alone("t")
         assert shown.port.intents == []
 
-    drive(scenario, start(short(1), held=(held("action", "a"),), problems=PROBLEMS), size=size)
 
-
-def test_a_problem_that_is_mended_leaves_the_list() -> None:
+async def test_a_problem_that_is_mended_leaves_the_list() -> None:
     """The list follows the files; where nothing is left the screen is calm."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(problems=PROBLEMS)) as shown:
         await shown.shows("A file has a problem")
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=PROBLEMS[1:], actions_ready=1))
         await shown.until(lambda: "execute.op" not in shown.text)
         await shown.shows("It is not valid TOML.")
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=2))
         await shown.shows("Nothing is waiting.")
-
-    drive(scenario, start(problems=PROBLEMS))
 
 
 def test_the_way_to_the_problems_is_told_from_every_view() -> None:
@@ -111,11 +107,11 @@ def test_a_held_back_connector_stands_before_the_actions_that_use_it() -> None:
     assert queue.items[-1].problem == PROBLEMS[0]
 
 
-def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
+async def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
     """As soon as the file is held back; the key rests anew, for the item looks different."""
     warning = "its action file changed; approving will not run it"
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         assert warning not in shown.text
         other = held("connector", "send-draft"), held("action", "send-other")
@@ -129,29 +125,24 @@ def test_a_call_whose_action_file_changed_is_warned_of_before_the_yes() -> None:
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=1))
         await shown.until(lambda: warning not in shown.text)
 
-    drive(scenario, start(short(1)))
-
 
 @pytest.mark.parametrize("waiting", [1, 2, 9])
-def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
+async def test_the_document_keeps_five_rows_in_the_smallest_pane(waiting: int) -> None:
     """With two banners and warnings in the head; the list has no more rows than calls."""
 
-    async def scenario(shown: Console) -> None:
+    views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
+    routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
+    state = start(*views, routes=routes, accepted_installed=True)
+    async with console(state, size=(60, 16)) as shown:
         await shown.rest()
         assert document(shown).size.height >= 5
         queue = shown.app.screen.query_one("#queue", RowList)
         assert 1 <= queue.size.height <= min(waiting, 3)
 
-    views = [mail(n, requester_gone=True, self_opened=True) for n in range(1, waiting + 1)]
-    routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
-    state = start(*views, routes=routes, accepted_installed=True)
-    drive(scenario, state, size=(60, 16))
 
-
-def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
+async def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
     """In the compact layout an arrival moves the item down by a row; up to five, then no more."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1)), size=(80, 40)) as shown:
         await shown.rest()
         queue = shown.app.screen.query_one("#queue", RowList)
         assert queue.size.height == 1
@@ -164,36 +155,26 @@ def test_a_list_that_grows_above_the_item_makes_the_key_rest() -> None:
         await shown.pilot.resize_terminal(120, 36)
         await shown.until(lambda: queue.size.height > 5)
 
-    drive(scenario, start(short(1)), size=(80, 40))
 
-
-def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
+async def test_the_sentence_of_a_pane_that_is_too_small_is_wrapped() -> None:
     """It is read whole at 30 columns."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.pilot.resize_terminal(30, 12)
         sentence = "Make this pane at least 60 x 16. 1 call waits."
         await shown.until(lambda: sentence in " ".join(shown.text.split()))
 
-    drive(scenario, start(short(1)))
 
-
-def test_reading_on_is_offered_only_where_there_is_more() -> None:
+async def test_reading_on_is_offered_only_where_there_is_more() -> None:
     """An item that fits its pane has nothing to read on to."""
-
-    async def fits(shown: Console) -> None:
+    async with console(start(short(1)), size=(120, 60)) as shown:
         await shown.rest()
         assert "approve" in shown.keys
         assert "read on" not in shown.keys
         await shown.pilot.resize_terminal(80, 20)
         await shown.until(lambda: "space read on" in shown.keys)
-
-    async def longer(shown: Console) -> None:
+    async with console(start(mail(1)), size=(80, 24)) as shown:
         await shown.rest()
         assert "space read on" in shown.keys
-
-    drive(fits, start(short(1)), size=(120, 60))
-    drive(longer, start(mail(1)), size=(80, 24))
 
 
 def record(summary: str) -> RecordView:
@@ -210,21 +191,19 @@ def record(summary: str) -> RecordView:
     )
 
 
-def test_the_summary_of_the_selected_record_is_read_whole() -> None:
+async def test_the_summary_of_the_selected_record_is_read_whole() -> None:
     """Also what its row drops or cuts at 80 columns: agent and action."""
     summary = (
         "Nothing ran: the action file changed on disk after it was shown for approval. Ask again"
     )
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), records=(record(summary),)), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("2")
         await shown.shows("Newest first.")
         told = " ".join(shown.text.split())
         assert summary in told
         assert "action an-action-with-a-name-that-is-longer-than-its-column" in told
-
-    drive(scenario, start(short(1), records=(record(summary),)), size=(80, 24))
 
 
 def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
@@ -235,10 +214,9 @@ def test_a_summary_beyond_three_rows_is_visibly_cut() -> None:
     assert plain(rows[-1]).endswith("…")
 
 
-def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
+async def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
     """Every line may stand elsewhere now; a hand that was on its way decides nothing."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.pilot.resize_terminal(130, 36)
         await shown.until(lambda: shown.app._model.size == (130, 36), "the new size")
@@ -250,13 +228,10 @@ def test_another_width_of_the_same_layout_makes_the_key_rest_anew() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
 
-    drive(scenario, start(short()))
 
-
-def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
+async def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
     """A line counts once it stood there for 100 ms, however fast one scrolls."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         model = shown.app._model
         before = model.reading.unseen
@@ -266,5 +241,3 @@ def test_lines_that_only_passed_by_do_not_count_as_seen() -> None:
         assert model.reading.unseen == before
         shown.clock.advance(0.2)
         await shown.until(lambda: model.reading.unseen < before, "seen")
-
-    drive(scenario, start(mail()), size=(80, 24))

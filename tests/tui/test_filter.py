@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 
 from aileron_core.console_port import ApprovalUpdated, Approve
 from aileron_tui.state.filter import parse
@@ -30,10 +30,9 @@ def keys(queue: Queue) -> list[str]:
     return [item.approval.agent if item.approval else item.key for item in queue.items]
 
 
-def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_it_is() -> None:
+async def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_it_is() -> None:
     """Two goose calls and the codex call under the cursor; the others are counted, not shown."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*CALLS)) as shown:
         await shown.rest()
         before = shown.selected
         await shown.go("slash", "Show which rows?")
@@ -51,26 +50,20 @@ def test_the_list_follows_every_key_and_keeps_the_selected_item_whatever_it_is()
         await shown.until(lambda: len([line for line in shown.lines if "● SEND" in line[:20]]) == 5)
         assert shown.selected == CALLS[1].approval_id
 
-    drive(scenario, start(*CALLS))
 
-
-def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
+async def test_a_filter_that_nothing_matches_says_so_and_the_way_back() -> None:
     """The item under the cursor stays to be read meanwhile."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*CALLS)) as shown:
         await shown.go("slash", "Show which rows?")
         await shown.type("agent:codex effect:pay")
         await shown.press_alone("enter")
         await shown.shows("No item matches agent:codex effect:pay. esc shows all 5.")
         assert "WILL HAPPEN" in shown.text
 
-    drive(scenario, start(*CALLS))
 
-
-def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
+async def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
     """The text stays, the other words go on filtering, and the sentence stays after the panel."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*CALLS)) as shown:
         await shown.go("slash", "Show which rows?")
         await shown.type("goose age:soon")
         await shown.shows("soon is no age. Say it as in age:5m or age:>2h")
@@ -80,13 +73,10 @@ def test_what_is_not_understood_is_explained_and_loses_nothing() -> None:
         await shown.go("slash", "goose age:soon")
         await shown.go("escape", "oldest first")
 
-    drive(scenario, start(*CALLS))
 
-
-def test_keys_that_decide_are_text_while_one_types() -> None:
+async def test_keys_that_decide_are_text_while_one_types() -> None:
     """An `a` in a filter approves nothing, nor does the `enter` that keeps it."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*CALLS)) as shown:
         await shown.rest()
         await shown.go("slash", "Show which rows?")
         await shown.type("aadt")
@@ -96,13 +86,10 @@ def test_keys_that_decide_are_text_while_one_types() -> None:
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
 
-    drive(scenario, start(*CALLS))
 
-
-def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
+async def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
     """Who filtered for one agent goes on with that agent."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*CALLS), answers=True) as shown:
         await shown.go("slash", "Show which rows?")
         await shown.type("agent:codex")
         await shown.press_alone("enter")
@@ -113,13 +100,10 @@ def test_after_a_decision_the_cursor_goes_on_among_what_matches() -> None:
         await shown.until(lambda: shown.selected == CALLS[2].approval_id)
         assert not shown.armed
 
-    drive(scenario, start(*CALLS), answers=True)
 
-
-def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
+async def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -> None:
     """The badge says all that waits; nothing moves."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*CALLS)) as shown:
         await shown.go("slash", "Show which rows?")
         await shown.type("agent:codex")
         await shown.press_alone("enter")
@@ -130,8 +114,6 @@ def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -
         shown.port.tell(ApprovalUpdated(view=call(7, "codex")))
         await shown.shows("3 of 7 match")
 
-    drive(scenario, start(*CALLS))
-
 
 @pytest.mark.parametrize(
     ("key", "state", "text", "told"),
@@ -141,18 +123,17 @@ def test_a_call_that_comes_and_does_not_match_is_counted_above_and_stays_out() -
         ("5", start(sessions=sessions(NOW)), "folder:aileron", "1 of 3 match folder:aileron"),
     ],
 )
-def test_every_list_has_a_filter_of_its_own(key: str, state: object, text: str, told: str) -> None:
+async def test_every_list_has_a_filter_of_its_own(
+    key: str, state: object, text: str, told: str
+) -> None:
     """Each knows what its rows have; `esc` shows all again."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(state) as shown:
         await shown.go(key, "/ filter")
         await shown.go("slash", "Show which rows?")
         await shown.type(text)
         await shown.go("enter", told)
         await shown.press_alone("escape")
         await shown.until(lambda: "match" not in shown.text)
-
-    drive(scenario, state)
 
 
 def test_words_find_what_an_item_is_about() -> None:

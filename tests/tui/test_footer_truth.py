@@ -3,7 +3,7 @@
 import re
 from itertools import product
 
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 
 from aileron_core.console_port import PreviewView
 from aileron_tui.draw.bars import footer_line
@@ -72,10 +72,9 @@ def test_no_decide_key_is_shared_has_a_modifier_or_is_escape() -> None:
     assert sorted(set(deciding)) == ["P", "T", "a", "ctrl+s", "enter", "t", "x"]
 
 
-def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
+async def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
     """On the real screen: hollow while fresh, filled at rest, gone while the core works."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.shows("WILL HAPPEN")
         assert not shown.armed
         await shown.rest()
@@ -85,16 +84,11 @@ def test_the_key_is_filled_on_screen_exactly_while_it_decides() -> None:
         await shown.until(lambda: "approve" not in shown.keys)
         assert "Handing it over" in shown.voice
 
-    drive(scenario, start(short()))
 
-
-def test_every_command_of_a_screen_has_a_handler() -> None:
+async def test_every_command_of_a_screen_has_a_handler() -> None:
     """A key that the footer may name is never dead, in any view."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         for view, screen in shown.app._screens.items():
             here = {each.id for each in DEFAULT.here(view)}
             asked = {each.id for context in PANEL_CONTEXTS for each in DEFAULT.here(context)}
             assert here | asked <= set(screen.handlers), view
-
-    drive(scenario, start(short()))

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from itertools import cycle
 
 import pytest
-from driving import NOW, Console, drive
+from driving import NOW, Console, console
 from grid import Cell, Grid
 from hostile_views import hostile_snapshot
 
@@ -108,24 +108,20 @@ def turned(turn: int) -> Callable[[], str]:
 
 @pytest.mark.parametrize("walk", [walk_items, walk_pages])
 @pytest.mark.parametrize("turn", range(6))
-def test_no_attack_leaves_the_cells_of_outside_text(
+async def test_no_attack_leaves_the_cells_of_outside_text(
     turn: int, walk: Callable[[Console, int], Awaitable[None]]
 ) -> None:
     """On every page and in every state of an item, reserved columns hold our own words alone."""
     width = WIDTHS[turn % len(WIDTHS)]
 
-    async def scenario(shown: Console) -> None:
+    async with console(hostile_snapshot(NOW, turned(turn)), size=(width, TALL)) as shown:
         await walk(shown, width)
-
-    drive(scenario, hostile_snapshot(NOW, turned(turn)), size=(width, TALL))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_text_of_all_attacks_leaves_nothing_in_any_width(width: int) -> None:
+async def test_a_text_of_all_attacks_leaves_nothing_in_any_width(width: int) -> None:
     """The same for all of them in every single field."""
     text = everything(400)
 
-    async def scenario(shown: Console) -> None:
+    async with console(hostile_snapshot(NOW, lambda: text), size=(width, TALL)) as shown:
         await walk_items(shown, width)
-
-    drive(scenario, hostile_snapshot(NOW, lambda: text), size=(width, TALL))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from time import monotonic, process_time, thread_time
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 from textual import events
 
 from aileron_core.console_port import ApprovalView, FieldView
@@ -71,10 +71,9 @@ def test_only_what_is_large_is_laid_out_elsewhere(characters: int, *, at_once: b
     assert SHOWN < LARGE
 
 
-def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
+async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
     """The keys go on working meanwhile; then all of it counts as unseen but what stands on screen."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), large(2, 4000000))) as shown:
         driver, model = shown.app._driver, shown.app._model
         assert driver is not None
         assert model is not None
@@ -94,13 +93,10 @@ def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() -> None:
         await shown.shows("▲ hidden text")
         assert "approve" in shown.keys
 
-    drive(scenario, start(short(1), large(2, 4_000_000)))
 
-
-def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
+async def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
     """Ten megabytes, one after the other: the cursor is at the end at once, and the last is laid out."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), *(large(n) for n in range(2, 12)))) as shown:
         driver = shown.app._driver
         assert driver is not None
         began = process_time()
@@ -116,8 +112,6 @@ def test_keys_pass_over_large_texts_without_waiting_for_them() -> None:
         )
         # What was worked in both threads: ten that were waited for were ten that were laid out.
         assert walked < 8 * (process_time() - began)
-
-    drive(scenario, start(short(1), *(large(n) for n in range(2, 12))))
 
 
 def test_a_fault_in_the_other_thread_is_met_where_its_work_is_asked_for() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from driving import Console, drive, short, start
+from driving import Console, console, short, start
 from textual import events
 from textual.geometry import Size
 
@@ -25,12 +25,11 @@ def other_size(shown: Console) -> None:
 
 
 @pytest.mark.parametrize("happen", [other_content, other_size])
-def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
+async def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
     happen: Callable[[Console], None],
 ) -> None:
     """It came within the silence after the press: what was pressed on stands there no more."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press("a")
         assert shown.app._model.arming.unsettled
@@ -39,13 +38,10 @@ def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
         shown.app._screens["waiting"].settle(shown.clock.monotonic())
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there() -> None:
+async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there() -> None:
     """The press falls due between the reader's word that something came and the key itself."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press("a")
         shown.app.on_input_came(InputCame("key"))
@@ -54,13 +50,10 @@ def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_there() ->
         assert shown.port.intents == []
         await shown.shows("Nothing was decided.")
 
-    drive(scenario, start(short()))
 
-
-def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> None:
+async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> None:
     """What came right behind a press may still lie there when the press is to count."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         driver = ConsoleDriver(shown.app)
         reader, writer = os.pipe()
         try:
@@ -75,13 +68,10 @@ def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it() -> N
             os.close(reader)
             os.close(writer)
 
-    drive(scenario, start(short()))
 
-
-def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
+async def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
     """Until the core has answered the key is gone; a no can still be given."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: len(shown.port.intents) == 1)
@@ -94,13 +84,11 @@ def test_a_yes_that_is_on_its_way_cannot_be_given_twice() -> None:
         await shown.pilot.pause(0.1)
         assert len(shown.port.intents) == 1
 
-    drive(scenario, start(short()))
 
-
-def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:
+async def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:
     """A minute in the pager is no minute before the item: the first key afterwards decides nothing."""
+    async with console(start(short())) as shown:
 
-    async def scenario(shown: Console) -> None:
         async def lend(text: str, name: str) -> str:
             shown.clock.advance(60)  # this screen has no terminal that could be lent
             return f"{name} was read, {len(text)} characters."
@@ -116,10 +104,8 @@ def test_what_a_pager_had_covered_rests_anew_before_a_key_counts() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: len(shown.port.intents) == 1)
 
-    drive(scenario, start(short()))
 
-
-def test_all_that_the_console_writes_keeps_its_columns() -> None:
+async def test_all_that_the_console_writes_keeps_its_columns() -> None:
     """The way to the terminal leads through what holds glyphs of unsure width in their cells."""
 
     class Terminal:
@@ -129,10 +115,8 @@ def test_all_that_the_console_writes_keeps_its_columns() -> None:
         def write(self, text: str) -> None:
             self.told.append(text)
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         driver, terminal = ConsoleDriver(shown.app), Terminal()
         driver._writer_thread = terminal
         driver.write("\x1b[1;1Ha🏽b")
         assert terminal.told == ["\x1b[1;1H \x1b[1Ga🏽\x1b[2Gb"]
-
-    drive(scenario, start(short()))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, Console, console, mail, short, start
 from picturing import LARGE, SMALL, Scenario, Snap, at_rest, picture
 
 from aileron_core.console_port import (
@@ -115,10 +115,13 @@ def test_a_pane_that_is_too_small(snap_compare: Snap) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120, 160, 200, 320])
-def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
+async def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
     """However wide the pane is: longer lines are hard to read."""
 
-    async def scenario(shown: Console) -> None:
+    long = mail(1)
+    body = tuple(replace(field, value="word " * 400) for field in long.preview.fields)
+    view = replace(long, preview=replace(long.preview, fields=body))
+    async with console(start(view), size=(width, 40)) as shown:
         await shown.rest()
         lines = shown.app.screen.query_one("#document", Document)._layout_shown.lines
         for line in lines:
@@ -127,17 +130,11 @@ def test_no_value_goes_on_beyond_a_hundred_cells(width: int) -> None:
             if bar is not None:
                 assert len(text[bar + 2 :].rstrip()) <= 100
 
-    long = mail(1)
-    body = tuple(replace(field, value="word " * 400) for field in long.preview.fields)
-    view = replace(long, preview=replace(long.preview, fields=body))
-    drive(scenario, start(view), size=(width, 40))
-
 
 @pytest.mark.parametrize("grow", [SMALL, LARGE, WIDE])
-def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -> None:
+async def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -> None:
     """By place in the text, not by row: nothing must be read twice, and nothing unread counts."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(1)), size=(100, 30)) as shown:
         await shown.read_all()
         model = shown.app._model
         assert model is not None
@@ -148,8 +145,6 @@ def test_what_was_seen_stays_seen_at_another_size(grow: tuple[int, int]) -> None
         await shown.rest()
         assert model.reading.unseen == 0
         assert "All seen" in shown.voice
-
-    drive(scenario, start(mail(1)), size=(100, 30))
 
 
 def _states() -> dict[str, tuple[Snapshot, Scenario]]:
@@ -222,14 +217,13 @@ def _states() -> dict[str, tuple[Snapshot, Scenario]]:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 @pytest.mark.parametrize("glyphs", [Glyphs(), Glyphs(ascii=True)], ids=["signs", "ascii"])
-def test_with_all_colour_taken_away_no_two_states_look_the_same(
+async def test_with_all_colour_taken_away_no_two_states_look_the_same(
     size: tuple[int, int], glyphs: Glyphs
 ) -> None:
     """A word or a sign says what a colour says: the bare letters on screen differ in every state."""
     texts: dict[str, str] = {}
     for name, (state, happens) in _states().items():
-
-        async def scenario(shown: Console, name: str = name, happens: Scenario = happens) -> None:
+        async with console(state, size=size, glyphs=glyphs) as shown:
             await happens(shown)
             await shown.pilot.pause()
             shown.clock.advance(2)
@@ -237,8 +231,6 @@ def test_with_all_colour_taken_away_no_two_states_look_the_same(
             shown.app.draw_all()
             await shown.pilot.pause()
             texts[name] = shown.text
-
-        drive(scenario, state, size=size, glyphs=glyphs)
     alike = [
         (one, two)
         for at, one in enumerate(texts)

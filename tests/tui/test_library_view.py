@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from driving import NOW, Console, drive, start
+from driving import NOW, Console, console, start
 
 from aileron_core.console_port import Accept, LibraryUpdated, WithdrawAcceptance
 from tests.support.screens.home import library, not_accepted, problems
@@ -22,10 +22,9 @@ async def to(shown: Console, name: str) -> None:
         await shown.until(lambda b=before: shown.row != b, "another row")
 
 
-def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
+async def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
     """Ready, held back with why, in error; gated or not; hosts."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("4", "● 3 ready · ▲ 1 not accepted · ! 1 in error")
         text = shown.text
         assert "list-drafts" in text
@@ -36,13 +35,10 @@ def test_every_file_is_listed_with_its_state_and_what_it_does() -> None:
         await to(shown, "post-invoice")
         assert "Nobody has accepted it." in shown.text
 
-    drive(scenario, STATE)
 
-
-def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -> None:
+async def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -> None:
     """In the list `t` opens; hosts, digest, gated, effect and preview stand there; `t` again decides."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, answers=True) as shown:
         await to(shown, "post-invoice")
         assert "t accept…" in shown.keys
         await shown.rest()
@@ -65,13 +61,10 @@ def test_take_in_shows_the_facts_first_and_then_takes_in_exactly_that_digest() -
         await shown.shows("✓ Accepted: post-invoice.")
         assert "● ready" in shown.text
 
-    drive(scenario, STATE, answers=True)
 
-
-def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
+async def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
     """`x` shows the facts first as well, and says what it would do."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, answers=True) as shown:
         await to(shown, "send-draft")
         await shown.rest()
         await shown.press_alone("x")
@@ -85,14 +78,12 @@ def test_hold_back_takes_what_is_ready_away_from_agents() -> None:
         ]
         await shown.shows("✓ Acceptance withdrawn: send-draft.")
 
-    drive(scenario, STATE, answers=True)
 
-
-def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() -> None:
+async def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() -> None:
     """The key is about the bytes that stood there, not about the name."""
     other = replace(HELD, digest="cd" * 32, why="It changed on disk.")
 
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await to(shown, "post-invoice")
         await shown.go("enter", "THE FILE")
         await shown.rest()
@@ -113,13 +104,10 @@ def test_a_file_that_changes_while_one_reads_rests_anew_and_is_not_taken_in() ->
             kind="action", name="post-invoice", digest=other.digest
         )
 
-    drive(scenario, STATE)
 
-
-def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
+async def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
     """Line, key and message; neither take in nor hold back."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await to(shown, "pay")
         await shown.go("enter", "PROBLEMS")
         assert "line 12" in shown.text
@@ -134,10 +122,8 @@ def test_a_file_in_error_offers_nothing_and_says_its_problems() -> None:
         assert "accept" not in shown.keys
         assert "withdraw" not in shown.keys
 
-    drive(scenario, STATE)
 
-
-def test_unread_facts_want_a_second_press() -> None:
+async def test_unread_facts_want_a_second_press() -> None:
     """In a small pane the first `t` says how many lines are unread."""
     hosts = tuple(f"h{number}.example:443" for number in range(40))
     items = tuple(
@@ -145,7 +131,7 @@ def test_unread_facts_want_a_second_press() -> None:
         for item in STATE.library
     )
 
-    async def scenario(shown: Console) -> None:
+    async with console(replace(STATE, library=items), size=(80, 24)) as shown:
         await to(shown, "post-invoice")
         await shown.go("enter", "THE FILE")
         await shown.rest()
@@ -156,14 +142,12 @@ def test_unread_facts_want_a_second_press() -> None:
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents))
 
-    drive(scenario, replace(STATE, library=items), size=(80, 24))
 
-
-def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
+async def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
     """Also where nobody has moved yet."""
     new = replace(READY, name="a-new-one", digest="ee" * 32)
 
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("4", "in error")
         before = shown.row
         items = (new, *STATE.library)
@@ -173,5 +157,3 @@ def test_a_row_that_comes_in_above_does_not_take_the_cursor() -> None:
         shown.port.tell(told)
         await shown.shows("a-new-one")
         assert shown.row == before
-
-    drive(scenario, STATE)

@@ -1,7 +1,7 @@
 """The mouse selects, scrolls and shows; it never decides."""
 
 import pytest
-from driving import Console, drive, mail, short, start
+from driving import Console, console, mail, short, start
 from textual.events import MouseScrollDown
 
 from aileron_tui.widgets.document import Document
@@ -26,10 +26,9 @@ def place(shown: Console, row: int, text: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
+async def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, int]) -> None:
     """On either line of a row; the item that is selected so is not armed."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(n) for n in range(1, 4))), size=size) as shown:
         await shown.rest()
         region = shown.app.screen.query_one("#queue", RowList).region
         height = 1 if size[0] < 110 else 2
@@ -40,14 +39,13 @@ def test_a_click_selects_the_row_under_it_and_decides_nothing(size: tuple[int, i
         assert not shown.armed
         assert shown.port.intents == []
 
-    drive(scenario, start(*(short(n) for n in range(1, 4))), size=size)
-
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_click_on_a_key_that_decides_or_asks_says_which_to_press(size: tuple[int, int]) -> None:
+async def test_a_click_on_a_key_that_decides_or_asks_says_which_to_press(
+    size: tuple[int, int],
+) -> None:
     """Also where that key is filled: not even then does the mouse decide."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1)), size=size) as shown:
         await shown.read_all()
         assert " a  approve" in shown.keys
         await click(shown, *place(shown, -1, "approve"))
@@ -59,13 +57,10 @@ def test_a_click_on_a_key_that_decides_or_asks_says_which_to_press(size: tuple[i
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
 
-    drive(scenario, start(short(1)), size=size)
 
-
-def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys() -> None:
+async def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys() -> None:
     """What only looks elsewhere may be clicked."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         await click(shown, *place(shown, 0, "Activity"))
         await shown.until(lambda: shown.app._model.view == "activity")
@@ -76,25 +71,19 @@ def test_a_click_on_a_view_shows_it_and_one_on_help_the_keys() -> None:
         await click(shown, *place(shown, -1, "help"))
         await shown.shows("fetch the preview again")
 
-    drive(scenario, start(short(1)))
 
-
-def test_a_click_on_read_on_reads_on() -> None:
+async def test_a_click_on_read_on_reads_on() -> None:
     """It only scrolls; what comes in view must rest there to count as seen."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(1)), size=(80, 24)) as shown:
         await shown.rest()
         document = shown.app.screen.query_one("#document", Document)
         await click(shown, *place(shown, -1, "read on"))
         assert document.scroll_offset.y == document.size.height - 2
 
-    drive(scenario, start(mail(1)), size=(80, 24))
 
-
-def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
+async def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
     """Neither the row nor the view: what the person writes is about what stands there."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press_alone("d")
         await shown.shows("What shall codex be told?")
@@ -105,13 +94,10 @@ def test_a_click_changes_nothing_while_a_question_is_asked() -> None:
         assert shown.app._model.view == "waiting"
         assert shown.app._model.panel == "deny"
 
-    drive(scenario, start(short(1), short(2)))
 
-
-def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
+async def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
     """The list or the document, and what is out of sight is counted anew."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(mail(n) for n in range(1, 61)))) as shown:
         await shown.rest()
         rows = shown.app.screen.query_one("#queue", RowList)
         document = shown.app.screen.query_one("#document", Document)
@@ -127,5 +113,3 @@ def test_the_wheel_scrolls_what_is_under_it_and_moves_no_cursor() -> None:
         assert document.scroll_offset.y > 0
         assert shown.selected == key(1)
         assert shown.port.intents == []
-
-    drive(scenario, start(*(mail(n) for n in range(1, 61))))

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from driving import Console, OwnedClock, drive, mail, short, start
+from driving import OwnedClock, console, mail, short, start
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -271,20 +271,19 @@ def test_the_bell_can_be_turned_off() -> None:
     assert (told.rung, len(told.written)) == (0, 1)
 
 
-def test_what_comes_while_all_calls_are_held_is_told_to_nobody() -> None:
+async def test_what_comes_while_all_calls_are_held_is_told_to_nobody() -> None:
     """A person who paused does not want to be called; the count in the title grows all the same."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         shown.port.tell(PauseChanged(paused_at=shown.clock.now()), ApprovalUpdated(view=short(2)))
         await shown.until(lambda: shown.app._model.queue.waiting == 2, "arrival")
         assert shown.app._attention._notices._told_at == float("-inf")
         await shown.until(lambda: shown.app._title_shown == "(2) aileron", "title")
 
-    drive(scenario, start(short(1)))
 
-
-def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outside(tmp_path: Path) -> None:
+async def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outside(
+    tmp_path: Path,
+) -> None:
     """Through the whole console: hostile texts in every field of what arrives."""
     out = tmp_path / "told"
     command = (sys.executable, "-c", WRITES, str(out), "{count}", "{action}")
@@ -294,12 +293,10 @@ def test_arrivals_ring_and_run_once_and_tell_nothing_that_came_from_outside(tmp_
         view, agent=HOSTILE, session_label=HOSTILE, cwd=HOSTILE, title=HOSTILE, preview=preview
     )
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1)), notify=NotifySettings(command=command)) as shown:
         await shown.rest()
         shown.port.tell(
             *(ApprovalUpdated(view=replace(hostile, approval_id=f"act-{n}")) for n in range(5))
         )
         await shown.until(lambda: shown.app._model.queue.waiting == 6, "arrivals")
         assert appears(out) == ["2", "send-draft"]
-
-    drive(scenario, start(short(1)), notify=NotifySettings(command=command))

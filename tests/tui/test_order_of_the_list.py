@@ -3,7 +3,8 @@
 from dataclasses import replace
 from time import perf_counter
 
-from driving import NOW, Console, drive, mail, short, start
+import pytest
+from driving import NOW, Console, console, mail, short, start
 from picturing import Look, Snap, dark, taken
 
 from aileron_core.console_port import ApprovalUpdated, ApprovalView
@@ -37,23 +38,21 @@ def rows(shown: Console) -> list[str]:
     return keys(shown.app._model.queue)
 
 
-def test_the_list_stands_by_deadline_and_again_by_arrival() -> None:
+async def test_the_list_stands_by_deadline_and_again_by_arrival() -> None:
     """`o` twice is the list as it was; the line above it says which order it is."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*calls(*LIVES))) as shown:
         await shown.shows("WAITING  oldest first")
         await shown.go("o", "WAITING  by deadline")
         assert rows(shown) == [key(n) for n in BY_DEADLINE]
         await shown.go("o", "WAITING  oldest first")
         assert rows(shown) == [key(n) for n in (1, 2, 3, 4, 5)]
 
-    drive(scenario, start(*calls(*LIVES)))
 
-
-def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
+async def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -> None:
     """What is read stays under the eye; its row is another one, so the key rests anew."""
 
-    async def scenario(shown: Console) -> None:
+    views = calls(*LIVES)
+    async with console(start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24)) as shown:
         await shown.rest()
         await shown.press("J", "J")
         await shown.rest()
@@ -66,14 +65,10 @@ def test_a_new_order_leaves_the_cursor_on_its_item_and_the_text_where_it_was() -
         assert not shown.armed
         await shown.rest()
 
-    views = calls(*LIVES)
-    drive(scenario, start(mail(1, expires_at=NOW + 300), *views[1:]), size=(120, 24))
 
-
-def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> None:
+async def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> None:
     """No agent moves a row, or makes a key rest anew, by asking with a near deadline."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*calls(*LIVES))) as shown:
         await shown.go("o", "by deadline")
         await shown.rest()
         near = short(9, expires_at=NOW + 20)
@@ -81,8 +76,6 @@ def test_a_call_with_a_near_deadline_comes_at_the_end_and_is_counted_there() -> 
         await shown.shows("1 new at the end")
         assert rows(shown) == [*(key(n) for n in BY_DEADLINE), key(9)]
         assert shown.armed
-
-    drive(scenario, start(*calls(*LIVES)))
 
 
 def test_a_deadline_that_changes_moves_no_row() -> None:
@@ -97,10 +90,12 @@ def test_a_deadline_that_changes_moves_no_row() -> None:
     assert keys(queue)[0] == key(2)
 
 
-def test_a_filter_keeps_the_order_and_says_it() -> None:
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_filter_keeps_the_order_and_says_it(size: tuple[int, int]) -> None:
     """Both stand above the rows, at both widths."""
-
-    async def scenario(shown: Console) -> None:
+    views = calls(*LIVES)
+    views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
+    async with console(start(*views), size=size) as shown:
         await shown.go("o", "by deadline")
         await shown.go("slash", "Show which rows?")
         await shown.type("agent:goose")
@@ -108,21 +103,13 @@ def test_a_filter_keeps_the_order_and_says_it() -> None:
         assert "by deadline" in shown.text
         assert rows(shown) == [key(5), key(1), key(4)]
 
-    views = calls(*LIVES)
-    views[3], views[4] = replace(views[3], agent="goose"), replace(views[4], agent="goose")
-    for size in ((80, 24), (120, 36)):
-        drive(scenario, start(*views), size=size)
 
-
-def test_one_row_has_no_order() -> None:
+async def test_one_row_has_no_order() -> None:
     """No dead key: with one row `o` does nothing, and is not offered."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         await shown.press_alone("o")
         assert "oldest first" in shown.text
-
-    drive(scenario, start(short(1)))
 
 
 def test_ten_thousand_are_put_in_order_within_a_blink() -> None:

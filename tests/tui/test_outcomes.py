@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 
 from aileron_core.console_port import (
     ApprovalUpdated,
@@ -21,10 +21,9 @@ from tests.support.screens.calls import drifted
 NOTHING_RAN = "Nothing ran: the action file changed after you looked."
 
 
-def test_a_call_that_fails_after_the_yes_is_never_said_to_be_approved() -> None:
+async def test_a_call_that_fails_after_the_yes_is_never_said_to_be_approved() -> None:
     """Failed while it was looked at once more: the sentence that nothing ran stands in the voice."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
@@ -36,13 +35,10 @@ def test_a_call_that_fails_after_the_yes_is_never_said_to_be_approved() -> None:
         decided = next(line for line in shown.lines if " ✗ 14:02" in line)
         assert "failed" in decided
 
-    drive(scenario, start(short(1), short(2)))
 
-
-def test_a_run_that_fails_after_it_began_is_said_in_the_voice() -> None:
+async def test_a_run_that_fails_after_it_began_is_said_in_the_voice() -> None:
     """The yes was reported before; the failure takes its place."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), short(2))) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
@@ -54,13 +50,10 @@ def test_a_run_that_fails_after_it_began_is_said_in_the_voice() -> None:
         await shown.shows("✗ Failed: Send a mail draft. The host answered 500.")
         assert "✓ Approved" not in shown.text
 
-    drive(scenario, start(short(1), short(2)))
 
-
-def test_a_failure_under_the_cursor_stands_in_head_and_voice() -> None:
+async def test_a_failure_under_the_cursor_stands_in_head_and_voice() -> None:
     """Whoever failed it, the item says how, and offers no key that decides."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         failed = short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)
         shown.port.tell(ApprovalUpdated(view=failed))
@@ -68,8 +61,6 @@ def test_a_failure_under_the_cursor_stands_in_head_and_voice() -> None:
         shown.clock.advance(5)
         await shown.shows(f"✗ Failed: Send a mail draft. {NOTHING_RAN}")
         assert "approve" not in shown.keys
-
-    drive(scenario, start(short(1)))
 
 
 def test_the_first_section_of_a_failed_call_is_its_outcome() -> None:
@@ -107,10 +98,9 @@ def lost_call(**changes: object) -> ApprovalView:
     return mail(1, **{**known, "can_look_again": True, **changes})
 
 
-def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
+async def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
     """It is asked of the core, and what was read stands under a heading of its own."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(1))) as shown:
         await shown.rest()
         shown.port.tell(ApprovalUpdated(view=lost_call()))
         await shown.shows("OUTCOME  unknown")
@@ -126,10 +116,8 @@ def test_where_nobody_knows_how_it_ended_one_key_looks_again() -> None:
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=read, version=9)))
         await shown.shows("HOW IT IS NOW  as it was read at ")
 
-    drive(scenario, start(mail(1)))
 
-
-def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
+async def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
     """The row stays there; opened, it shows what was read last, or why that was not to be had."""
     view = lost_call()
     asked = RecordView(
@@ -137,7 +125,7 @@ def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
         action=view.action, actor="aileron", agent=view.agent, summary="No answer came.",
     )  # fmt: skip
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(view, records=(asked,))) as shown:
         await shown.go("2", "No answer came.")
         await shown.press_alone("enter")
         await shown.shows("SO FAR")
@@ -152,13 +140,10 @@ def test_one_looks_again_from_the_list_of_what_agents_did() -> None:
         shown.port.tell(ApprovalUpdated(view=replace(view, preview=gone, version=10)))
         await shown.shows("Preview unavailable: timed out")
 
-    drive(scenario, start(view, records=(asked,)))
 
-
-def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> None:
+async def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> None:
     """The sentence says what is left to do."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(1))) as shown:
         await shown.rest()
         shown.port.tell(ApprovalUpdated(view=lost_call(can_look_again=False)))
         await shown.shows("OUTCOME  unknown")
@@ -166,27 +151,20 @@ def test_where_there_is_nothing_to_look_through_no_key_is_offered() -> None:
         await shown.shows("Look at the service itself; it is not repeated.")
         assert "look again" not in shown.keys
 
-    drive(scenario, start(mail(1)))
 
-
-def test_a_failed_call_that_came_last_says_why_when_nothing_waits() -> None:
+async def test_a_failed_call_that_came_last_says_why_when_nothing_waits() -> None:
     """The calm screen keeps the sentence after the voice has ended."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW))) as shown:
         await shown.shows("Nothing is waiting.")
         await shown.shows(NOTHING_RAN)
 
-    drive(scenario, start(short(1, state="failed", outcome=NOTHING_RAN, ended_at=NOW)))
 
-
-def test_not_contained_is_read_at_110_columns_beside_a_long_folder() -> None:
+async def test_not_contained_is_read_at_110_columns_beside_a_long_folder() -> None:
     """What the launcher knows comes before what the session says of itself."""
 
-    async def scenario(shown: Console) -> None:
-        await shown.shows("12 s ago · not contained · session")
-
     view = short(1, containment="none", session_label="s" * 60, cwd="/" + "deep/" * 40)
-    drive(scenario, start(view), size=(110, 30))
+    async with console(start(view), size=(110, 30)) as shown:
+        await shown.shows("12 s ago · not contained · session")
 
 
 def vanished() -> DriftView:
@@ -204,10 +182,11 @@ def vanished() -> DriftView:
     )
 
 
-def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
+async def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
     """The old fields as removed lines; no second reading is claimed, no field is said to be as before."""
 
-    async def scenario(shown: Console) -> None:
+    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
+    async with console(start(short(version=2, preview=gone, drift=vanished()))) as shown:
         await shown.shows("CHANGED  after you looked. Nothing has run. The preview is gone:")
         for old in ("− sam@helio.example", "− n/a", "− Hi Sam,", "− the invoice"):
             assert old in shown.text
@@ -223,6 +202,3 @@ def test_a_preview_that_went_away_shows_what_was_there_and_why_once() -> None:
         await shown.rest()
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
-
-    gone = PreviewView(status="unavailable", reason="timed out", host="h", since=NOW)
-    drive(scenario, start(short(version=2, preview=gone, drift=vanished())))

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, short, start
+from driving import NOW, console, short, start
 from textual import events
 
 from aileron_core.console_port import ApprovalUpdated
@@ -20,10 +20,9 @@ from tests.support.screens.home import library, sessions
 STATE = start(short(1), short(2), library=library(NOW), sessions=sessions(NOW))
 
 
-def test_the_palette_does_what_it_names() -> None:
+async def test_the_palette_does_what_it_names() -> None:
     """Typed words choose; `enter` does it, as its key would."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.rest()
         await shown.go("colon", "every command by name")
         await shown.type("audit")
@@ -32,8 +31,6 @@ def test_the_palette_does_what_it_names() -> None:
         await shown.go("ctrl+p", "every command by name")
         await shown.type("verify")
         await shown.go("enter", "no gap, chain verified")
-
-    drive(scenario, STATE)
 
 
 def test_no_decision_is_in_the_palette() -> None:
@@ -47,10 +44,9 @@ def test_no_decision_is_in_the_palette() -> None:
         assert "approve" not in [each.id for each in found]
 
 
-def test_a_paste_into_the_palette_does_nothing() -> None:
+async def test_a_paste_into_the_palette_does_nothing() -> None:
     """`: quit enter` at once, with or without brackets."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.rest()
         driver = shown.app._driver
         assert driver is not None
@@ -62,13 +58,10 @@ def test_a_paste_into_the_palette_does_nothing() -> None:
         assert shown.app.is_running
         assert shown.port.intents == []
 
-    drive(scenario, STATE)
 
-
-def test_after_the_palette_every_key_rests_anew() -> None:
+async def test_after_the_palette_every_key_rests_anew() -> None:
     """It covered the item."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.rest()
         await shown.go("colon", "every command by name")
         shown.clock.advance(1)
@@ -80,8 +73,6 @@ def test_after_the_palette_every_key_rests_anew() -> None:
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
         await shown.rest()
-
-    drive(scenario, STATE)
 
 
 @pytest.mark.parametrize("width", [56, 68])
@@ -105,11 +96,11 @@ def test_help_shows_the_keys_that_the_person_gave() -> None:
     assert any("0.6 s" in line for line in text)
 
 
-def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
+async def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> None:
     """`y` approves, `a` does nothing, footer and voice say `y`."""
     registry = remapped((("approve", "y"), ("copy", "c"), ("read_on", "n"), ("view_audit", "9")))
 
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, registry=registry) as shown:
         await shown.rest()
         assert " y  approve" in shown.keys
         assert "y runs gmail.send_draft" in shown.voice
@@ -123,13 +114,10 @@ def test_remapped_keys_are_the_ones_that_work_and_that_the_screen_names() -> Non
         await shown.until(lambda: len(shown.port.intents) == 1)
         await shown.go("9", "not verified since")
 
-    drive(scenario, STATE, registry=registry)
 
-
-def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
+async def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
     """The list stays in sight at its left; every line of help can be reached in 24 rows."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.rest()
         await shown.go("question_mark", "KEYS")
         assert "WAITING" in shown.text
@@ -139,13 +127,10 @@ def test_help_stands_beside_the_view_and_scrolls_to_its_end() -> None:
         await shown.shows("the agent says so")
         await shown.go("escape", "Waiting  2")
 
-    drive(scenario, STATE)
 
-
-def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
+async def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() -> None:
     """Nothing from outside is drawn; the count goes on; the key that shows it decides nothing."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
         shown.clock.advance(70)
         await shown.shows("Locked. 2 calls wait.")
@@ -165,33 +150,25 @@ def test_an_idle_console_hides_everything_until_a_key_which_does_nothing_else() 
         await shown.press_alone("a")
         await shown.until(lambda: len(shown.port.intents) == 1)
 
-    drive(scenario, STATE, lock_seconds=60.0)
 
-
-def test_a_console_that_is_used_does_not_lock_and_without_a_setting_none_does() -> None:
+async def test_a_console_that_is_used_does_not_lock_and_without_a_setting_none_does() -> None:
     """Each key counts anew from zero."""
-
-    async def used(shown: Console) -> None:
+    async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
         for _ in range(4):
             shown.clock.advance(40)
             await shown.press_alone("j")
             await shown.pilot.pause(1.1)
         assert "WILL HAPPEN" in shown.text
-
-    async def unset(shown: Console) -> None:
+    async with console(start(replace(short(), expires_at=None))) as shown:
         shown.clock.advance(100_000)
         await shown.pilot.pause(1.2)
         assert "Locked" not in shown.text
 
-    drive(used, STATE, lock_seconds=60.0)
-    drive(unset, start(replace(short(), expires_at=None)))
 
-
-def test_the_lock_covers_what_stood_over_the_page() -> None:
+async def test_the_lock_covers_what_stood_over_the_page() -> None:
     """Help, palette and an open question come back with the key."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
         await shown.go("d", "What shall codex be told?")
         await shown.type("no")
@@ -204,13 +181,10 @@ def test_the_lock_covers_what_stood_over_the_page() -> None:
         await shown.press_alone("enter")
         await shown.until(lambda: len(shown.port.intents) == 1)
 
-    drive(scenario, STATE, lock_seconds=60.0)
 
-
-def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
+async def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
     """It goes to no page, and writes nothing into a field that was open."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, lock_seconds=60.0) as shown:
         await shown.rest()
         before = shown.selected
         shown.clock.advance(70)
@@ -225,5 +199,3 @@ def test_the_key_that_ends_the_lock_moves_nothing_either() -> None:
         await shown.press_alone("x")
         await shown.shows("What shall codex be told?")
         assert shown.app.screen.query_one("#reason", Reason).value == "no"
-
-    drive(scenario, STATE, lock_seconds=60.0)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 
 from aileron_core.console_port import (
     CoreLost,
@@ -18,10 +18,9 @@ SESSIONS = sessions(NOW)
 STATE = start(short(1), short(2), sessions=SESSIONS)
 
 
-def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() -> None:
+async def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() -> None:
     """It takes nothing but time, so it needs no rest."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, answers=True) as shown:
         await shown.shows("WILL HAPPEN")
         await shown.press_alone("P")
         await shown.until(lambda: shown.port.intents == [SetPause(on=True)])
@@ -30,13 +29,10 @@ def test_p_holds_all_calls_at_once_and_a_banner_says_so_in_every_view() -> None:
             await shown.go(view, "All calls are held.")
         await shown.go("1", "WILL HAPPEN")
 
-    drive(scenario, STATE, answers=True)
 
-
-def test_going_on_obeys_the_arming() -> None:
+async def test_going_on_obeys_the_arming() -> None:
     """What was approved starts then: a key on its way from elsewhere must not do that."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(replace(STATE, paused_at=NOW), answers=True) as shown:
         await shown.shows("All calls are held.")
         await shown.press_alone("P")
         shown.clock.advance(0.1)
@@ -54,13 +50,10 @@ def test_going_on_obeys_the_arming() -> None:
         await shown.until(lambda: shown.port.intents == [SetPause(on=False)])
         await shown.until(lambda: "All calls are held." not in shown.text)
 
-    drive(scenario, replace(STATE, paused_at=NOW), answers=True)
 
-
-def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
+async def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
     """The core takes no yes then, for it would run something later: the key is not offered."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(replace(STATE, paused_at=NOW)) as shown:
         await shown.rest()
         assert shown.voice.strip().startswith("Nothing is approved while calls are held. P lets")
         assert "approve" not in shown.keys
@@ -74,13 +67,10 @@ def test_nothing_can_be_approved_during_a_pause_and_a_no_can_be_given() -> None:
         await shown.rest()
         assert " a  approve" in shown.keys
 
-    drive(scenario, replace(STATE, paused_at=NOW))
 
-
-def test_a_pause_takes_back_the_first_of_two_presses() -> None:
+async def test_a_pause_takes_back_the_first_of_two_presses() -> None:
     """The voice promises no second press that would do nothing."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail()), size=(80, 24)) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.shows("Press a again to approve without reading them.")
@@ -88,25 +78,19 @@ def test_a_pause_takes_back_the_first_of_two_presses() -> None:
         await shown.shows("All calls are held.")
         assert "again" not in shown.voice
 
-    drive(scenario, start(mail()), size=(80, 24))
 
-
-def test_a_pause_that_comes_makes_every_key_rest_anew() -> None:
+async def test_a_pause_that_comes_makes_every_key_rest_anew() -> None:
     """The screen moved by a row, and a yes means something else now."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.rest()
         shown.port.tell(PauseChanged(paused_at=NOW))
         await shown.shows("All calls are held.")
         assert not shown.armed
 
-    drive(scenario, STATE)
 
-
-def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
+async def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
     """Two calls, three sessions, one run; `esc` leaves it all; the key itself decides nothing."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, answers=True) as shown:
         await shown.rest()
         question = "Stop everything? It denies 2 calls, ends 3 sessions, stops 1 run."
         await shown.go("ctrl+k", question)
@@ -125,26 +109,20 @@ def test_stop_everything_asks_once_and_says_what_it_would_stop() -> None:
         await shown.until(lambda: shown.port.intents == [StopEverything()])
         await shown.shows("✗ Everything stopped: 2 calls denied, 3 sessions ended, 1 run stopped.")
 
-    drive(scenario, STATE, answers=True)
 
-
-def test_the_brakes_work_in_every_view() -> None:
+async def test_the_brakes_work_in_every_view() -> None:
     """Whoever sees something wrong in the audit does not look for a view first."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         for view, word in (("2", "Newest"), ("3", "record"), ("4", "ready"), ("5", "sessions")):
             await shown.go(view, word)
             await shown.go("ctrl+k", "Stop everything?")
             await shown.press_alone("escape")
             await shown.until(lambda: "Stop everything?" not in shown.text)
 
-    drive(scenario, STATE)
 
-
-def test_busy_agents_cannot_keep_a_person_from_stopping_everything() -> None:
+async def test_busy_agents_cannot_keep_a_person_from_stopping_everything() -> None:
     """What they do meanwhile makes no key rest anew."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("2", "Newest first.")
         await shown.go("ctrl+k", "stops 1 run.")
         await shown.rest()
@@ -155,13 +133,10 @@ def test_busy_agents_cannot_keep_a_person_from_stopping_everything() -> None:
         await shown.press_alone("enter")
         await shown.until(lambda: shown.port.intents == [StopEverything()])
 
-    drive(scenario, STATE)
 
-
-def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
+async def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
     """The question closes; pause, stop and end are gone from the keys."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.rest()
         await shown.go("ctrl+k", "Stop everything?")
         shown.port.tell(StorageHealth(writable=False, message="The disk is full."))
@@ -173,5 +148,3 @@ def test_without_a_core_that_can_write_nothing_is_asked_of_it() -> None:
             await shown.press_alone(key)
         assert shown.port.intents == []
         assert "pause" not in shown.keys
-
-    drive(scenario, STATE)

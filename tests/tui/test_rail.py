@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,10 +182,9 @@ def test_whatever_a_name_holds_the_rail_keeps_its_width_and_its_columns(
 
 
 @pytest.mark.parametrize(("width", "shown_there"), [(159, False), (160, True), (200, True)])
-def test_the_rail_is_there_from_160_columns_on(width: int, *, shown_there: bool) -> None:
+async def test_the_rail_is_there_from_160_columns_on(width: int, *, shown_there: bool) -> None:
     """Below that the item has the room."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1, process=PROCESS)), size=(width, 40)) as shown:
         await shown.rest()
         rail = shown.app.screen.query_one("#rail")
         assert rail.display is shown_there
@@ -193,17 +192,12 @@ def test_the_rail_is_there_from_160_columns_on(width: int, *, shown_there: bool)
             assert "WHO ASKS" in shown.text
             assert rail.size.width == 50
 
-    drive(scenario, start(short(1, process=PROCESS)), size=(width, 40))
 
-
-def test_a_record_that_comes_is_told_and_leaves_the_key_armed() -> None:
+async def test_a_record_that_comes_is_told_and_leaves_the_key_armed() -> None:
     """The rail is not what a person decides by: it may change at any time."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), records=()), size=(180, 40)) as shown:
         await shown.rest()
         fresh = record(99, "run.completed", "run-99", action="get-draft")
         shown.port.tell(Recorded(record=fresh, head_words=("olive", "pixel")))
         await shown.shows("get-draft")
         assert shown.armed
-
-    drive(scenario, start(short(1), records=()), size=(180, 40))

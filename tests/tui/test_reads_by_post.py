@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, short, start
+from driving import NOW, console, short, start
 
 from aileron_core.console_port import Accept, LibraryUpdated, NotAcceptedView
 from aileron_tui.draw.blocks import Block
@@ -33,12 +33,11 @@ def told(blocks: Iterable[Block]) -> str:
     ("offer", "means"),
     [(OFFER, "lets one query alone pass"), (ATHENA, "that it only reads is for you to know")],
 )
-def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
+async def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
     offer: NotAcceptedView, means: str
 ) -> None:
     """The connector, its hosts and bytes, what would be read, and what follows: then the key."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=(offer,)), size=(140, 40)) as shown:
         await shown.shows("Let this connector read by POST in its previews?")
         read = offer.name.partition(" ")[2]
         facts = told(file_blocks(offer))
@@ -51,18 +50,14 @@ def test_an_offer_says_what_it_means_and_is_accepted_by_the_digest(
         shown.port.tell(LibraryUpdated(not_accepted=(), problems=(), actions_ready=1))
         await shown.shows("Accepted")
 
-    drive(scenario, start(held=(offer,)), size=(140, 40))
 
-
-def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() -> None:
+async def test_an_item_says_what_its_preview_may_read_by_post_and_who_accepted_that() -> None:
     """Unseen is a warning; a person's own yes stands in the record."""
     view = short(1)
     reads = (("GraphQL queries", "--accept-installed"),)
     marked = replace(view, preview=replace(view.preview, status="ready", reads=reads, since=NOW))
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(marked), size=(140, 40)) as shown:
         await shown.shows("reads by POST in previews, accepted unseen (--accept-installed)")
         facts = told(approval_blocks(marked, NOW))
         assert "may read by POST: GraphQL queries, accepted by --accept-installed" in facts
-
-    drive(scenario, start(marked), size=(140, 40))

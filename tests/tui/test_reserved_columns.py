@@ -4,7 +4,7 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, start
+from driving import NOW, console, mail, start
 
 from aileron_core.console_port import FieldView, NotAcceptedView, PreviewView, SessionView
 
@@ -47,13 +47,13 @@ def allowed(line: str, gutter: int) -> str:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 60)])
 @pytest.mark.parametrize("attack", range(len(ATTACKS)))
-def test_outside_text_stands_only_where_outside_text_may_stand(
+async def test_outside_text_stands_only_where_outside_text_may_stand(
     attack: int, size: tuple[int, int]
 ) -> None:
     """Left of the gutter, in headings, in the voice and in the keys stand our own words alone."""
     text = ATTACKS[attack]
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(hostile(text)), size=size) as shown:
         await shown.rest()
         document = shown.app.screen.query_one("#document")
         left, top = document.region.x, document.region.y
@@ -73,21 +73,18 @@ def test_outside_text_stands_only_where_outside_text_may_stand(
             for char in line:
                 assert unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), line
 
-    drive(scenario, start(hostile(text)), size=size)
 
-
-def test_an_agent_that_names_itself_does_not_name_a_section() -> None:
+async def test_an_agent_that_names_itself_does_not_name_a_section() -> None:
     """A session that opened itself is `the agent`; its own word for itself stands in the record."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(
+        start(replace(mail(), agent="WILL HAPPEN", self_opened=True)), size=(200, 60)
+    ) as shown:
         await shown.shows("THE AGENT SENT")
         assert "the agent asks" in shown.text
         assert "opened its session itself" in shown.text
 
-    drive(scenario, start(replace(mail(), agent="WILL HAPPEN", self_opened=True)), size=(200, 60))
 
-
-def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
+async def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
     """Lists, banner and top bar draw attacks as one line of text."""
     text = "\x1b[2J\u202e[b]ЖЖЖ\n" + "Ж" * 300
     held = NotAcceptedView(
@@ -115,7 +112,7 @@ def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
     state = start(held=(held,), sessions=(session,), routes=(f"{text} -> {text}",))
     records = tuple(replace(r, summary=text, action=text, agent=text) for r in state.records)
 
-    async def scenario(shown: Console) -> None:
+    async with console(replace(state, records=records)) as shown:
         await shown.shows("Accept this action?")
         assert "\x1b" not in shown.text
         assert "runs without asking you" in shown.text
@@ -124,5 +121,3 @@ def test_hostile_names_of_files_sessions_and_records_break_nothing() -> None:
         await shown.shows("Newest first.")
         assert "\x1b" not in shown.text
         assert all(len(line) <= 120 for line in shown.lines)
-
-    drive(scenario, replace(state, records=records))

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from driving import Console, drive, mail, short, start
+from driving import Console, console, mail, short, start
 
 from aileron_core.console_port import ApprovalUpdated, PreviewView
 from aileron_tui.items import Item
@@ -36,10 +36,9 @@ def other_preview(item: PreviewView) -> PreviewView:
     return replace(item, fields=(first, *item.fields[1:]))
 
 
-def test_the_screen_of_a_decision_stands_there_as_it_was() -> None:
+async def test_the_screen_of_a_decision_stands_there_as_it_was() -> None:
     """Its head, its fields, its age at that time; the banner says of when it is."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), short(2)), answers=True) as shown:
         before = shown.text
         await decide(shown, "a", "✓ Approved")
         await to_record(shown, "approval.approved")
@@ -54,13 +53,10 @@ def test_the_screen_of_a_decision_stands_there_as_it_was() -> None:
             assert words in shown.text
         assert "1 min ago" not in shown.text
 
-    drive(scenario, start(short(), short(2)), answers=True)
 
-
-def test_what_came_later_does_not_change_it() -> None:
+async def test_what_came_later_does_not_change_it() -> None:
     """The service says something else by now, and the agent is gone: the old screen stands."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), short(2)), answers=True) as shown:
         view = shown.port.snapshot.approvals[0]
         await decide(shown, "a", "✓ Approved")
         late = replace(view, state="completed", version=view.version + 9, requester_gone=True)
@@ -69,8 +65,6 @@ def test_what_came_later_does_not_change_it() -> None:
         await shown.go("s", "not live")
         assert "jonas.weber@northwind.example" in shown.text
         assert "mallory" not in shown.text
-
-    drive(scenario, start(short(), short(2)), answers=True)
 
 
 def test_each_decision_about_a_call_has_its_own_screen() -> None:
@@ -87,10 +81,9 @@ def test_each_decision_about_a_call_has_its_own_screen() -> None:
     assert screens.find(None, 30.0) is None
 
 
-def test_what_was_not_read_is_told() -> None:
+async def test_what_was_not_read_is_told() -> None:
     """A person who approved without reading to the end finds that written above the screen."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(mail(), mail(2)), (80, 24), answers=True) as shown:
         await shown.rest()
         await shown.press_alone("a")
         await shown.shows("Press a again")
@@ -106,13 +99,10 @@ def test_what_was_not_read_is_told() -> None:
         assert "not seen yet" not in shown.text, "it was read then, or never"
         assert shown.app._model.reading.unseen == int(unread[1])
 
-    drive(scenario, start(mail(), mail(2)), (80, 24), answers=True)
 
-
-def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
+async def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
     """`s` goes there and back; `esc` goes to the list, where nothing says that it is not live."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), short(2)), answers=True) as shown:
         await shown.rest()
         await shown.press_alone("d")
         await shown.shows("What shall codex be told?")
@@ -129,26 +119,20 @@ def test_a_denied_call_has_its_screen_and_s_again_shows_the_record() -> None:
         await shown.go("escape", "records")
         assert "not live" not in shown.text
 
-    drive(scenario, start(short(), short(2)), answers=True)
 
-
-def test_a_call_that_was_decided_elsewhere_has_none_and_says_so() -> None:
+async def test_a_call_that_was_decided_elsewhere_has_none_and_says_so() -> None:
     """No key is offered; the opened record of a decision says who keeps screens."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await to_record(shown, "approval.denied")
         assert KEY not in shown.keys
         await shown.go("enter", "only the console in which a person decided has it")
         await shown.press_alone("s")
         assert "not live" not in shown.text
 
-    drive(scenario, start(short()))
 
-
-def test_nothing_can_be_decided_on_an_old_screen() -> None:
+async def test_nothing_can_be_decided_on_an_old_screen() -> None:
     """The keys that decide are not there; pressed all the same they ask nothing of the core."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(), short(2)), answers=True) as shown:
         await decide(shown, "a", "✓ Approved")
         await to_record(shown, "approval.approved")
         await shown.go("s", "not live")
@@ -158,8 +142,6 @@ def test_nothing_can_be_decided_on_an_old_screen() -> None:
             await shown.press_alone(key)
         assert shown.port.intents == asked
         assert " a " not in shown.keys
-
-    drive(scenario, start(short(), short(2)), answers=True)
 
 
 def test_few_screens_are_kept_and_not_more_text_than_memory_allows() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, start
+from driving import NOW, console, mail, start
 
 from aileron_core.console_port import Containment, EndSession, SessionsUpdated
 from tests.support.screens.home import sessions
@@ -12,10 +12,9 @@ CODEX, CLAUDE, RELAY = sessions(NOW)
 STATE = start(mail(), sessions=(CODEX, CLAUDE, RELAY))
 
 
-def test_each_session_says_whether_it_is_there_and_whether_something_contains_it() -> None:
+async def test_each_session_says_whether_it_is_there_and_whether_something_contains_it() -> None:
     """And how many of its calls wait; what nothing contains is amber and named."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("5", "3 sessions open, 2 connected · ▲ 2 not contained")
         row = shown.row
         assert "codex" in row
@@ -23,8 +22,6 @@ def test_each_session_says_whether_it_is_there_and_whether_something_contains_it
         assert "yes" in row
         assert any("claude" in line and "▲ no" in line for line in shown.lines)
         assert any("┊ WILL HAPPEN" in line and "○" in line for line in shown.lines)
-
-    drive(scenario, STATE)
 
 
 @pytest.mark.parametrize(
@@ -34,12 +31,13 @@ def test_each_session_says_whether_it_is_there_and_whether_something_contains_it
         ("other_user", "other user", "as another user", "it can do what that account can"),
     ],
 )
-def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
+async def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
     containment: Containment, short: str, whole: str, follows: str
 ) -> None:
     """In the row, in the opened session, and what it means; in the header where nobody saw it."""
 
-    async def scenario(shown: Console) -> None:
+    sessions_now = (replace(CODEX, containment=containment), CLAUDE, RELAY)
+    async with console(start(mail(), sessions=sessions_now)) as shown:
         count = "1 said to be contained" if containment == "said" else "2 not contained"
         await shown.go("5", count)
         assert short in shown.row
@@ -48,14 +46,12 @@ def test_what_is_only_said_or_another_users_is_not_drawn_as_contained(
         assert whole in above
         assert whole in below
 
-    sessions_now = (replace(CODEX, containment=containment), CLAUDE, RELAY)
-    drive(scenario, start(mail(), sessions=sessions_now))
 
-
-def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_their_bar() -> None:
+async def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_their_bar() -> (
+    None
+):
     """Process, program, folder and parents behind the solid bar; the client's name behind the dotted."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("5", "sessions open")
         await shown.go("enter", "CLAIMED")
         lines = shown.lines
@@ -69,13 +65,10 @@ def test_an_opened_session_shows_the_kernels_facts_and_below_them_claims_behind_
         assert any("client" in x and "┊ codex-mcp-client" in x for x in lines[claimed:])
         assert "q3-report" in below
 
-    drive(scenario, STATE)
 
-
-def test_a_session_that_opened_itself_has_no_facts_but_its_own_words() -> None:
+async def test_a_session_that_opened_itself_has_no_facts_but_its_own_words() -> None:
     """Its name is a claim too, and no line of ours repeats it."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("5", "sessions open")
         await shown.go("end", "it opened its session itself")
         await shown.go("enter", "no kernel told who opened it")
@@ -83,13 +76,10 @@ def test_a_session_that_opened_itself_has_no_facts_but_its_own_words() -> None:
         await shown.go("x", "End the session of the agent?")
         assert "WILL HAPPEN" not in "\n".join(shown.lines[-3:])
 
-    drive(scenario, STATE)
 
-
-def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
+async def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
     """`x` asks, `esc` leaves it; `enter` ends it once it rested; its calls stay waiting."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE, answers=True) as shown:
         await shown.go("5", "sessions open")
         await shown.go("x", "End the session of codex?")
         assert "2 calls of it stay waiting" in shown.text
@@ -107,13 +97,10 @@ def test_ending_a_session_asks_once_and_obeys_the_arming() -> None:
         assert not any("codex" in line for line in shown.lines[1:-2])
         await shown.go("1", "the requester is gone")
 
-    drive(scenario, STATE, answers=True)
 
-
-def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
+async def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
     """What it asks for meanwhile changes counts, and makes no key rest anew."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("5", "sessions open")
         await shown.go("x", "End the session of codex?")
         await shown.rest()
@@ -125,13 +112,10 @@ def test_a_busy_agent_cannot_keep_its_session_from_being_ended() -> None:
         await shown.press_alone("enter")
         await shown.until(lambda: bool(shown.port.intents))
 
-    drive(scenario, STATE)
 
-
-def test_a_question_about_a_session_that_has_ended_closes() -> None:
+async def test_a_question_about_a_session_that_has_ended_closes() -> None:
     """The key does not fall upon its neighbour."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(STATE) as shown:
         await shown.go("5", "sessions open")
         await shown.go("x", "End the session of codex?")
         await shown.rest()
@@ -141,5 +125,3 @@ def test_a_question_about_a_session_that_has_ended_closes() -> None:
         shown.clock.advance(1)
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
-
-    drive(scenario, STATE)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import Console, drive, short, start
+from driving import console, short, start
 
 from aileron_core.console_port import FieldView, NotAcceptedView, StepView
 from tests.support.screens.calls import later_steps
@@ -24,12 +24,13 @@ SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 
 
 @SIZES
-def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(
+async def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(
     size: tuple[int, int],
 ) -> None:
     """With its own arguments, though none of them needs what another returns."""
 
-    async def scenario(shown: Console) -> None:
+    view = short(1, steps=(CHANGE, SEND), connector=CHANGE.connector, op=CHANGE.op)
+    async with console(start(view), size=size) as shown:
         seen: list[str] = []
         await shown.rest()
         while "not seen yet" in shown.voice:
@@ -46,32 +47,29 @@ def test_every_fixed_step_stands_in_the_item_and_in_the_sentence_of_the_yes(
         ):
             assert told in text
 
-    view = short(1, steps=(CHANGE, SEND), connector=CHANGE.connector, op=CHANGE.op)
-    drive(scenario, start(view), size=size)
 
-
-def test_a_yes_to_a_step_that_was_asked_again_names_what_runs_after_it() -> None:
+async def test_a_yes_to_a_step_that_was_asked_again_names_what_runs_after_it() -> None:
     """The third step does not ask again: this yes runs it too."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(
+        start(short(1, steps=later_steps("asked"), connector="tracker", op="comment"))
+    ) as shown:
         await shown.read_all()
         assert "a runs 2 steps: comment, set_label." in shown.voice
 
-    drive(scenario, start(short(1, steps=later_steps("asked"), connector="tracker", op="comment")))
 
-
-def test_a_yes_names_no_step_before_which_the_run_asks_again() -> None:
+async def test_a_yes_names_no_step_before_which_the_run_asks_again() -> None:
     """It covers the first alone."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(
+        start(short(1, steps=later_steps(), connector="tracker", op="create_issue"))
+    ) as shown:
         await shown.read_all()
         assert "a runs tracker.create_issue." in shown.voice
 
-    drive(scenario, start(short(1, steps=later_steps(), connector="tracker", op="create_issue")))
-
 
 @SIZES
-def test_an_action_file_that_waits_to_be_taken_in_shows_every_step(size: tuple[int, int]) -> None:
+async def test_an_action_file_that_waits_to_be_taken_in_shows_every_step(
+    size: tuple[int, int],
+) -> None:
     """What it runs, in order."""
     held = NotAcceptedView(
         kind="action", name="change-and-send", file="change-and-send.md", digest="ab" * 32,
@@ -79,9 +77,7 @@ def test_an_action_file_that_waits_to_be_taken_in_shows_every_step(size: tuple[i
         steps=("gmail.update_draft", "gmail.send_draft"),
     )  # fmt: skip
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=(held,)), size=size) as shown:
         await shown.read_all()
         assert "┃ 1  gmail.update_draft" in shown.text
         assert "┃ 2  gmail.send_draft" in shown.text
-
-    drive(scenario, start(held=(held,)), size=size)

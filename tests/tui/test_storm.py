@@ -11,7 +11,7 @@ import sys
 import termios
 from time import monotonic
 
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, Console, console, mail, short, start
 from textual.geometry import Offset
 
 from aileron_core.console_port import ApprovalUpdated, Approve, NotAcceptedView
@@ -44,10 +44,9 @@ def state(shown: Console) -> tuple[object, ...]:
     )
 
 
-def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed() -> None:
+async def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed() -> None:
     """Cursor, focus, both scrolls, the item and the armed key are as before, at every moment."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(n) for n in range(1, 5)))) as shown:
         await shown.press_alone("j")
         await shown.rest()
         before = state(shown)
@@ -66,13 +65,10 @@ def test_two_hundred_arrivals_in_a_second_move_nothing_and_leave_the_key_armed()
         assert isinstance(intent, Approve)
         assert intent.approval_id == key(2)
 
-    drive(scenario, start(*(short(n) for n in range(1, 5))))
 
-
-def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
+async def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
     """The cursor is out of sight; what the person looks at stays."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(n) for n in range(1, 61)))) as shown:
         await shown.rest()
         rows(shown).scroll_to(y=20, animate=False, immediate=True)
         await shown.pilot.pause()
@@ -87,13 +83,10 @@ def test_arrivals_do_not_scroll_a_list_that_the_wheel_has_moved() -> None:
         assert [line[:44] for line in shown.lines[region.y : region.bottom]] == side
         assert shown.selected == key(1)
 
-    drive(scenario, start(*(short(n) for n in range(1, 61))))
 
-
-def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> None:
+async def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> None:
     """The list scrolls by as much as went, so that the eye need not."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(n) for n in range(1, 61)))) as shown:
         await shown.rest()
         for _ in range(30):
             await shown.press("j")
@@ -110,10 +103,8 @@ def test_rows_that_go_above_the_cursor_leave_it_at_its_place_on_the_screen() -> 
         assert next(y for y, line in enumerate(shown.lines) if line.startswith("▌")) == place
         assert shown.selected == key(31)
 
-    drive(scenario, start(*(short(n) for n in range(1, 61))))
 
-
-def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
+async def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it() -> None:
     """Files stand behind calls; where that moves one, its key does not count for a moment."""
     held = NotAcceptedView(
         kind="action",
@@ -126,7 +117,7 @@ def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it
         hosts=(),
     )
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), held=(held,))) as shown:
         await shown.press_alone("end")
         await shown.rest()
         assert shown.selected == "held:action:post-invoice"
@@ -138,14 +129,12 @@ def test_a_held_back_file_under_the_cursor_rests_anew_when_a_call_comes_above_it
         assert not shown.armed
         await shown.rest()
 
-    drive(scenario, start(short(1), held=(held,)))
 
-
-def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
+async def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
     """Once for each line that stands there, whatever waits out of sight."""
     asked: list[int] = []
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
         await shown.shows(" 10000 ")
         await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
         await shown.rest()
@@ -166,8 +155,6 @@ def test_at_ten_thousand_a_drawing_asks_for_the_rows_in_view_alone() -> None:
         await shown.pilot.pause()
         assert set(asked) <= set(range(9_980, 10_000))
         assert 0 < len(asked) <= 2 * rows(shown).size.height
-
-    drive(scenario, start(*(short(n) for n in range(1, 10_001))))
 
 
 FLOOD = """

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import Console, drive, short, start
+from driving import console, short, start
 from picturing import Look, Snap, at_rest, every_look, taken
 from suite_files import SUITE, held_file, suite, suite_of_515
 
@@ -50,11 +50,11 @@ def test_hostile_names_stand_escaped_in_the_list(snap_compare: Snap, look: Look)
     assert taken(snap_compare, look, at_rest, start(held=suite(hostile, held_file("y"))))
 
 
-def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
+async def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
     """What was not read is told first; the same key again hands over all 515."""
     held = suite_of_515()
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=held), size=(80, 24)) as shown:
         await shown.rest()
         assert "Accept these 515 actions?" in shown.text
         await shown.press_alone("t")
@@ -70,16 +70,14 @@ def test_one_key_takes_in_every_file_in_the_digest_that_was_shown() -> None:
         shown.port.tell(library())
         await shown.shows("Accepted: 515 actions. They count from now on.")
 
-    drive(scenario, start(held=held), size=(80, 24))
-
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (60, 16)])
-def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) -> None:
+async def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) -> None:
     """They stand alone afterwards, each its own item."""
     held = suite_of_515()
     left = [replace(each, suite=None) for each in held if each.name in FIRST]
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=held), size=size) as shown:
         await shown.rest()
         await shown.press_alone("T")
         await shown.shows("lines not seen. Press T again")
@@ -94,19 +92,16 @@ def test_another_key_leaves_those_to_look_at_held_back(size: tuple[int, int]) ->
         assert shown.selected == "held:action:draft-create"
         assert "Accept this action?" in shown.text
 
-    drive(scenario, start(held=held), size=size)
-
 
 @pytest.mark.parametrize("held", [
     suite(count=3),
     suite(held_file("a", gated=False), held_file("b", gated=False)),
 ], ids=["nothing to look at first", "nothing else"])  # fmt: skip
-def test_the_other_key_is_there_only_where_it_does_something_else(
+async def test_the_other_key_is_there_only_where_it_does_something_else(
     held: tuple[NotAcceptedView, ...],
 ) -> None:
     """With nothing to leave out, or nothing left to take in, there is one key."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=held)) as shown:
         await shown.rest()
         assert "accept the rest" not in shown.keys
         await shown.press_alone("T")
@@ -114,15 +109,13 @@ def test_the_other_key_is_there_only_where_it_does_something_else(
         await shown.rest()
         assert f"t accepts all {len(held)} as they are." in shown.voice
 
-    drive(scenario, start(held=held))
 
-
-def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
+async def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
     """It stands alone from then on; a yes to the others names only them."""
     held = suite(count=4)
     changed = replace(held_file(held[0].name, suite=None, text="2"), why="changed")
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=held)) as shown:
         await shown.rest()
         await shown.shows("Accept these 4 actions?")
         shown.port.tell(library(*held[1:], changed))
@@ -135,14 +128,12 @@ def test_a_file_that_changes_leaves_the_item_and_the_keys_rest_anew() -> None:
         assert isinstance(intent, AcceptSuite)
         assert set(intent.files) == {(each.file, each.digest) for each in held[1:]}
 
-    drive(scenario, start(held=held))
 
-
-def test_what_was_not_taken_in_after_all_is_said() -> None:
+async def test_what_was_not_taken_in_after_all_is_said() -> None:
     """The core's sentence stands where the report of the others stood."""
     held = suite(count=3)
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=held), size=(120, 36)) as shown:
         await shown.rest()
         await shown.press_alone("t")
         await shown.until(lambda: bool(shown.port.intents), "handed over")
@@ -152,13 +143,10 @@ def test_what_was_not_taken_in_after_all_is_said() -> None:
         await shown.shows(told)
         assert shown.selected == f"held:action:{held[0].name}"
 
-    drive(scenario, start(held=held), size=(120, 36))
 
-
-def test_a_click_selects_it_and_decides_nothing() -> None:
+async def test_a_click_selects_it_and_decides_nothing() -> None:
     """As everywhere: what changes anything wants its key."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), held=suite(count=3)), size=(120, 36)) as shown:
         await shown.rest()
         row = next(n for n, text in enumerate(shown.lines) if "3 actions from" in text)
         await shown.pilot.click(offset=(12, row))
@@ -168,8 +156,6 @@ def test_a_click_selects_it_and_decides_nothing() -> None:
         await shown.pilot.click(offset=(column, len(shown.lines) - 1))
         await shown.pilot.pause(0.1)
         assert shown.port.intents == []
-
-    drive(scenario, start(short(1), held=suite(count=3)), size=(120, 36))
 
 
 def test_connectors_stand_first_then_what_came_together_then_single_files() -> None:

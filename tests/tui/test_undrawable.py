@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, short, start
+from driving import NOW, console, short, start
 
 from aileron_core.console_port import (
     Accept,
@@ -33,36 +33,32 @@ def broken(number: int = 1):
     return short(number, preview=preview)
 
 
-def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
+async def test_an_item_that_cannot_be_drawn_waits_and_nothing_decides_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Neither approve nor deny is offered, the voice and the document say so, the log names the place."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.shows(words.status.UNDRAWABLE)
-        shown.clock.advance(2)
-        await shown.pilot.pause(0.2)
-        assert words.status.UNDRAWABLE in shown.voice
-        assert "A fault of Aileron's own" in shown.text
-        assert "approve" not in shown.keys
-        assert "deny" not in shown.keys
-        for key in ("a", "a", "d", "enter", "r", "t"):
-            shown.clock.advance(1)
-            await shown.press_alone(key)
-        assert shown.port.intents == []
-        assert shown.app.is_running
-
     with caplog.at_level(logging.ERROR, "aileron_tui"):
-        drive(scenario, start(broken()))
+        async with console(start(broken())) as shown:
+            await shown.shows(words.status.UNDRAWABLE)
+            shown.clock.advance(2)
+            await shown.pilot.pause(0.2)
+            assert words.status.UNDRAWABLE in shown.voice
+            assert "A fault of Aileron's own" in shown.text
+            assert "approve" not in shown.keys
+            assert "deny" not in shown.keys
+            for key in ("a", "a", "d", "enter", "r", "t"):
+                shown.clock.advance(1)
+                await shown.press_alone(key)
+            assert shown.port.intents == []
+            assert shown.app.is_running
     (told,) = [r.getMessage() for r in caplog.records if r.name.startswith("aileron_tui")]
     assert told.startswith("an item could not be drawn: RuntimeError in ")
     assert SECRET not in told
 
 
-def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
+async def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
     """The row says so; `j` leaves it; the next item is approved as ever."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(broken(1), short(2))) as shown:
         await shown.shows(words.status.UNDRAWABLE)
         assert shown.row.startswith("▌✗ This cannot be drawn")
         await shown.press("j")
@@ -75,13 +71,10 @@ def test_other_items_are_drawn_and_decided_beside_one_that_cannot_be() -> None:
         await shown.pilot.pause(0.1)
         assert words.status.UNDRAWABLE in shown.voice
 
-    drive(scenario, start(broken(1), short(2)))
 
-
-def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
+async def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
     """The fault belongs to one content, not to the approval for ever."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(broken())) as shown:
         await shown.shows(words.status.UNDRAWABLE)
         shown.port.tell(ApprovalUpdated(view=replace(short(), version=2)))
         await shown.until(lambda: words.status.UNDRAWABLE not in shown.text)
@@ -89,13 +82,10 @@ def test_content_that_comes_anew_can_be_drawn_and_decided() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
 
-    drive(scenario, start(broken()))
 
-
-def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
+async def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
     """What was decidable a moment ago is not, once its new content cannot be shown."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short())) as shown:
         await shown.rest()
         shown.port.tell(ApprovalUpdated(view=replace(broken(), version=2)))
         await shown.shows(words.status.UNDRAWABLE)
@@ -103,10 +93,8 @@ def test_a_drift_that_cannot_be_drawn_takes_the_approval_away() -> None:
         await shown.press_alone("a")
         assert shown.port.intents == []
 
-    drive(scenario, start(short()))
 
-
-def test_a_held_file_that_cannot_be_drawn_is_not_taken_in() -> None:
+async def test_a_held_file_that_cannot_be_drawn_is_not_taken_in() -> None:
     """The same for what lies in the home."""
     held = NotAcceptedView(
         kind="action",
@@ -119,10 +107,8 @@ def test_a_held_file_that_cannot_be_drawn_is_not_taken_in() -> None:
         hosts=(Undrawable("h"),),
     )
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(held=(held,))) as shown:
         await shown.shows(words.status.UNDRAWABLE)
         shown.clock.advance(2)
         await shown.press_alone("t")
         assert not any(isinstance(each, Accept) for each in shown.port.intents)
-
-    drive(scenario, start(held=(held,)))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 
 from aileron_core.console_port import ApprovalUpdated, Recorded, RecordView, Refresh
 from aileron_tui.draw.bars import banner_lines, startup_warnings
@@ -16,17 +16,14 @@ def key(number: int) -> str:
     return mail(number).approval_id
 
 
-def test_an_arrival_moves_neither_cursor_nor_document() -> None:
+async def test_an_arrival_moves_neither_cursor_nor_document() -> None:
     """New calls are appended; the item under the eye stays, and its key stays armed."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         shown.port.tell(*(ApprovalUpdated(view=short(n)) for n in range(2, 30)))
         await shown.shows("29")
         assert shown.selected == key(1)
         assert shown.armed
-
-    drive(scenario, start(short(1)))
 
 
 def test_an_item_that_ends_elsewhere_keeps_its_place_while_the_cursor_is_on_it() -> None:
@@ -73,37 +70,25 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     ("pressed", "expected"),
     [("j", 2), ("down", 2), ("end", 5), ("pagedown", 5), ("k", 1), ("home", 1), ("pageup", 1)],
 )
-def test_the_cursor_moves_by_every_key_of_the_registry(pressed: str, expected: int) -> None:
+async def test_the_cursor_moves_by_every_key_of_the_registry(pressed: str, expected: int) -> None:
     """Letters, arrows, home, end and pages."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(n) for n in range(1, 6)))) as shown:
         await shown.rest()
         await shown.press_alone(pressed)
         await shown.until(lambda: shown.selected == key(expected))
 
-    drive(scenario, start(*(short(n) for n in range(1, 6))))
 
-
-def test_refresh_asks_the_core_for_the_item_under_the_cursor() -> None:
+async def test_refresh_asks_the_core_for_the_item_under_the_cursor() -> None:
     """`r` fetches the preview again."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         await shown.press_alone("r")
         await shown.until(lambda: bool(shown.port.intents))
         assert shown.port.intents == [Refresh(approval_id=key(1))]
 
-    drive(scenario, start(short(1)))
 
-
-def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:
+async def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:
     """Asked 3 times, requester gone, a note of ours: all stand in the item."""
-
-    async def scenario(shown: Console) -> None:
-        await shown.shows("the requester is gone")
-        assert "Asked 3 times" in shown.text
-        assert "The console stopped before it began." in shown.text
-        assert "gmail.googleapis.com:443 -> 127.0.0.1:9001" in shown.text
 
     view = short(
         times_asked=3,
@@ -111,24 +96,25 @@ def test_the_detail_says_how_often_and_by_whom_it_was_asked() -> None:
         note="The console stopped before it began.",
         routed=("gmail.googleapis.com:443 -> 127.0.0.1:9001",),
     )
-    drive(scenario, start(view), size=(200, 60))
+    async with console(start(view), size=(200, 60)) as shown:
+        await shown.shows("the requester is gone")
+        assert "Asked 3 times" in shown.text
+        assert "The console stopped before it began." in shown.text
+        assert "gmail.googleapis.com:443 -> 127.0.0.1:9001" in shown.text
 
 
-def test_an_unknown_outcome_is_loud_in_the_list_of_decisions() -> None:
+async def test_an_unknown_outcome_is_loud_in_the_list_of_decisions() -> None:
     """A run that may or may not have happened is not hidden among the done."""
 
-    async def scenario(shown: Console) -> None:
+    ended = mail(9, state="unknown", decided_at=NOW - 5, ended_at=NOW, outcome="It may have run.")
+    async with console(start(short(1), ended)) as shown:
         await shown.shows("unknown")
         assert "DECIDED" in shown.text
 
-    ended = mail(9, state="unknown", decided_at=NOW - 5, ended_at=NOW, outcome="It may have run.")
-    drive(scenario, start(short(1), ended))
 
-
-def test_a_run_that_ends_unknown_under_the_cursor_is_said() -> None:
+async def test_a_run_that_ends_unknown_under_the_cursor_is_said() -> None:
     """The head has the outcome's sentence, the voice what a person can do."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         running = short(1, state="executing", decided_at=NOW, decided_by="person")
         unknown = replace(running, state="unknown", outcome="A request had gone out.", ended_at=NOW)
@@ -136,13 +122,14 @@ def test_a_run_that_ends_unknown_under_the_cursor_is_said() -> None:
         await shown.shows("▲ A request had gone out.")
         assert "approve" not in shown.keys
 
-    drive(scenario, start(short(1)))
 
-
-def test_standing_warnings_are_on_screen_all_the_time() -> None:
+async def test_standing_warnings_are_on_screen_all_the_time() -> None:
     """`--route` and `--accept-installed` are never forgotten."""
 
-    async def scenario(shown: Console) -> None:
+    routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
+    async with console(
+        start(short(1), routes=routes, accepted_installed=True), size=(80, 24)
+    ) as shown:
         await shown.shows("▲ gmail.googleapis.com:443 goes to 127.0.0.1:9001 (--route)")
         assert "(--accept-installed)" in shown.text
         shown.clock.advance(1)
@@ -150,20 +137,16 @@ def test_standing_warnings_are_on_screen_all_the_time() -> None:
         await shown.shows("Newest first.")
         assert "(--route)" in shown.text
 
-    routes = ("gmail.googleapis.com:443 -> 127.0.0.1:9001",)
-    drive(scenario, start(short(1), routes=routes, accepted_installed=True), size=(80, 24))
-
 
 ROUTES = tuple(f"host-{n}.example:443 -> 127.0.0.1:900{n}" for n in range(6))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all(
+async def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_all(
     size: tuple[int, int],
 ) -> None:
     """Six routes hide neither each other nor the warning of `--accept-installed`."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), routes=ROUTES, accepted_installed=True), size=size) as shown:
         await shown.rest()
         banner = shown.lines[1:4]
         assert "(--accept-installed)" in banner[0]
@@ -172,8 +155,6 @@ def test_standing_warnings_that_have_no_row_are_counted_and_the_help_has_them_al
         await shown.go("question_mark", "STANDING WARNINGS")
         text = " ".join(shown.text.split())
         assert all(f"host-{n}.example:443 goes to" in text for n in range(6))
-
-    drive(scenario, start(short(1), routes=ROUTES, accepted_installed=True), size=size)
 
 
 def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
@@ -190,7 +171,7 @@ def test_what_is_held_leaves_a_count_of_every_standing_warning() -> None:
     assert len(rows) == 4
 
 
-def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -> None:
+async def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -> None:
     """A record that comes does not move the one that is selected."""
 
     def record(seq: int) -> Recorded:
@@ -207,7 +188,7 @@ def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -
         )
         return Recorded(record=view, head_words=("olive", "pixel"))
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         await shown.press_alone("2")
         await shown.shows("Newest first.")
@@ -222,13 +203,10 @@ def test_activity_shows_new_records_first_and_keeps_the_cursor_on_its_record() -
         await shown.press_alone("1")
         await shown.shows("WILL HAPPEN")
 
-    drive(scenario, start(short(1)))
 
-
-def test_help_lists_the_keys_and_disarms() -> None:
+async def test_help_lists_the_keys_and_disarms() -> None:
     """Help covers the item; after it the keys rest anew."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         await shown.press_alone("question_mark")
         await shown.shows("fetch the preview again")
@@ -241,18 +219,13 @@ def test_help_lists_the_keys_and_disarms() -> None:
         await shown.press_alone("a")
         await shown.until(lambda: bool(shown.port.intents))
 
-    drive(scenario, start(short(1)))
 
-
-def test_ten_thousand_items_arrive_without_a_row_for_each() -> None:
+async def test_ten_thousand_items_arrive_without_a_row_for_each() -> None:
     """The list draws what is in view: the last of 10,000 is one key away."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(*(short(n) for n in range(1, 10001)))) as shown:
         await shown.shows("10000")
         await shown.until(lambda: not shown.app._model.queue.to_come, "all of them")
         await shown.rest()
         await shown.press_alone("end")
         await shown.until(lambda: shown.selected == key(10_000))
         await shown.shows("above")
-
-    drive(scenario, start(*(short(n) for n in range(1, 10_001))))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, console, mail, short, start
 
 from aileron_core.console_port import FieldView, NotAcceptedView
 from aileron_tui.draw.bars import empty_lines, top_bar
@@ -105,19 +105,17 @@ def test_two_folders_are_told_apart_by_their_ends() -> None:
     assert all(len(row) < 80 for row in rows)
 
 
-def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
+async def test_a_call_whose_action_file_changed_is_not_said_to_run() -> None:
     """The voice says what the yes would do: nothing."""
     held = NotAcceptedView(
         kind="action", name="send-draft", file="actions/send-draft.md", digest="ab" * 32,
         why="changed", gated=True, connector="gmail", hosts=(),
     )  # fmt: skip
 
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1), held=(held,))) as shown:
         await shown.rest()
         assert "Its action file changed: a would run nothing." in shown.voice
         assert "a runs gmail.send_draft" not in shown.text
-
-    drive(scenario, start(short(1), held=(held,)))
 
 
 def test_the_outcome_of_a_failed_call_is_said_once_in_its_document() -> None:
@@ -160,10 +158,12 @@ def test_the_palette_puts_what_is_called_so_before_what_only_contains_it() -> No
     ]
 
 
-def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
+async def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
     """Code points first, then folded again; where nothing is marked it is not there."""
 
-    async def scenario(shown: Console) -> None:
+    field = FieldView(label="Body", value="x\u202ey", multiline=True)
+    marked = short(1, preview=replace(short().preview, fields=(field,)))
+    async with console(start(marked, short(2))) as shown:
         await shown.rest()
         assert "u code points" in shown.keys
         await shown.go("u", "u fold again")
@@ -172,23 +172,16 @@ def test_the_key_of_code_points_says_what_its_next_press_does() -> None:
         await shown.press_alone("j")
         await shown.until(lambda: " u " not in shown.keys, "nothing marked")
 
-    field = FieldView(label="Body", value="x\u202ey", multiline=True)
-    marked = short(1, preview=replace(short().preview, fields=(field,)))
-    drive(scenario, start(marked, short(2)))
 
-
-def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
+async def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
     """Neither the footer's keys nor the voice's: only those of the help work."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(short(1))) as shown:
         await shown.rest()
         assert "approve" in shown.keys
         await shown.go("question_mark", "KEYS")
         assert shown.keys.split() == ["j", "k", "read", "on", "esc", "close"]
         assert "a runs" not in shown.text
         await shown.go("escape", "a runs")
-
-    drive(scenario, start(short(1)))
 
 
 @pytest.mark.parametrize(
@@ -200,14 +193,11 @@ def test_no_key_of_the_page_is_named_while_help_covers_it() -> None:
         ("5", "No agent is at work."),
     ],
 )
-def test_a_view_without_a_row_says_so_in_its_middle(key: str, told: str) -> None:
+async def test_a_view_without_a_row_says_so_in_its_middle(key: str, told: str) -> None:
     """No titles of columns over nothing, and no key that needs a row."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(sessions=(), records=(), library=(), head_words=None)) as shown:
         await shown.go(key, told)
         row = next(at for at, line in enumerate(shown.lines) if told in line)
         assert 8 < row < 24
         assert "enter open" not in shown.keys
         assert not any(line.startswith("  time") or "  agent  " in line for line in shown.lines)
-
-    drive(scenario, start(sessions=(), records=(), library=(), head_words=None))

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from driving import NOW, Console, drive, short, start
+from driving import NOW, Console, console, short, start
 from picturing import Look, Snap, dark, taken
 
 from aileron_core.console_port import (
@@ -43,10 +43,9 @@ def top(shown: Console) -> str:
     return shown.lines[document.region.y][document.region.x :].rstrip(" █┃│")
 
 
-def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
+async def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
     """The real heading, not the forged one; what is between was not on screen and stays unseen."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(changed())) as shown:
         await shown.rest()
         assert "x whole" in shown.keys
         assert top(shown).startswith(" CHANGED")
@@ -57,13 +56,10 @@ def test_x_goes_to_the_whole_new_preview_and_back_to_what_changed() -> None:
         await shown.press_alone("x")
         await shown.until(lambda: top(shown).startswith(" CHANGED"))
 
-    drive(scenario, start(changed()))
 
-
-def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> None:
+async def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> None:
     """The end of the document is as far as it goes; the next press is the way back all the same."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(changed(lines=9)), size=(120, 46)) as shown:
         await shown.rest()
         await shown.press_alone("x")
         await shown.until(lambda: not top(shown).startswith(" CHANGED"))
@@ -72,21 +68,16 @@ def test_x_comes_back_from_a_preview_that_ends_before_its_pane_does() -> None:
         await shown.press_alone("x")
         await shown.until(lambda: top(shown).startswith(" CHANGED"))
 
-    drive(scenario, start(changed(lines=9)), size=(120, 46))
-
 
 @pytest.mark.parametrize("view", [short(), changed(unavailable="timed out")])
-def test_without_a_whole_new_preview_there_is_no_key_for_it(view: ApprovalView) -> None:
+async def test_without_a_whole_new_preview_there_is_no_key_for_it(view: ApprovalView) -> None:
     """Nothing changed, or nothing new is known: no dead key stands in the footer."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(view), size=(120, 20)) as shown:
         await shown.rest()
         assert " x " not in shown.keys
         before = top(shown)
         await shown.press_alone("x")
         assert top(shown) == before
-
-    drive(scenario, start(view), size=(120, 20))
 
 
 @dark

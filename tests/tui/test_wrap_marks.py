@@ -3,7 +3,7 @@
 import operator
 from dataclasses import replace
 
-from driving import NOW, Console, drive, mail, short, start
+from driving import NOW, Console, console, mail, short, start
 from hypothesis import given
 from hypothesis import strategies as st
 from picturing import Look, Snap, dark, taken
@@ -81,10 +81,9 @@ def marks(shown: Console) -> list[str]:
     return [row for row in shown.lines if row.rstrip(" █┃│").endswith("↩")]
 
 
-def test_w_shows_the_marks_and_takes_them_away() -> None:
+async def test_w_shows_the_marks_and_takes_them_away() -> None:
     """No line moves by it, nothing that was read counts as unread, and the key rests anew."""
-
-    async def scenario(shown: Console) -> None:
+    async with console(start(body("word " * 400)), size=(80, 24)) as shown:
         await shown.read_all()
         await shown.press("b")
         await shown.rest()
@@ -99,8 +98,6 @@ def test_w_shows_the_marks_and_takes_them_away() -> None:
         await shown.rest()
         await shown.press("w")
         await shown.until(lambda: not marks(shown), "no marks")
-
-    drive(scenario, start(body("word " * 400)), size=(80, 24))
 
 
 def test_lines_of_a_text_that_fit_carry_no_mark_and_no_key_is_offered() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from aileron_core.actions.arguments import check_arguments, input_schema
 from aileron_core.actions.model import Action
-from aileron_core.actions.validate import check_arguments, input_schema
 from aileron_core.canonical import canonical
 from aileron_core.errors import InvalidArguments
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from aileron_core.actions.arguments import input_schema
 from aileron_core.actions.catalog import Catalog, CatalogScan, ScannedFile, scan
 from aileron_core.actions.load import load_action, read_action
 from aileron_core.actions.model import Action
-from aileron_core.actions.validate import input_schema
 from aileron_core.errors import Problem
 
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "corpus"

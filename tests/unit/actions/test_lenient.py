@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from aileron_core.actions.arguments import check_arguments, input_schema
 from aileron_core.actions.catalog import Catalog, scan
 from aileron_core.actions.interpolate import op_arguments
 from aileron_core.actions.load import ParsedFile, load_action, read_action
 from aileron_core.actions.model import Action
-from aileron_core.actions.validate import check_arguments, input_schema
 from aileron_core.errors import FileProblems, InvalidArguments, Problem
 
 Build = Callable[..., bytes]

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from core_harness import DRAFT, Core, Mailbox, furnish, open_session, run
+from core_harness import DRAFT, Core, Mailbox, furnish, open_session
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Implementation
@@ -58,13 +58,13 @@ def claims(fields: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
+async def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
     home: Path, era: str
 ) -> None:
     """From `_meta` and `clientInfo` to the approval and the session, bounded, on record."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
             info = Implementation(name="codex-mcp-client", version="0.169.0")
             async with agent(core, url, era, client_info=info) as client:
@@ -86,15 +86,12 @@ def test_the_ids_of_a_call_and_the_name_of_its_client_reach_the_console(
                 assert (await call).is_error
                 assert core.views(view.approval_id)[-1].stopped_waiting_at is None
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> None:
+async def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> None:
     """The tools are known from another agent's list, so the call alone says who it is."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
             async with agent(core, url, "2026-07-28") as first:
                 await first.list_tools()
@@ -117,15 +114,12 @@ def test_a_client_that_lists_nothing_is_known_by_its_first_call(home: Path) -> N
                 assert '"isError":false' in (await http.post(f"{url}/mcp", json=body)).text
             assert core.app.sessions.claims(other.session_id) == (("client", "second 2"),)
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
+async def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
     """The route has no field and no header for claims; they come from this process alone."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
             said = {"call": {"call": "forged"}, "client": {"client": "forged"}}
             headers = {
@@ -143,15 +137,12 @@ def test_no_request_over_a_socket_can_claim_anything(home: Path) -> None:
             assert core.app.publisher.sessions()[0].claims == ()
             assert "forged" not in str(await core.records())
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path) -> None:
+async def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path) -> None:
     """Since it hung up; what ends later is not delivered to it, so an equal call is attached."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
             view = await core.ask()
             waiters = core.app.publisher.waiters
@@ -169,15 +160,14 @@ def test_a_client_that_hangs_up_has_stopped_waiting_and_heard_nothing(home: Path
             await core.app.approvals.deny(view.approval_id, "no")
             assert (await core.call()).attached  # nobody was told, so nobody asks anew
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(home: Path) -> None:
+async def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(
+    home: Path,
+) -> None:
     """An equal call is attached while the end is undelivered; nobody read that answer."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             gone = asyncio.Event()
@@ -192,15 +182,12 @@ def test_an_end_that_comes_as_the_client_hangs_up_is_not_taken_for_delivered(hom
             assert (await core.call()).attached
             assert await core.records("run.delivered") == []
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) -> None:
+async def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) -> None:
     """The agent got its pending message; asking for the status is waiting again."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with (
             Core.open(home, mailbox) as core,
             served(core) as url,
@@ -222,15 +209,14 @@ def test_a_held_tool_call_that_ends_undecided_has_stopped_waiting(home: Path) ->
             await core.app.approvals.deny(view.approval_id, "no")
             assert (await status).is_error
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seconds(home: Path) -> None:
+async def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seconds(
+    home: Path,
+) -> None:
     """503 in the one error body, retriable; nothing was sent."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core, served(core) as url:
             core.app.pause.hold_seconds = 0.2
             await core.app.console.carry_out(SetPause(on=True))
@@ -246,7 +232,4 @@ def test_an_ungated_call_over_http_is_unavailable_after_a_pause_of_25_seconds(ho
                 True,
             )
             assert "A person holds all calls" in error["message"]
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["requests"] == []

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from click.testing import CliRunner
-from core_harness import Core, furnish, run
+from core_harness import Core, furnish
 
 from aileron_tui.cli.commands import aileron
 
@@ -19,7 +19,7 @@ inputs = { id = "${send.id}" }
 """
 
 
-def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
+async def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
     """Regression: the list called ready what the console does not offer."""
     furnish(home)
     sent = (home / "actions" / "send-draft.md").read_text(encoding="utf-8")
@@ -34,15 +34,11 @@ def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
         ),
         encoding="utf-8",
     )
-
-    async def story() -> dict[str, tuple[str, list[str]]]:
-        async with Core.open(home) as core:
-            return {
-                entry.name: (entry.state, [problem.message for problem in entry.problems])
-                for entry in core.app.library.entries()
-            }
-
-    console = run(story())
+    async with Core.open(home) as core:
+        console = {
+            entry.name: (entry.state, [problem.message for problem in entry.problems])
+            for entry in core.app.library.entries()
+        }
     done = CliRunner().invoke(aileron, ["action", "list", "--json", "--home", str(home)])
     listed = {
         item["name"]: (item["state"], [problem["message"] for problem in item["problems"]])
@@ -55,7 +51,7 @@ def test_the_list_says_of_every_file_what_the_console_says(home: Path) -> None:
     assert "not local://aileron/mail-drafts@9.9.9" in console["other"][1][0]
 
 
-def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(home: Path) -> None:
+async def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(home: Path) -> None:
     """Its file was taken in, and its op is not among the capabilities: every call of it is refused."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
@@ -65,11 +61,8 @@ def test_an_action_that_cannot_run_stands_there_as_such_with_the_reason(home: Pa
         encoding="utf-8",
     )
 
-    async def accept() -> None:
-        async with Core.open(home):
-            pass
-
-    run(accept())
+    async with Core.open(home):
+        pass
     said = CliRunner().invoke(aileron, ["action", "list", "--home", str(home)]).stdout
     (row,) = (line for line in said.splitlines() if "send-draft " in line)
     assert row.startswith("✗ send-draft")

@@ -12,7 +12,6 @@ from core_harness import (
     Mailbox,
     arrived,
     furnish,
-    run,
     standing_still,
     writes,
 )
@@ -37,11 +36,11 @@ def calling(core: Core, action: str, args: dict[str, str]) -> "asyncio.Task[obje
     return asyncio.get_running_loop().create_task(core.call(action, args))
 
 
-def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Path) -> None:
+async def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Path) -> None:
     """What waits, what is checked just now, and the tokens; each on record, by the person."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             views = [await core.ask(draft) for draft in OTHERS]
@@ -61,17 +60,16 @@ def test_all_that_waits_is_denied_with_a_reason_and_every_session_ends(home: Pat
             assert not core.app.pause.is_on
             again = await stop(core)
             assert (again.denied, again.sessions_ended, again.runs_stopped) == (0, 0, 0)
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(home: Path) -> None:
+async def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(
+    home: Path,
+) -> None:
     """Stopped at once; not idempotent and sent: `unknown`, never `failed`."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             mailbox.control(delay_seconds={"send": 20})
@@ -86,15 +84,12 @@ def test_a_guest_whose_request_had_gone_out_is_stopped_and_its_end_is_unknown(ho
             (record,) = await core.records("run.unknown")
             assert record["run"] == view.run_id
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None:
+async def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None:
     """Nothing can have happened, so nothing is said to be unknown."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(delay_seconds={"get": 20})
             call = calling(core, "get-draft", {"id": DRAFT})
@@ -103,15 +98,12 @@ def test_a_guest_that_only_reads_is_stopped_and_failed(home: Path) -> None:
             row = (await call).row  # type: ignore[attr-defined]
             assert (row.state, row.failure.class_) == ("failed", "unavailable")
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
+async def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
     """No guest of it runs at that moment; its next try is not made all the same."""
     furnish(home, update_draft=UPDATE_DRAFT)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(fail={"op": "update", "status": 503, "times": 3})
             call = calling(core, "update-draft", {"id": DRAFT, "to": "x@example.org"})
@@ -124,15 +116,12 @@ def test_a_run_between_two_tries_does_not_try_again(home: Path) -> None:
             assert row.state == "failed"
             assert writes(mailbox) == begun
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> None:
+async def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> None:
     """Eight of a session run at once; those behind them are refused, not a row, not a request."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(delay_seconds={"get": 20})
             calls = [calling(core, "get-draft", {"id": DRAFT}) for _ in range(10)]
@@ -147,15 +136,12 @@ def test_calls_that_wait_for_a_turn_do_not_begin_after_the_stop(home: Path) -> N
             done = await core.call("get-draft", {"id": DRAFT}, session=session)
             assert done.row.state == "completed"
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
+async def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
     """32 guests run at once; the runs of those behind them have begun, and end without one."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mailbox.control(delay_seconds={"get": 20})
             sessions = [await core.another_session() for _ in range(5)]
@@ -173,15 +159,12 @@ def test_calls_that_wait_for_a_thread_make_no_request(home: Path) -> None:
             assert {(await call).row.state for call in calls} == {"failed"}
             assert writes(mailbox).count(f"GET {DRAFT}") == 32
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) -> None:
+async def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) -> None:
     """The stop itself does not wait for a disk; the person is told what was not done."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             waiting = await core.ask(OTHERS[0])
             mailbox.control(delay_seconds={"get": 20})
@@ -198,15 +181,12 @@ def test_guests_are_stopped_also_where_nothing_can_be_put_on_record(home: Path) 
             assert core.views(waiting.approval_id)[-1].state == "pending"
             assert not core.app.pause.is_on
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(home: Path) -> None:
+async def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(home: Path) -> None:
     """Its tokens open nothing any more; what waits stays, marked; a second time says so."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             other = await core.another_session()
             view = await core.ask()
@@ -223,6 +203,3 @@ def test_ending_one_session_leaves_its_approvals_and_the_other_sessions(home: Pa
             assert (record["actor"], record["session"]) == ("person", core.session.session_id)
             await core.approve(marked)
             assert (await core.ended(view)).state == "completed"
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from core_harness import Core, furnish, run
+from core_harness import Core, furnish
 from suites import FIRST, GATED, READS, write_actions
 
 from aileron_core.actions.suites import read_suites, write_suite
@@ -77,49 +77,40 @@ def test_the_store_is_read_once_for_all_files(
     assert len(scans) == 1
 
 
-def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
+async def test_what_one_add_brought_is_shown_together_and_accepted_at_once(
     home: Path, suite: Path
 ) -> None:
     """515 records in one transaction, in under a second; then nothing is left of the suite."""
     add(home, suite)
-
-    async def story() -> None:
-        async with Core.open(home) as core:
-            assert await held(core) == ()  # the harness accepts everything
-        async with Core.open(home, accept=False) as core:
-            assert len(core.app.library.ready()) == ALL
-
-    async def by_hand() -> None:
-        async with Core.open(home, accept=False) as core:
-            (connector,) = (
-                each
-                for each in (await core.app.console.snapshot()).not_accepted
-                if each.kind != "action"
-            )
-            await core.app.library.accept(
-                "connector", connector.name, connector.digest, by="person"
-            )
-            files = await held(core)
-            assert len(files) == ALL
-            assert len({each.suite.suite_id for each in files if each.suite}) == 1
-            assert sum(each.reads and not each.gated for each in files) == READS
-            assert sum(not each.reads and not each.gated for each in files) == FIRST
-            begun = time.process_time()
-            await core.app.console.carry_out(take_in(*files))
-            assert time.process_time() - begun < SECONDS
-            assert await held(core) == ()
-            assert len(core.app.library.ready()) == ALL
-            records = await core.records("library.accepted")
-            assert len(records) == ALL + 1
-            assert {each["actor"] for each in records} == {"person"}
-            assert (await core.app.audit.verify()).problems == ()
-        assert read_suites(home / "suites") == ()
-        async with Core.open(home, accept=False) as core:  # over a restart too
-            assert len(core.app.library.ready()) == ALL
-
-    run(by_hand())
+    async with Core.open(home, accept=False) as core:
+        (connector,) = (
+            each
+            for each in (await core.app.console.snapshot()).not_accepted
+            if each.kind != "action"
+        )
+        await core.app.library.accept("connector", connector.name, connector.digest, by="person")
+        files = await held(core)
+        assert len(files) == ALL
+        assert len({each.suite.suite_id for each in files if each.suite}) == 1
+        assert sum(each.reads and not each.gated for each in files) == READS
+        assert sum(not each.reads and not each.gated for each in files) == FIRST
+        begun = time.process_time()
+        await core.app.console.carry_out(take_in(*files))
+        assert time.process_time() - begun < SECONDS
+        assert await held(core) == ()
+        assert len(core.app.library.ready()) == ALL
+        records = await core.records("library.accepted")
+        assert len(records) == ALL + 1
+        assert {each["actor"] for each in records} == {"person"}
+        assert (await core.app.audit.verify()).problems == ()
+    assert read_suites(home / "suites") == ()
+    async with Core.open(home, accept=False) as core:  # over a restart too
+        assert len(core.app.library.ready()) == ALL
     (home / "aileron.db").unlink()
-    run(story())
+    async with Core.open(home) as core:
+        assert await held(core) == ()  # the harness accepts everything
+    async with Core.open(home, accept=False) as core:
+        assert len(core.app.library.ready()) == ALL
 
 
 @pytest.fixture
@@ -132,43 +123,35 @@ def few(home: Path, tmp_path: Path) -> Path:
     return home
 
 
-def test_what_is_left_out_stays_held_back_and_stands_alone(few: Path) -> None:
+async def test_what_is_left_out_stays_held_back_and_stands_alone(few: Path) -> None:
     """The one to look at first was not said yes to; nothing groups it any more."""
-
-    async def story() -> None:
-        async with Core.open(few, accept=False) as core:
-            files = await held(core)
-            rest = [each for each in files if each.gated or each.reads]
-            await core.app.console.carry_out(take_in(*rest))
-            (left,) = await held(core)
-            assert (left.name, left.suite) == ("first-002", None)
-            told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
-            assert [each.name for each in told.not_accepted if each.kind == "action"] == [
-                "first-002"
-            ]
-
-    run(story())
+    async with Core.open(few, accept=False) as core:
+        files = await held(core)
+        rest = [each for each in files if each.gated or each.reads]
+        await core.app.console.carry_out(take_in(*rest))
+        (left,) = await held(core)
+        assert (left.name, left.suite) == ("first-002", None)
+        told = [fact for fact in core.facts if isinstance(fact, LibraryUpdated)][-1]
+        assert [each.name for each in told.not_accepted if each.kind == "action"] == ["first-002"]
 
 
-def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(few: Path) -> None:
+async def test_a_file_that_changed_since_it_was_shown_is_not_accepted_and_said_so(
+    few: Path,
+) -> None:
     """The others are: exactly the digests that a person saw count."""
-
-    async def story() -> None:
-        async with Core.open(few, accept=False) as core:
-            files = await held(core)
-            changed = few / "actions" / "read-001.md"
-            changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
-            with pytest.raises(Conflict, match=r"Accepted 2 of 3\. read-001\.md changed or went"):
-                await core.app.console.carry_out(take_in(*files))
-            (left,) = await held(core)
-            assert left.name == "read-001"
-            records = await core.records("library.accepted")
-            assert sorted(each["name"] for each in records) == ["first-002.md", "gated-000.md"]
-
-    run(story())
+    async with Core.open(few, accept=False) as core:
+        files = await held(core)
+        changed = few / "actions" / "read-001.md"
+        changed.write_bytes(changed.read_bytes() + b"\nAnd more.\n")
+        with pytest.raises(Conflict, match=r"Accepted 2 of 3\. read-001\.md changed or went"):
+            await core.app.console.carry_out(take_in(*files))
+        (left,) = await held(core)
+        assert left.name == "read-001"
+        records = await core.records("library.accepted")
+        assert sorted(each["name"] for each in records) == ["first-002.md", "gated-000.md"]
 
 
-def test_a_file_that_no_add_brought_is_an_item_of_its_own(few: Path) -> None:
+async def test_a_file_that_no_add_brought_is_an_item_of_its_own(few: Path) -> None:
     """So is one whose bytes are not those that were added, whatever a list says of its name."""
     (few / "actions" / "late.md").write_text(
         (few / "actions" / "gated-000.md").read_text().replace("gated-000", "late")
@@ -176,25 +159,18 @@ def test_a_file_that_no_add_brought_is_an_item_of_its_own(few: Path) -> None:
     changed = few / "actions" / "first-002.md"
     changed.write_bytes(changed.read_bytes() + b"\n")
 
-    async def story() -> None:
-        async with Core.open(few, accept=False) as core:
-            alone = {each.name for each in await held(core) if each.suite is None}
-            assert alone == {"late", "first-002"}
-
-    run(story())
+    async with Core.open(few, accept=False) as core:
+        alone = {each.name for each in await held(core) if each.suite is None}
+        assert alone == {"late", "first-002"}
 
 
-def test_what_a_person_held_back_again_is_not_brought_together(few: Path) -> None:
+async def test_what_a_person_held_back_again_is_not_brought_together(few: Path) -> None:
     """It was looked at by itself; nor is what is left of a suite when one file is."""
-
-    async def story() -> None:
-        async with Core.open(few) as core:
-            for each in core.app.library.items():
-                if each.kind == "action":
-                    await core.app.library.withdraw_acceptance("action", each.name, each.digest)
-            assert [each.suite for each in await held(core)] == [None] * 3
-
-    run(story())
+    async with Core.open(few) as core:
+        for each in core.app.library.items():
+            if each.kind == "action":
+                await core.app.library.withdraw_acceptance("action", each.name, each.digest)
+        assert [each.suite for each in await held(core)] == [None] * 3
 
 
 @pytest.mark.parametrize("content", [
@@ -202,32 +178,26 @@ def test_what_a_person_held_back_again_is_not_brought_together(few: Path) -> Non
     b'{"source": "x", "files": {"gated-000.md": 5}}', b'{"source": "x", "files": []}',
     b'{"source": "\\ud800", "files": {"gated-000.md": "%s"}}' % (b"0" * 64),
 ], ids=range(9))  # fmt: skip
-def test_a_list_that_is_none_brings_nothing_together(few: Path, content: bytes) -> None:
+async def test_a_list_that_is_none_brings_nothing_together(few: Path, content: bytes) -> None:
     """Whatever another program writes there: files are shown one by one, and none counts."""
     (listed,) = (few / "suites").iterdir()
     listed.write_bytes(content)
 
-    async def story() -> None:
-        async with Core.open(few, accept=False) as core:
-            assert [each.suite for each in await held(core)] == [None] * 3
-            assert core.app.library.ready() == ()
-
-    run(story())
+    async with Core.open(few, accept=False) as core:
+        assert [each.suite for each in await held(core)] == [None] * 3
+        assert core.app.library.ready() == ()
 
 
-def test_a_list_accepts_nothing(few: Path) -> None:
+async def test_a_list_accepts_nothing(few: Path) -> None:
     """One that a program wrote groups what lies there in those bytes, and nothing of it counts."""
     (listed,) = (few / "suites").iterdir()
     files = json.loads(listed.read_bytes())["files"]
     listed.write_text(json.dumps({"source": "/x", "files": {**files, "none.md": "0" * 64}}))
 
-    async def story() -> None:
-        async with Core.open(few, accept=False) as core:
-            views = await held(core)
-            assert {each.suite.source for each in views if each.suite} == {"/x"}
-            assert core.app.library.ready() == ()
-
-    run(story())
+    async with Core.open(few, accept=False) as core:
+        views = await held(core)
+        assert {each.suite.source for each in views if each.suite} == {"/x"}
+        assert core.app.library.ready() == ()
 
 
 def test_a_later_add_of_the_same_files_takes_the_place_of_the_earlier_list(

@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from core_harness import DRAFT, Core, Mailbox, furnish, run, standing_still
+from core_harness import DRAFT, Core, Mailbox, furnish, standing_still
 
 from aileron_core.console_port import SessionsUpdated, SessionView
 from aileron_core.runs import Call
@@ -27,11 +27,11 @@ def claimed(core: Core, approval_id: str) -> list[tuple[str, str]]:
     return [(field.label, field.value) for field in view.claims]
 
 
-def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(home: Path) -> None:
+async def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(home: Path) -> None:
     """The agent's own ids, marked as claims; of the newest call where it asked again."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             approval_id = await ask(core)
             assert claimed(core, approval_id) == list(CLAIMS)
@@ -50,15 +50,12 @@ def test_claims_stand_in_the_view_and_the_record_and_outlive_a_restart(home: Pat
             assert claimed(last, approval_id) == list(newer)
             assert last.app.publisher.approvals()[0].times_asked == 3
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_spoilt_record_claims_nothing(home: Path) -> None:
+async def test_a_spoilt_record_claims_nothing(home: Path) -> None:
     """What another program wrote into the audit neither shows nor stops the start."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             approval_id = await ask(core)
         connection = sqlite3.connect(home / "aileron.db")
@@ -75,16 +72,15 @@ def test_a_spoilt_record_claims_nothing(home: Path) -> None:
         async with Core.open(home, mailbox) as core:
             assert claimed(core, approval_id) == list(CLAIMS)
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(home: Path) -> None:
+async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(
+    home: Path,
+) -> None:
     """Since the end of its last held call; asking again takes it back; the keys stay armed."""
     furnish(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             approval_id, waiters = await ask(core), core.app.publisher.waiters
             sweep = lambda: waiters.sweep(core.app.publisher._is_open)  # noqa: E731
@@ -117,16 +113,13 @@ def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_while(hom
             sweep()
             assert waiters._waits == {}
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:
+async def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:
     """The end of a held call that brought the answer is no going away."""
     furnish(home)
     clock = FrozenClock()
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             approval_id, waiters = await ask(core), core.app.publisher.waiters
             with waiters.waiting(approval_id):
@@ -135,15 +128,12 @@ def test_an_agent_that_got_its_answer_did_not_stop_waiting(home: Path) -> None:
             waiters.sweep(core.app.publisher._is_open)
             assert core.views(approval_id)[-1].stopped_waiting_at is None
 
-    with Mailbox() as mailbox:
-        run(story(mailbox))
 
-
-def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
+async def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
     """Sessions are counted as they come and end, over a restart too, and told without being asked."""
     furnish(home)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             mine = core.session.session_id
 
@@ -175,6 +165,3 @@ def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> None:
         async with Core.open(home, mailbox) as again:
             assert (view(again).waiting, view(again).running) == (1, 0)
             assert view(again).claims == ()
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))

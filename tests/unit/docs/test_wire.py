@@ -18,7 +18,7 @@ from aileron_core.server.openapi import document
 from aileron_core.server.routes import ROUTES
 from aileron_core.settings import Settings
 from aileron_core.storage.schema import SCHEMA
-from aileron_mcp.translate import CLIENT_LIMITS, UNKNOWN_CLIENT_LIMIT, own_tools
+from aileron_mcp.translate import CLIENT_LIMITS, UNKNOWN_CLIENT_LIMIT, builtin_tools
 from aileron_tui.cli.output import EXIT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "wire.md").read_text(encoding="utf-8")
@@ -129,7 +129,9 @@ def test_how_long_each_client_is_held() -> None:
 
 def test_the_tools_that_are_no_actions() -> None:
     told = {name: re.findall(r"[a-z_]+_[a-z]+", names) for name, names in rows("MCP")}
-    assert told == {each["name"]: list(each["inputSchema"]["properties"]) for each in own_tools()}
+    assert told == {
+        each["name"]: list(each["inputSchema"]["properties"]) for each in builtin_tools()
+    }
 
 
 def test_the_digest_covers_these_members(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from core_harness import DRAFT, Core, furnish, run
+from core_harness import DRAFT, Core, furnish
 
 from aileron_core import app
 from aileron_core.console_port import LibraryUpdated
@@ -83,21 +83,18 @@ CHANGES = [append, rewrite_with_its_old_times, replace, spoil, link_away, swap_t
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_file_counts_no_more(home: Path, change: Callable[[Path], None]) -> None:
+async def test_a_changed_file_counts_no_more(home: Path, change: Callable[[Path], None]) -> None:
     """At the next look agents see it no more, and its run is a conflict."""
     furnish(home)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            library = core.app.library
-            await library.poll()
-            change(home / "actions" / "list-drafts.md")
-            await library.poll()
-            assert "list-drafts" not in [action.name for action in library.ready()]
-            with pytest.raises(Conflict):
-                await core.call("list-drafts", {})
-
-    run(story())
+    async with Core.open(home) as core:
+        library = core.app.library
+        await library.poll()
+        change(home / "actions" / "list-drafts.md")
+        await library.poll()
+        assert "list-drafts" not in [action.name for action in library.ready()]
+        with pytest.raises(Conflict):
+            await core.call("list-drafts", {})
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -131,7 +128,7 @@ def test_changes_within_one_tick_of_the_clock_are_not_missed(home: Path) -> None
     assert not look(home, newest - 10_000_000_000).settled  # the clock was set back
 
 
-def test_young_files_are_read_whatever_the_file_system_says_of_them(
+async def test_young_files_are_read_whatever_the_file_system_says_of_them(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second change in one tick leaves every stamp as it was; once they are old, that cannot be."""
@@ -141,98 +138,83 @@ def test_young_files_are_read_whatever_the_file_system_says_of_them(
     file = home / "actions" / "list-drafts.md"
     whole = file.read_bytes()
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            library = core.app.library
-            for settled, offered in ((False, False), (True, True)):
-                file.write_bytes(whole)
-                await library.poll()
-                assert "list-drafts" in [action.name for action in library.ready()]
-                append(file)
-                library._files.stamps = FileStamps(stamps=look(home).stamps, settled=settled)
-                await library.poll()
-                assert ("list-drafts" in [action.name for action in library.ready()]) is offered
-
-    run(story())
+    async with Core.open(home) as core:
+        library = core.app.library
+        for settled, offered in ((False, False), (True, True)):
+            file.write_bytes(whole)
+            await library.poll()
+            assert "list-drafts" in [action.name for action in library.ready()]
+            append(file)
+            library._files.stamps = FileStamps(stamps=look(home).stamps, settled=settled)
+            await library.poll()
+            assert ("list-drafts" in [action.name for action in library.ready()]) is offered
 
 
-def test_what_did_not_change_is_not_told(home: Path) -> None:
+async def test_what_did_not_change_is_not_told(home: Path) -> None:
     """A touched file is read again, and nobody hears of it: nothing on a screen moves."""
     furnish(home)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            library = core.app.library
+    async with Core.open(home) as core:
+        library = core.app.library
+        await library.poll()
+        core.facts.clear()
+        for path in (home / "actions").iterdir():
+            path.touch()
+        for _ in range(3):
             await library.poll()
-            core.facts.clear()
-            for path in (home / "actions").iterdir():
-                path.touch()
-            for _ in range(3):
-                await library.poll()
-            assert not [fact for fact in core.facts if isinstance(fact, LibraryUpdated)]
-            assert len(library.ready()) == 3
-
-    run(story())
+        assert not [fact for fact in core.facts if isinstance(fact, LibraryUpdated)]
+        assert len(library.ready()) == 3
 
 
-def test_a_removed_file_is_gone_and_one_under_another_name_is_held_back(home: Path) -> None:
+async def test_a_removed_file_is_gone_and_one_under_another_name_is_held_back(home: Path) -> None:
     """A person took those bytes in under that name; what of them comes back stands in `test_removal`."""
     furnish(home)
     path = home / "actions" / "list-drafts.md"
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            library = core.app.library
-            path.rename(path.with_name("renamed.md"))
-            await library.poll()
-            with pytest.raises(Conflict, match="is not accepted"):
-                await core.call("list-drafts", {})
-            path.with_name("renamed.md").unlink()
-            await library.poll()
-            with pytest.raises(NotFound):
-                await core.call("list-drafts", {})
-
-    run(story())
+    async with Core.open(home) as core:
+        library = core.app.library
+        path.rename(path.with_name("renamed.md"))
+        await library.poll()
+        with pytest.raises(Conflict, match="is not accepted"):
+            await core.call("list-drafts", {})
+        path.with_name("renamed.md").unlink()
+        await library.poll()
+        with pytest.raises(NotFound):
+            await core.call("list-drafts", {})
 
 
-def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -> None:
+async def test_an_unreadable_folder_holds_everything_back_and_nothing_up(home: Path) -> None:
     """No action is offered from memory while nobody can say that it still lies there."""
     furnish(home)
     folder = home / "actions"
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            library = core.app.library
-            folder.rename(home / "aside")
-            folder.write_text("no folder")
-            await library.poll()
-            assert library.ready() == ()
-            assert [problem.file for problem in library.problems()] == ["actions"]
-            with pytest.raises(NotFound):
-                await core.call("get-draft", {"id": DRAFT})
-            folder.unlink()
-            (home / "aside").rename(folder)
-            await library.poll()
-            assert len(library.ready()) == 3
-
-    run(story())
+    async with Core.open(home) as core:
+        library = core.app.library
+        folder.rename(home / "aside")
+        folder.write_text("no folder")
+        await library.poll()
+        assert library.ready() == ()
+        assert [problem.file for problem in library.problems()] == ["actions"]
+        with pytest.raises(NotFound):
+            await core.call("get-draft", {"id": DRAFT})
+        folder.unlink()
+        (home / "aside").rename(folder)
+        await library.poll()
+        assert len(library.ready()) == 3
 
 
-def test_taking_in_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
+async def test_taking_in_an_action_names_the_bytes_that_it_will_run(home: Path) -> None:
     """What a placeholder was bound to is on record, not only in a file that may change."""
     furnish(home)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            records = await core.records("library.accepted")
-            by_name = {record["name"]: record for record in records}
-            connector = by_name["local://aileron/mail-drafts@0.1.0"]
-            assert by_name["get-draft.md"]["connectors"] == [
-                {
-                    "fqn": "local://aileron/mail-drafts",
-                    "version": "0.1.0",
-                    "hash": connector["digest"],
-                }
-            ]
-
-    run(story())
+    async with Core.open(home) as core:
+        records = await core.records("library.accepted")
+        by_name = {record["name"]: record for record in records}
+        connector = by_name["local://aileron/mail-drafts@0.1.0"]
+        assert by_name["get-draft.md"]["connectors"] == [
+            {
+                "fqn": "local://aileron/mail-drafts",
+                "version": "0.1.0",
+                "hash": connector["digest"],
+            }
+        ]

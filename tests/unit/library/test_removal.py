@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from core_harness import Core, Mailbox, furnish, run
+from core_harness import Core, Mailbox, furnish
 
 from aileron_core.console_port import Accept
 from aileron_core.errors import Conflict, NotFound
@@ -62,7 +62,7 @@ def put_back(kept: Path, path: Path) -> None:
         pytest.param(CONNECTOR, CONNECTOR, module, id="module"),
     ],
 )
-def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
+async def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
     home: Path, name: str, recorded: str, place: Callable[[Path], Path], running: bool
 ) -> None:
     """Whether a console runs meanwhile or starts after it; on record, and over restarts."""
@@ -73,32 +73,29 @@ def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
     def delete() -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            assert "get-draft" in seen(core)
-            if running:
-                delete()
-                await core.app.library.poll()
-        if not running:
+    async with Core.open(home) as core:
+        assert "get-draft" in seen(core)
+        if running:
             delete()
-        async with Core.open(home, accept=False) as core:
-            assert "get-draft" not in seen(core)
-            (record,) = await core.records("library.removed")
-            assert (record["actor"], record["name"]) == ("aileron", recorded)
-            put_back(kept, path)
             await core.app.library.poll()
-            assert states(core)[name] == "held_back"
-            assert "get-draft" not in seen(core)
-            with pytest.raises((Conflict, NotFound)):
-                await core.call("get-draft", {"id": "r-1"})
-        async with Core.open(home, accept=False) as core:
-            assert states(core)[name] == "held_back"
-            (held,) = [each for each in core.app.library.not_accepted() if each.name == name]
-            await core.app.console.carry_out(Accept(kind=held.kind, name=name, digest=held.digest))
-            assert "get-draft" in seen(core)
-            assert (await core.app.audit.verify()).problems == ()
-
-    run(story())
+    if not running:
+        delete()
+    async with Core.open(home, accept=False) as core:
+        assert "get-draft" not in seen(core)
+        (record,) = await core.records("library.removed")
+        assert (record["actor"], record["name"]) == ("aileron", recorded)
+        put_back(kept, path)
+        await core.app.library.poll()
+        assert states(core)[name] == "held_back"
+        assert "get-draft" not in seen(core)
+        with pytest.raises((Conflict, NotFound)):
+            await core.call("get-draft", {"id": "r-1"})
+    async with Core.open(home, accept=False) as core:
+        assert states(core)[name] == "held_back"
+        (held,) = [each for each in core.app.library.not_accepted() if each.name == name]
+        await core.app.console.carry_out(Accept(kind=held.kind, name=name, digest=held.digest))
+        assert "get-draft" in seen(core)
+        assert (await core.app.audit.verify()).problems == ()
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -109,7 +106,7 @@ def test_what_is_deleted_by_hand_and_put_back_waits_for_a_person(
         pytest.param(remove_connector, "mail-drafts", connector_folder, id="connector"),
     ],
 )
-def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
+async def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
     home: Path,
     command: Callable[[CommandContext, str], int],
     name: str,
@@ -125,21 +122,18 @@ def test_what_a_command_removed_counts_no_more_however_soon_it_is_back(
         assert command(CommandContext(home=home, json=False, color=False), name) == 0
         put_back(kept, path)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            await core.app.library.poll()
-            if running:
-                remove()
-                await core.app.library.poll()
-                assert "get-draft" not in seen(core)
-        if not running:
+    async with Core.open(home) as core:
+        await core.app.library.poll()
+        if running:
             remove()
-        async with Core.open(home, accept=False) as core:
+            await core.app.library.poll()
             assert "get-draft" not in seen(core)
-            assert len(await core.records("library.removed")) == 1
-            assert list((home / "store" / "removed").iterdir()) == []
-
-    run(story())
+    if not running:
+        remove()
+    async with Core.open(home, accept=False) as core:
+        assert "get-draft" not in seen(core)
+        assert len(await core.records("library.removed")) == 1
+        assert list((home / "store" / "removed").iterdir()) == []
 
 
 def rename_over(path: Path) -> None:
@@ -160,28 +154,25 @@ def move_away_and_back(path: Path) -> None:
 
 
 @pytest.mark.parametrize("save", [rename_over, unlink_and_create, move_away_and_back])
-def test_a_file_that_is_saved_as_it_was_was_not_removed(home: Path, save: Remove) -> None:
+async def test_a_file_that_is_saved_as_it_was_was_not_removed(home: Path, save: Remove) -> None:
     """As editors save: between two looks of the console it is the same file, in the same bytes."""
     furnish(home)
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            await core.app.library.poll()
-            save(action_file(home))
-            await core.app.library.poll()
-            assert "get-draft" in seen(core)
-            assert await core.records("library.removed") == []
-
-    run(story())
+    async with Core.open(home) as core:
+        await core.app.library.poll()
+        save(action_file(home))
+        await core.app.library.poll()
+        assert "get-draft" in seen(core)
+        assert await core.records("library.removed") == []
 
 
-def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -> None:
+async def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -> None:
     """What was taken in when the person looked counts no more when they say yes."""
     furnish(home)
     path = home / "actions" / "send-draft.md"
     kept = beside(home, path)
 
-    async def story(mailbox: Mailbox) -> None:
+    with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             path.unlink()
@@ -192,13 +183,10 @@ def test_an_approval_of_what_was_removed_and_put_back_runs_nothing(home: Path) -
             ended = await core.ended(view)
             assert ended.state == "failed"
             assert "was removed and put back after you looked" in ended.outcome
-
-    with Mailbox() as mailbox:
-        run(story(mailbox))
         assert mailbox.state()["sent"] == []
 
 
-def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> None:
+async def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> None:
     """The newest record of a name counts, not a row that names an older one."""
     furnish(home)
     path = action_file(home)
@@ -211,15 +199,12 @@ def test_a_row_put_back_after_a_removal_takes_nothing_in(home: Path) -> None:
         connection.close()
         return found
 
-    async def story() -> None:
-        async with Core.open(home) as core:
-            (old,) = rows("SELECT * FROM pins WHERE name = 'get-draft.md'")
-            path.unlink()
-            await core.app.library.poll()
-            assert rows("SELECT * FROM pins WHERE name = 'get-draft.md'") == []
-        put_back(kept, path)
-        rows("INSERT INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
-        async with Core.open(home, accept=False) as core:
-            assert states(core)["get-draft"] == "held_back"
-
-    run(story())
+    async with Core.open(home) as core:
+        (old,) = rows("SELECT * FROM pins WHERE name = 'get-draft.md'")
+        path.unlink()
+        await core.app.library.poll()
+        assert rows("SELECT * FROM pins WHERE name = 'get-draft.md'") == []
+    put_back(kept, path)
+    rows("INSERT INTO pins VALUES(?, ?, ?, ?, ?, ?)", *old)
+    async with Core.open(home, accept=False) as core:
+        assert states(core)["get-draft"] == "held_back"

@@ -18,7 +18,7 @@ def test_the_one_that_was_used_longest_ago_makes_way() -> None:
     assert opened.open("b", "other", 0) is None
     assert opened.open("a", "1", 0) is None
     assert opened.open("a", "2", 0) is None
-    with opened.using("a", "1"):
+    with opened.in_use("a", "1"):
         assert opened.open("a", "3", 0) == "2"
     assert opened.get("a", "2") is None
     assert opened.get("b", "other") is not None
@@ -28,7 +28,7 @@ def test_another_owners_session_is_nobodys() -> None:
     """Neither is it counted as used, nor can it be closed."""
     opened = OpenSessions(lambda _: True)
     opened.open("a", "1", 0)
-    with opened.using("b", "1") as used:
+    with opened.in_use("b", "1") as used:
         assert used is None
     opened.close("b", "1")
     assert opened.get("a", "1") is not None
@@ -42,7 +42,7 @@ def test_what_was_idle_for_too_long_is_forgotten_and_what_has_a_stream_is_not() 
     opened = OpenSessions(lambda _: True, clock=clock)
     opened.open("a", "idle", 0)
     opened.open("a", "streaming", 0)
-    with opened.using("a", "streaming"):
+    with opened.in_use("a", "streaming"):
         clock.now = IDLE_SECONDS + 61
         opened.open("a", "new", 0)
         assert opened.get("a", "idle") is None

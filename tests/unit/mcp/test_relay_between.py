@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from aileron_mcp.relay import console_finder
-from aileron_mcp.relay.aileron_session import AileronSession, Denied
-from aileron_mcp.relay.console_finder import Absent, ConsoleFinder, _with_certificate
+from aileron_mcp.relay.aileron_session import AileronSession, RequestDenied
+from aileron_mcp.relay.console_finder import ConsoleAbsent, ConsoleFinder, _with_certificate
 from aileron_mcp.relay.messages import Call
 from aileron_mcp.relay.relay import Relay
 from tests.unit.mcp.harness import TOKEN, RawRelay, listen_unix, lock_home
@@ -150,9 +150,9 @@ def test_an_id_that_is_used_again_at_once_stays_the_new_requests(
         ours._calls[call.key] = second
         return True
 
-    monkeypatch.setattr(ours, "_attempt", answered)
+    monkeypatch.setattr(ours, "_try_once", answered)
     ours._calls[first.key] = first
-    ours._serve(first)
+    ours._serve_request(first)
     assert ours._calls == {second.key: second}
     os.close(ours._wake_read)
     os.close(ours._wake_write)
@@ -164,16 +164,16 @@ def test_a_token_file_that_is_read_while_it_is_written_is_read_again(tmp_path: P
     file.write_text("")
     console = ConsoleFinder({"AILERON_HOME": str(tmp_path)}, stop)
     ours = AileronSession({"AILERON_TOKEN_FILE": str(file)}, console, lambda *_: None, stop)
-    with pytest.raises(Denied, match="is empty"):
-        ours._current()
+    with pytest.raises(RequestDenied, match="is empty"):
+        ours._require_token()
     file.write_text("first\n")
-    assert ours._current() == "first"
+    assert ours._require_token() == "first"
     file.write_text("")
-    with pytest.raises(Denied, match="is empty"):
-        ours.renew("first")
+    with pytest.raises(RequestDenied, match="is empty"):
+        ours.renew_token("first")
     file.write_text("second\n")
-    assert ours.renew("first")
-    assert ours._current() == "second"
+    ours.renew_token("first")
+    assert ours._require_token() == "second"
 
 
 def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
@@ -182,5 +182,5 @@ def test_who_never_finishes_the_handshake_of_tls_holds_nobody_up(
     """Nobody is believed before the certificate was seen, so nobody is waited for either."""
     monkeypatch.setattr(console_finder, "CONNECT_SECONDS", 0.05)
     ours, theirs = socket.socketpair()
-    with ours, theirs, pytest.raises(Absent, match="does not speak TLS"):
+    with ours, theirs, pytest.raises(ConsoleAbsent, match="does not speak TLS"):
         _with_certificate(ours, "localhost", "1", "0" * 64)

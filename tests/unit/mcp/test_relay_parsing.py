@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp.shared.inbound import decode_header_value
 
 from aileron_mcp.relay import http_client
-from aileron_mcp.relay.http_client import Dropped, HttpConnection, read_events
+from aileron_mcp.relay.http_client import ConnectionDropped, HttpConnection, read_events
 from aileron_mcp.relay.messages import LineSplitter, header_value
 
 LIMIT = 4 * 1024 * 1024
@@ -95,7 +95,7 @@ def answered(data: bytes, sizes: Iterable[int] = ()) -> tuple[int, dict[str, str
             theirs.sendall(piece)
         theirs.shutdown(socket.SHUT_WR)
         status = connection.request("POST", "/mcp", {}, b"{}")
-        return status, connection.headers, connection.body()
+        return status, connection.headers, connection.read_body()
 
 
 @given(st.lists(st.binary(min_size=1, max_size=300)), st.lists(st.integers(0, 200)))
@@ -124,7 +124,7 @@ def test_any_bytes_are_an_answer_or_a_dropped_connection_and_nothing_else(data: 
     """No bytes from the other side make the relay fail in another way, or go on for ever."""
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     for head in (b"", b"HTTP/1.1 200 OK\r\n", chunked):
-        with contextlib.suppress(Dropped):
+        with contextlib.suppress(ConnectionDropped):
             answered(head + data)
 
 
@@ -136,7 +136,7 @@ def test_an_answer_that_ends_early_is_a_dropped_connection() -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70000,
     ):
-        with pytest.raises(Dropped):
+        with pytest.raises(ConnectionDropped):
             answered(data)
 
 
@@ -145,7 +145,7 @@ def test_an_answer_without_an_end_is_a_dropped_connection(monkeypatch: pytest.Mo
     monkeypatch.setattr(http_client, "ANSWER_LIMIT", 10_000)
     pieces = [b"data: " + b"x" * 900] * 12
     for chunks in (pieces, [piece + b"\n" for piece in pieces]):
-        with pytest.raises(Dropped):
+        with pytest.raises(ConnectionDropped):
             list(read_events(chunks))
     short = [b"data: " + b"x" * 900 + b"\n\n"] * 100
     assert len(list(read_events(short))) == 100
@@ -153,7 +153,7 @@ def test_an_answer_without_an_end_is_a_dropped_connection(monkeypatch: pytest.Mo
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 20_000,
         b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(300)) + b"\r\n",
     ):
-        with pytest.raises(Dropped):
+        with pytest.raises(ConnectionDropped):
             answered(endless)
 
 

@@ -11,14 +11,14 @@ from aileron_core.actions.model import OWN_TOOLS
 from aileron_core.errors import Failure, InvalidArguments
 from aileron_mcp.translate import (
     CLIENT_LIMITS,
+    action_tool,
+    approval_result,
+    builtin_tools,
     error_result,
     hold_seconds,
-    own_tools,
-    result_answer,
-    run_answer,
-    status_query,
-    tool,
-    withdraw_answer,
+    parse_status_query,
+    run_result,
+    withdrawal_result,
 )
 
 ID = "act-20260101T000000-0123456789abcdef"
@@ -59,19 +59,19 @@ def test_an_action_becomes_the_tool_of_its_own_name_and_schema() -> None:
     """Name, description and schema reach the agent as the catalog has them."""
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     item: Any = {"name": "a-b", "tool": "a_b", "description": "does it", "input_schema": schema}
-    assert tool(item) == {"name": "a_b", "description": "does it", "inputSchema": schema}
+    assert action_tool(item) == {"name": "a_b", "description": "does it", "inputSchema": schema}
 
 
 def test_the_own_tools_take_nothing_that_they_do_not_name() -> None:
     """Their schemas are closed, as those of all actions are."""
-    assert [t["name"] for t in own_tools()] == ["check_action_status", "withdraw_action"]
-    assert all(t["inputSchema"]["additionalProperties"] is False for t in own_tools())
+    assert [t["name"] for t in builtin_tools()] == ["check_action_status", "withdraw_action"]
+    assert all(t["inputSchema"]["additionalProperties"] is False for t in builtin_tools())
 
 
 def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
     """An agent that reads only text and one that reads only structure learn the same."""
     body: Any = {"status": "completed", "audit_id": "run-1", "output": {"a": [1]}, "steps": {}}
-    result = run_answer(body)
+    result = run_result(body)
     assert result["isError"] is False
     assert result["structuredContent"] == body
     assert json.loads(text_of(result)) == body
@@ -79,7 +79,7 @@ def test_a_completed_run_is_the_same_json_in_both_halves() -> None:
 
 def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
     """It is no error, and both halves carry the id, the place and the next step."""
-    result = run_answer(PENDING)
+    result = run_result(PENDING)
     assert result["isError"] is False
     content = result["structuredContent"]
     assert content.keys() == PENDING.keys()
@@ -94,7 +94,7 @@ def test_a_pending_run_says_who_decides_where_and_what_to_call_next() -> None:
 def test_a_message_of_the_console_that_says_it_all_is_left_as_it_is() -> None:
     """Nothing is said twice."""
     whole = f"{PENDING['review_url']} aileron open approval {ID} check_action_status"
-    result = run_answer({**PENDING, "message": whole})
+    result = run_result({**PENDING, "message": whole})
     assert result["structuredContent"]["message"] == whole
 
 
@@ -155,7 +155,7 @@ def test_every_other_end_is_an_error_with_its_class_and_the_next_step(
     outcome: dict[str, Any], status: str, class_: str, says: str
 ) -> None:
     """The agent learns what happened and what to do, in both halves."""
-    result = result_answer(result_body(**outcome))
+    result = approval_result(result_body(**outcome))
     content = result["structuredContent"]
     assert result["isError"] is True
     assert content.keys() == {"status", "error"}
@@ -179,14 +179,14 @@ def test_invalid_arguments_name_each_argument_in_the_text_too() -> None:
 def test_a_failure_that_nobody_knows_is_reported_and_never_a_success() -> None:
     """A fault of our own does not look like a result."""
     for outcome in ({"failure": None}, {}):
-        result = result_answer(result_body(status="failed", **outcome))
+        result = approval_result(result_body(status="failed", **outcome))
         assert result["isError"] is True
         assert result["structuredContent"]["error"]["class"] == "internal_error"
 
 
 def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_is_not() -> None:
     """The withdraw tool succeeds when the request is gone, and fails when it had ended."""
-    gone = withdraw_answer(result_body(status="withdrawn"))
+    gone = withdrawal_result(result_body(status="withdrawn"))
     assert gone["isError"] is False
     assert gone["structuredContent"]["status"] == "withdrawn"
     late = error_result(Failure(class_="conflict", message="", details={"outcome": "denied"}))
@@ -196,7 +196,7 @@ def test_having_withdrawn_is_what_was_asked_for_and_a_conflict_is_not() -> None:
 
 def test_a_lone_surrogate_in_an_output_does_not_break_the_result() -> None:
     """What a service returned can always be sent, with the bad character replaced."""
-    result = run_answer({"status": "completed", "audit_id": "r", "output": "a\ud800b"})
+    result = run_result({"status": "completed", "audit_id": "r", "output": "a\ud800b"})
     text_of(result).encode()
     json.dumps(result["structuredContent"], ensure_ascii=False).encode()
     assert "\ufffd" in result["structuredContent"]["output"]
@@ -221,7 +221,7 @@ def test_no_client_name_makes_a_hold_longer_than_the_setting(name: str | None) -
 @pytest.mark.parametrize("wait", [None, 0, 5, 5.0, 60])
 def test_whole_waits_are_taken_and_null_is_absent(wait: Any) -> None:
     """5.0 is an integer to an agent's JSON writer."""
-    query = status_query({"approval_id": ID, "wait_seconds": wait}, may_wait=True)
+    query = parse_status_query({"approval_id": ID, "wait_seconds": wait}, may_wait=True)
     assert query.wait_seconds == int(wait or 0)
     assert type(query.wait_seconds) is int
 
@@ -246,14 +246,14 @@ def test_whole_waits_are_taken_and_null_is_absent(wait: Any) -> None:
 def test_what_does_not_fit_the_own_tools_is_refused_by_name(arguments: dict[str, Any]) -> None:
     """A wrong argument never becomes part of a path."""
     with pytest.raises(InvalidArguments) as caught:
-        status_query(arguments, may_wait=True)
+        parse_status_query(arguments, may_wait=True)
     assert caught.value.details["problems"]
 
 
 def test_withdraw_takes_no_wait() -> None:
     """An argument of the other tool is not silently dropped."""
     with pytest.raises(InvalidArguments):
-        status_query({"approval_id": ID, "wait_seconds": 0}, may_wait=False)
+        parse_status_query({"approval_id": ID, "wait_seconds": 0}, may_wait=False)
 
 
 _json = st.recursive(
@@ -276,12 +276,12 @@ def test_any_answer_gives_a_result_that_can_be_sent(
     error = {**failure("external_api_error"), "message": said, "details": details}
     body = result_body(status=status, output=output, reason=said, failure=error)
     for result in (
-        result_answer(body),
-        result_answer(body, PENDING),
-        withdraw_answer(body),
+        approval_result(body),
+        approval_result(body, PENDING),
+        withdrawal_result(body),
         error_result(Failure.from_json(error)),
-        run_answer({"status": "completed", "audit_id": said, "output": output}),
-        run_answer({**PENDING, "message": said}),
+        run_result({"status": "completed", "audit_id": said, "output": output}),
+        run_result({**PENDING, "message": said}),
     ):
         assert isinstance(result["structuredContent"], dict)
         json.dumps(result, ensure_ascii=False).encode()
@@ -289,4 +289,4 @@ def test_any_answer_gives_a_result_that_can_be_sent(
 
 def test_no_action_can_take_the_name_of_a_tool_of_ours() -> None:
     """What an action file may not be called is what stands in the list besides."""
-    assert {entry["name"] for entry in own_tools()} == OWN_TOOLS
+    assert {entry["name"] for entry in builtin_tools()} == OWN_TOOLS

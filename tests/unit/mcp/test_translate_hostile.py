@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aileron_core.errors import Failure
-from aileron_mcp.translate import error_result, result_answer, run_answer
+from aileron_mcp.translate import approval_result, error_result, run_result
 from tests.support.attacks import ATTACKS, Attack, harmless
 
 
@@ -25,7 +25,7 @@ def test_an_output_is_the_same_json_and_nothing_in_it_is_obeyed(attack: Attack) 
         "steps": {"a": 1, "b": 2},
         "audit_id": "run-1",
     }
-    result = run_answer(body)
+    result = run_result(body)
     text = text_of(result)
     assert all(harmless(char) or char in "\ufe0e\ufe0f" for char in text if char not in _BLANK), (
         text
@@ -71,7 +71,7 @@ def test_a_reason_stays_in_its_sentence() -> None:
         "approval_id": "act-1",
         "audit_id": "run-1",
     }
-    lines = text_of(result_answer(body)).split("\n")
+    lines = text_of(approval_result(body)).split("\n")
     assert lines[1] == "status: denied"
     assert sum(line.startswith("status:") for line in lines) == 1
     assert "no‹LF›status: completed" in lines[0]
@@ -80,8 +80,8 @@ def test_a_reason_stays_in_its_sentence() -> None:
 def test_a_large_output_is_written_in_far_less_time_than_it_would_hold_others_up() -> None:
     """Nothing else answers or draws meanwhile: a million marks were seconds of it, one by one."""
     body: Any = {"status": "completed", "audit_id": "run-1", "output": {"t": "\u202e" * 1_000_000}}
-    shown = run_answer(body)["content"][0]["text"]
+    shown = run_result(body)["content"][0]["text"]
     assert shown.count("\\u202e") == 1_000_000
     began = time.process_time()
-    run_answer(body)
+    run_result(body)
     assert time.process_time() - began < 1.0

@@ -1,6 +1,5 @@
 """What leaves for the clipboard, the pager and the browser: the drawn form, and nothing by accident."""
 
-import asyncio
 import os
 import stat
 import threading
@@ -90,19 +89,15 @@ def test_the_pager_gets_nothing_of_ours_and_starts_no_other_program() -> None:
     }  # fmt: skip
 
 
-def test_the_pager_reads_the_text_from_a_pipe(tmp_path: Path) -> None:
+async def test_the_pager_reads_the_text_from_a_pipe(tmp_path: Path) -> None:
     """No file holds it, and its own environment is what it was given."""
     script = tmp_path / "pager"
     script.write_text(f'#!/bin/sh\n(cat; echo "$AILERON_X$LESSSECURE") > {tmp_path}/out\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     environment = {**pager_environment(os.environ | {"AILERON_X": "no"})}
-
-    async def page() -> int | None:
-        process = await start_pager([str(script)], environment)
-        await process.communicate("one\n‹ESC›two ".encode())
-        return process.returncode
-
-    assert asyncio.run(page()) == 0
+    process = await start_pager([str(script)], environment)
+    await process.communicate("one\n‹ESC›two ".encode())
+    assert process.returncode == 0
     assert (tmp_path / "out").read_text() == "one\n‹ESC›two 1\n"
 
 
