@@ -171,11 +171,9 @@ class Executor:
             limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
             result = await _call(connector, connector.call, step.op, args, limits)
             asked.update(dict.fromkeys(result.hosts_asked))
-            wait = (
-                _RETRY_DELAYS[retried] * random.uniform(1.0, 1.2)
-                if retried < len(_RETRY_DELAYS)
-                else None
-            )  # noqa: S311
+            wait = None
+            if retried < len(_RETRY_DELAYS):
+                wait = _RETRY_DELAYS[retried] * random.uniform(1.0, 1.2)  # noqa: S311
             if wait is None or not _may_repeat(
                 step, result, deadline - self._clock.monotonic(), wait
             ):

@@ -12,8 +12,8 @@ from aileron_core.canonical import Json, JsonObject, exact
 from aileron_core.clock import rfc3339
 from aileron_core.errors import MissingValue
 from aileron_core.runs.digest import (
-    ConsentConnector,
     Consent,
+    ConsentConnector,
     ConsentStep,
     consent_digest,
     preview_digest,

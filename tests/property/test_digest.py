@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from aileron_core.canonical import Json
 from aileron_core.runs.digest import (
-    ConsentConnector,
     Consent,
+    ConsentConnector,
     ConsentStep,
     consent_digest,
     preview_digest,
