@@ -1,4 +1,4 @@
-"""Running an action's steps, and calling a preview op. Only the gate calls this module."""
+"""Runs an action's steps with their retries, and calls a preview op. Only the gate calls this module."""
 
 import asyncio
 import logging
