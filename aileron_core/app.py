@@ -157,7 +157,7 @@ class _Runs:
             settings=settings,
             pause=base.pause,
             argument_quota=ArgumentQuota(
-                database, registry, self.store, clock, most=settings.argument_bytes
+                database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
             is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
         )
