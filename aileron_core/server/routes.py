@@ -13,6 +13,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
@@ -49,7 +50,6 @@ from aileron_core.server.request_parsing import (
     whole_number,
 )
 from aileron_core.server.session_sockets import SessionSockets
-from aileron_core.settings import AGENT_NAMES
 from aileron_core.tasks import spawn
 
 Endpoint = Callable[[Request], Awaitable[Response]]
