@@ -113,3 +113,18 @@ def test_a_folder_that_cannot_be_written_costs_speed_only(tmp_path: Path) -> Non
     assert (
         CompiledModules(wasmtime.Engine(), blocked, b"k" * 32).load(MODULE).exports[0].name == "f"
     )
+
+
+def test_a_folder_in_the_place_of_a_file_leaves_no_descriptor_open(
+    modules: Callable[..., Counting], tmp_path: Path
+) -> None:
+    """It is compiled anew; a descriptor for each load would use up those of the process."""
+    modules().load(MODULE)
+    (file,) = (tmp_path / "compiled").iterdir()
+    file.unlink()
+    file.mkdir()
+    again = modules()
+    before = len([*Path("/dev/fd").iterdir()])
+    again.load(MODULE)
+    assert len([*Path("/dev/fd").iterdir()]) == before
+    assert again.compiled == 1
