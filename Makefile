@@ -6,7 +6,7 @@ BIN    := .venv/bin
 WORKERS := 4
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: help demo setup node test test-all fuzz check format bench pictures connector clean
+.PHONY: help demo setup node test test-all fuzz check format bench pictures connector confusables clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,10 @@ pictures: setup  ## draw the pictures of README and docs from the snapshot tests
 connector:  ## rebuild the example connector (needs nothing but .venv)
 	@$(PYTHON) .ci/setup.py connector
 	$(BIN)/python examples/connector/build.py
+
+confusables:  ## make the table of look-alike letters from Unicode's own
+	@$(PYTHON) .ci/setup.py confusables
+	$(BIN)/python .ci/confusables.py
 
 clean:  ## remove what was built
 	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis tests/node/node_modules tests/node/runtime/node_modules

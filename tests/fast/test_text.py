@@ -121,6 +121,8 @@ def test_an_imitating_name_is_pointed_at_in_its_spellings() -> None:
         ("example․com is fine", "example․com", "example.com"),
         ("ｐaypal", "ｐaypal", "paypal"),
         ("\u0261oogle", "ɡoogle", "google"),
+        ("ᏢᎪᎩᏢᎪᏞ.com", "ᏢᎪᎩᏢᎪᏞ.com", "PAYPAL.com"),
+        ("ꓑay\u0440al", "ꓑayрal", "Paypal"),
         ("почта.рф", "почта.рф", ""),
         ("pa\u0301y\u0440al", "pa\u0301y\u0440al", "paypal"),
     ],

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.errors import InvalidRequest
 from aileron_core.launch.agents import AGENTS
 from aileron_core.launch.plan import Plan, PlanContext
-from aileron_core.settings import AGENT_NAMES
-from aileron_tui.cli import commands
 
 
 def plan(agent: str, **more: Any) -> Plan:
@@ -59,6 +58,6 @@ def test_opencode_settings_that_cannot_be_parsed_are_left_alone(text: str) -> No
         plan("opencode", env={"OPENCODE_CONFIG_CONTENT": text})
 
 
-def test_commands_settings_and_modules_know_the_same_agents() -> None:
-    """The names are written once more where a command's start must not wait for the settings."""
-    assert commands.AGENTS == AGENT_NAMES == tuple(AGENTS)
+def test_each_agent_that_is_named_has_its_module() -> None:
+    """Commands and settings know the names, the launch the modules; in one order."""
+    assert tuple(AGENTS) == AGENT_NAMES
