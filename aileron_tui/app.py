@@ -117,7 +117,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
             failed=lambda why: self.post_message(NotificationFailed(why)),
         )
         self._attention = NotificationScheduler(
-            self._notifier.notify,
+            self._notifier.deliver,
             waiting=lambda: self._model.queue.waiting if self._model is not None else 0,
             clock=clock,
             later=self.set_timer,

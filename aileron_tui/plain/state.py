@@ -65,7 +65,7 @@ class PlainState:
         """The actions of calls that came and were not told yet, by approval."""
         self._due: tuple[float, Callable[[], None]] | None = None
         self._attention = NotificationScheduler(
-            notifier.notify, waiting=lambda: model.queue.waiting, clock=clock, later=self._later
+            notifier.deliver, waiting=lambda: model.queue.waiting, clock=clock, later=self._later
         )
         if (rest := model.next_read()) is not None:
             submit(rest)

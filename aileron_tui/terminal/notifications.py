@@ -121,7 +121,7 @@ class Notifier:
         self._told_of_failure = False
         self._running = threading.Lock()
 
-    def notify(self, notice: Notification) -> None:
+    def deliver(self, notice: Notification) -> None:
         """Tell it, in every way that is set, and return at once."""
         if self._bell:
             self._ring()

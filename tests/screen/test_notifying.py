@@ -90,7 +90,7 @@ def test_a_command_gets_its_words_as_they_are_and_no_shell_sees_them(tmp_path: P
     out = tmp_path / "told"
     command = (sys.executable, "-c", WRITES, str(out), "{count} wait: {action}", "$HOME; ls *")
     told = Told()
-    told.notifier(NotifySettings(command=command)).notify(Notification(3, "send-draft"))
+    told.notifier(NotifySettings(command=command)).deliver(Notification(3, "send-draft"))
     assert appears(out) == ["3 wait: send-draft", "$HOME; ls *"]
     assert told.failures == []
 
@@ -110,13 +110,13 @@ def test_a_command_that_fails_is_said_once_and_harms_nothing(
     """Not there, not well ended, or hanging: the console goes on, and rings."""
     told = Told()
     notifier = told.notifier(NotifySettings(command=command), command_seconds=seconds)
-    notifier.notify(Notification(1, "send-draft"))
+    notifier.deliver(Notification(1, "send-draft"))
     assert told.failed.wait(PATIENCE)
     assert says in told.failures[0]
     assert told.rung == 1
     told.failed.clear()
     before = set(threading.enumerate())
-    notifier.notify(Notification(2, ""))
+    notifier.deliver(Notification(2, ""))
     for again in started_since(before):
         again.join(PATIENCE)
     assert not told.failed.is_set()
@@ -133,7 +133,7 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
     notifier = told.notifier(NotifySettings(command=command), command_seconds=2 * PATIENCE)
     before = set(threading.enumerate())
     for count in range(1, 6):
-        notifier.notify(Notification(count, ""))
+        notifier.deliver(Notification(count, ""))
     running = started_since(before)
     assert len(running) == 1
     assert told.rung == 5
@@ -141,7 +141,7 @@ def test_a_command_that_hangs_does_not_become_many(tmp_path: Path) -> None:
         pass
     running[0].join(PATIENCE)
     assert not running[0].is_alive()
-    notifier.notify(Notification(6, ""))
+    notifier.deliver(Notification(6, ""))
     with fifo.open("w"):
         pass
 
@@ -167,7 +167,7 @@ def test_only_a_terminal_that_is_known_to_show_it_gets_osc_9(
     assert terminal_notifies(environment) is takes
     for setting, shows in (("auto", takes), ("always", True), ("never", False)):
         told = Told()
-        told.notifier(NotifySettings(osc9=setting), environment).notify(Notification(2, ""))  # type: ignore[arg-type]
+        told.notifier(NotifySettings(osc9=setting), environment).deliver(Notification(2, ""))  # type: ignore[arg-type]
         assert bool(told.written) is shows
 
 
@@ -267,7 +267,7 @@ def test_the_bell_can_be_turned_off() -> None:
         write=told.written.append,
         failed=told.fail,
     )
-    notifier.notify(Notification(1, ""))
+    notifier.deliver(Notification(1, ""))
     assert (told.rung, len(told.written)) == (0, 1)
 
 

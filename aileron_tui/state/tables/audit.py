@@ -188,7 +188,7 @@ class AuditTable(Table):
         """Show the records that *parsed* lets through, beginning with those at hand."""
         if parsed.query:
             self.stop_following()
-        self.parsed = parsed
+        self.parsed_filter = parsed
         self._pages.search(parsed.query, now)
 
     @property
@@ -344,7 +344,9 @@ class AuditTable(Table):
             )
             found = Piece(f"{words.filters.matches(len(self._pages.matches))} ", "muted")
             return line(
-                found, *foreign_text(self.parsed.text, "strong"), Piece(f" {looked}", "muted")
+                found,
+                *foreign_text(self.parsed_filter.text, "strong"),
+                Piece(f" {looked}", "muted"),
             )
         return super().filter_status()
 

@@ -156,16 +156,16 @@ class KeyedTable(Table, Generic[T]):
         """Show the rows that *parsed* lets through; the selected one stays, whatever it is."""
         if self._selected is None:
             self._selected = self._key_at(0)
-        self.parsed = parsed
+        self.parsed_filter = parsed
         self._apply_filter(now)
 
     def tick(self, now: float) -> None:
         """Let rows grow older: an age may let them through no more."""
-        if self.parsed.query.ages:
+        if self.parsed_filter.query.ages:
             self._apply_filter(now)
 
     def _apply_filter(self, now: float) -> None:
-        query = self.parsed.query
+        query = self.parsed_filter.query
         found = [(each, self.key_of(each)) for each in self._items]
         if query:
             kept = [(e, k) for e, k in found if query.matches(self.fields_of(e), now)]
