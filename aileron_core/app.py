@@ -33,7 +33,7 @@ from aileron_core.library.project_trust import ProjectTrust
 from aileron_core.runs import ApprovalService, Gate, GateSettings, LiveRun
 from aileron_core.runs.approved import ApprovedRunner
 from aileron_core.runs.argument_quota import ArgumentQuota
-from aileron_core.runs.emergency_stop import EmergencyStop, StopToken
+from aileron_core.runs.emergency_stop import EmergencyStop, StopSignal
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.runs.locks import ConnectorLocks
@@ -45,7 +45,7 @@ from aileron_core.runs.retention import Retention
 from aileron_core.runs.store import RunStore
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.sessions.service import SessionService, nobody
+from aileron_core.sessions.service import SessionService, unknown_session
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Settings
 from aileron_core.storage.database import Database
@@ -70,137 +70,204 @@ class AppOptions:
         return tuple(f"{each.host} -> {each.address}:{each.port}" for each in self.routes)
 
 
-class App:
-    """The services of one open home, on the core's own loop. See `open`."""
+class _Base:
+    """What every other service is given."""
 
     def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
-        settings = GateSettings(expires_seconds=options.settings.expires_seconds)
         self.home = home
         self.options = options
         self.clock = clock
         self.database = database
         self.version = metadata.version("aileron")
+        self.settings = GateSettings(expires_seconds=options.settings.expires_seconds)
         self.events: EventBus[CoreEvent] = EventBus()
         self.pause = PauseSwitch()
         self.registry = RunRegistry()
         self.run_changed: EventBus[LiveRun] = EventBus()
-
         self.sessions = SessionRegistry(clock)
+
+
+class _Reports:
+    """What tells the front ends what happens, and keeps it on record."""
+
+    def __init__(self, base: _Base) -> None:
+        clock, database = base.clock, base.database
         self.traffic = TrafficMeter(
-            self.sessions,
+            base.sessions,
             database,
             clock,
             changed=lambda: self.publisher.sessions_changed(),  # noqa: PLW0108 - not there yet
         )
         self.publisher = EventPublisher(
-            self.events,
-            self.registry,
-            self.sessions,
+            base.events,
+            base.registry,
+            base.sessions,
             clock,
-            preview_seconds=settings.preview_seconds,
+            preview_seconds=base.settings.preview_seconds,
             traffic=self.traffic.view,
         )
         self.records = ConsoleRecords(database, clock)
-        self.storage = StorageMonitor(self.events, self.records)
-        self.address = ConsoleAddress(home, database, clock, self.records)
+        self.storage = StorageMonitor(base.events, self.records)
+        self.address = ConsoleAddress(base.home, database, clock, self.records)
+        self.audit = AuditReader(base.home, database, clock)
 
-        self.outgoing = OutgoingClient(routes=options.routes, clock=clock)
+
+class _Files:
+    """What lies in the home and the user's projects, and what runs the connectors among it."""
+
+    def __init__(self, base: _Base, publisher: EventPublisher) -> None:
+        routes = base.options.routes
+        self.outgoing = OutgoingClient(routes=routes, clock=base.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
         self.engine = WasmEngine(self.outgoing, apart=True)
-        self.stops = StopToken(self.engine.stop_running)
-        store = ConnectorStore(home.path)
+        self.stop_signal = StopSignal(self.engine.stop_running)
+        store = ConnectorStore(base.home.path)
         self.library = HomeLibrary(
-            actions=home.actions,
+            actions=base.home.actions,
             store=store,
             registry=ConnectorRegistry(store, self.engine),
-            database=database,
-            clock=clock,
-            routes=options.routes,
-            changed=lambda: self.publisher.library_changed(self.library),
-            guard=self.stops.guarded,
+            database=base.database,
+            clock=base.clock,
+            routes=routes,
+            changed=lambda: publisher.library_changed(self.library),
+            guard=self.stop_signal.make_stoppable,
         )
-        self.project_trust = ProjectTrust(database, clock)
+        self.project_trust = ProjectTrust(base.database, base.clock)
 
+
+class _Runs:
+    """The gate, and what a run goes through behind it."""
+
+    def __init__(self, base: _Base, library: HomeLibrary) -> None:
+        clock, database = base.clock, base.database
+        registry, settings = base.registry, base.settings
         executor = Executor(clock)
         locks = ConnectorLocks()
-        self.run_store = RunStore(database, clock, self.run_changed, options.failpoint)
-        self.previews = PreviewFetcher(executor, self.run_store, self.library, clock, settings)
+        self.store = RunStore(database, clock, base.run_changed, base.options.failpoint)
+        self.previews = PreviewFetcher(executor, self.store, library, clock, settings)
         self.gate = Gate(
-            library=self.library,
-            registry=self.registry,
-            store=self.run_store,
+            library=library,
+            registry=registry,
+            store=self.store,
             previews=self.previews,
             executor=executor,
             locks=locks,
             database=database,
             clock=clock,
             settings=settings,
-            pause=self.pause,
+            pause=base.pause,
             argument_quota=ArgumentQuota(
-                database, self.registry, self.run_store, clock, most=settings.argument_bytes
+                database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
-            is_open=lambda session_id: self.sessions.get(session_id) is not None,
+            is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
         )
         self.approvals = ApprovalService(
-            registry=self.registry,
-            store=self.run_store,
+            registry=registry,
+            store=self.store,
             previews=self.previews,
             runner=ApprovedRunner(
                 executor=executor,
-                store=self.run_store,
+                store=self.store,
                 previews=self.previews,
-                library=self.library,
+                library=library,
                 locks=locks,
                 clock=clock,
                 settings=settings,
-                pause=self.pause,
+                pause=base.pause,
             ),
             database=database,
             clock=clock,
             settings=settings,
-            pause=self.pause,
+            pause=base.pause,
         )
         self.retention = Retention(
             database, self.approvals, clock, days=settings.keep_arguments_days
         )
+
+
+class _Commands:
+    """What a person's commands and the agents' sessions are carried out by."""
+
+    def __init__(self, base: _Base, reports: _Reports, files: _Files, runs: _Runs) -> None:
         self.session_service = SessionService(
-            registry=self.sessions,
-            database=database,
-            clock=clock,
-            changed=self.publisher.sessions_changed,
-            gone=self.approvals.requester_gone,
-            met=self.approvals.requester_changed,
+            registry=base.sessions,
+            database=base.database,
+            clock=base.clock,
+            changed=reports.publisher.sessions_changed,
+            ended=runs.approvals.requester_ended,
+            containment_changed=runs.approvals.requester_changed,
         )
-        self.audit = AuditReader(home, database, clock)
         self.emergency_stop = EmergencyStop(
-            stop_token=self.stops,
-            pause=self.pause,
-            approvals=self.approvals,
-            registry=self.registry,
-            run_changed=self.run_changed,
+            stop_signal=files.stop_signal,
+            pause=base.pause,
+            approvals=runs.approvals,
+            registry=base.registry,
+            run_changed=base.run_changed,
             sessions=self.session_service,
-            note=self.records.by_person,
+            record=reports.records.by_person,
         )
         self.console = ConsoleService(
-            version=self.version,
-            home=home,
-            routes=options.routes_shown(),
-            accepted_installed=options.accept_installed,
-            address=self.address,
-            events=self.events,
-            publisher=self.publisher,
-            storage=self.storage,
-            records=self.records,
-            database=database,
-            clock=clock,
-            registry=self.registry,
-            approvals=self.approvals,
-            library=self.library,
+            version=base.version,
+            home=base.home,
+            routes=base.options.routes_shown(),
+            accepted_installed=base.options.accept_installed,
+            address=reports.address,
+            events=base.events,
+            publisher=reports.publisher,
+            storage=reports.storage,
+            records=reports.records,
+            database=base.database,
+            clock=base.clock,
+            registry=base.registry,
+            approvals=runs.approvals,
+            library=files.library,
             sessions=self.session_service,
-            pause=self.pause,
+            pause=base.pause,
             emergency_stop=self.emergency_stop,
-            audit=self.audit,
+            audit=reports.audit,
         )
+
+
+class App:
+    """The services of one open home, on the core's own loop. See `open`."""
+
+    def __init__(self, home: Home, options: AppOptions, clock: Clock, database: Database) -> None:
+        base = _Base(home, options, clock, database)
+        self.home = home
+        self.options = options
+        self.clock = clock
+        self.database = database
+        self.version = base.version
+        self.events = base.events
+        self.pause = base.pause
+        self.registry = base.registry
+        self.run_changed = base.run_changed
+        self.sessions = base.sessions
+
+        reports = _Reports(base)
+        self.traffic = reports.traffic
+        self.publisher = reports.publisher
+        self.records = reports.records
+        self.storage = reports.storage
+        self.address = reports.address
+        self.audit = reports.audit
+
+        files = _Files(base, self.publisher)
+        self.outgoing = files.outgoing
+        self.engine = files.engine
+        self.library = files.library
+        self.project_trust = files.project_trust
+
+        runs = _Runs(base, self.library)
+        self.run_store = runs.store
+        self.previews = runs.previews
+        self.gate = runs.gate
+        self.approvals = runs.approvals
+        self.retention = runs.retention
+
+        commands = _Commands(base, reports, files, runs)
+        self.session_service = commands.session_service
+        self.console = commands.console
 
     @classmethod
     @asynccontextmanager
@@ -263,20 +330,20 @@ class App:
             library=self.library,
             database=self.database,
             clock=self.clock,
-            session_of=lambda session_id: known.get(session_id) or nobody(session_id),
+            get_session=lambda session_id: known.get(session_id) or unknown_session(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
         await self.retention.sweep()
         rest = await recovery.recover()
         await restore_claims(self.registry, self.database)
         self.publisher.recovered()
-        return tasks.spawn(recovery.take_up(rest), name="recovery")
+        return tasks.spawn(recovery.resume_waiting(rest), name="recovery")
 
     async def _housekeeping(self) -> None:
         """Twice a second, do what depends on the time alone."""
         jobs: Sequence[Callable[[], Awaitable[None]]] = (
             self.library.poll,
-            self.approvals.sweep,
+            self.approvals.expire_overdue,
             self.session_service.sweep,
             self.traffic.sweep,
             self.publisher.sweep,
@@ -295,11 +362,11 @@ class App:
 
     async def _end(self) -> None:
         self.audit.close()
-        if left := await self.registry.settle(_SETTLE_SECONDS):
+        if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
             # The next life takes them for unknown.
             _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
-            await self.traffic.sweep(all_of_it=True)
+            await self.traffic.sweep(everything=True)
             await self.records.stopped()
 
 

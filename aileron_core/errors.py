@@ -1,4 +1,4 @@
-"""Every exception that Aileron raises on purpose.
+"""Every exception that Aileron raises on purpose, and whether trying again may help.
 
 Their class names on the wire are listed in `docs/wire.md#errors`; the HTTP status of each stands
 in one table, `aileron_core.server.error_responses`.

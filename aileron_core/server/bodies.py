@@ -1,12 +1,21 @@
 """The JSON bodies of the routes: what is read and written, as types.
 
-The OpenAPI document is generated from these (`openapi.py`), so what a type cannot say (a bound, a
-default, a pattern) stands beside it in `Annotated`, as `Keywords` of JSON Schema. Times are RFC 3339 in UTC.
+The OpenAPI document is generated from these (`openapi.py`), and requests are checked against them
+(`request_parsing.py`): what a type cannot say (a bound, a default, a pattern) stands beside it in
+`Annotated`, as `Keywords` of JSON Schema. Times are RFC 3339 in UTC.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict
+from typing import (
+    Annotated,
+    Literal,
+    NotRequired,
+    TypeAlias,
+    TypedDict,
+    get_args,
+    get_origin,
+)
 
 from aileron_core.canonical import Json, JsonObject
 
@@ -28,8 +37,21 @@ class Keywords:
     default: float | bool | None = None
 
 
+def keywords_of(form: type) -> Mapping[str, Keywords]:
+    """Return what each key of the TypedDict *form* is annotated with."""
+    keywords: dict[str, Keywords] = {}
+    for key, hint in form.__annotations__.items():
+        value = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
+        keywords[key] = get_args(value)[1] if get_origin(value) is Annotated else Keywords()
+    return keywords
+
+
+WAIT_SECONDS = Keywords(minimum=0, maximum=60, default=0)
+"""Of the `wait` of an approval's result."""
+DIGEST_PATTERN = "^[0-9a-f]{64}$"
+
 Time: TypeAlias = Annotated[str, Keywords(format="date-time")]
-Digest: TypeAlias = Annotated[str, Keywords(pattern="^[0-9a-f]{64}$")]
+Digest: TypeAlias = Annotated[str, Keywords(pattern=DIGEST_PATTERN, min_length=64, max_length=64)]
 Steps: TypeAlias = Annotated[
     Mapping[str, Json],
     Keywords(
@@ -92,7 +114,7 @@ class OpenSessionBody(TypedDict):
 
 
 class OpenedSessionBody(TypedDict):
-    """What `POST /v1/sessions` answers; the only time that the tokens are told."""
+    """What `POST /v1/sessions` answers; the only answer with the tokens."""
 
     session_id: str
     token: str
@@ -109,7 +131,7 @@ class OpenedSessionBody(TypedDict):
 class AcceptProjectBody(TypedDict):
     """What `POST /v1/projects` is sent."""
 
-    agent: str
+    agent: Annotated[str, Keywords(min_length=1, max_length=64)]
     path: Annotated[str, Keywords(min_length=1, max_length=4096, pattern="^/")]
     digest: Digest
 
@@ -186,7 +208,7 @@ AgentStatus: TypeAlias = Literal[
 
 
 class ResultBody(TypedDict):
-    """How one of the session's approvals stands. It never has the preview that the person sees."""
+    """The state of one of the session's approvals, without the preview that the person sees."""
 
     status: AgentStatus
     approval_id: str

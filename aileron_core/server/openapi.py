@@ -15,10 +15,16 @@ from typing import (
     is_typeddict,
 )
 
-from aileron_core.server.bodies import AcceptProjectBody, ErrorBody, FailureBody, Keywords
+from aileron_core.agent_names import AGENT_NAMES
+from aileron_core.server.bodies import (
+    WAIT_SECONDS,
+    AcceptProjectBody,
+    ErrorBody,
+    FailureBody,
+    Keywords,
+)
 from aileron_core.server.error_responses import STATUS
 from aileron_core.server.routes import ROUTES, RouteSpec
-from aileron_core.settings import AGENT_NAMES
 
 _Schema = dict[str, Any]
 _PLAIN: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -26,21 +32,21 @@ _ENUMS: Mapping[tuple[type, str], Sequence[str]] = {
     (FailureBody, "class"): sorted(STATUS),
     (AcceptProjectBody, "agent"): list(AGENT_NAMES),
 }
-"""Values that a table of the core lists."""
+"""Values that are listed in a table of the core."""
 
 
 class _Schemas:
-    """The schemas of bodies, gathered under their names as they are referred to."""
+    """The schemas of bodies, by name, each generated when it is first referred to."""
 
     def __init__(self) -> None:
         self.named: dict[str, _Schema] = {}
 
-    def refer(self, body: type, *, closed: bool = False) -> _Schema:
+    def reference(self, body: type, *, closed: bool = False) -> _Schema:
         """Return a reference to the schema of a TypedDict.
 
         Args:
             body: the TypedDict.
-            closed: other members are refused, as in all that the routes take.
+            closed: other members are refused, as in every request body.
         """
         name = body.__name__.removesuffix("Body")
         if name not in self.named:
@@ -69,13 +75,13 @@ class _Schemas:
         if isinstance(hint, ForwardRef):
             return {}
         if is_typeddict(hint):
-            return self.refer(hint)
+            return self.reference(hint)
         if hint in _PLAIN:
             return {"type": _PLAIN[hint]}
         if origin is NotRequired:
             return self._of(arguments[0])
         if origin is Annotated:
-            return self._of(arguments[0]) | _written(arguments[1])
+            return self._of(arguments[0]) | _json_schema(arguments[1])
         if origin is Literal:
             return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
         if origin is Mapping:
@@ -90,10 +96,10 @@ class _Schemas:
         return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _written(keywords: Keywords) -> _Schema:
+def _json_schema(keywords: Keywords) -> _Schema:
     """Return the keywords that are given, in JSON Schema's own spelling."""
     return {
-        re.sub("_(.)", lambda found: found[1].upper(), name): value
+        re.sub("_(.)", lambda match: match[1].upper(), name): value
         for name, value in asdict(keywords).items()
         if value is not None
     }
@@ -104,11 +110,11 @@ def _responses(spec: RouteSpec, schemas: _Schemas) -> _Schema:
     for status, body in spec.answers.items():
         responses[str(status)] = {"description": spec.summary}
         if body is not None:
-            schema = schemas.refer(body) if is_typeddict(body) else {"type": "object"}
+            schema = schemas.reference(body) if is_typeddict(body) else {"type": "object"}
             responses[str(status)]["content"] = {"application/json": {"schema": schema}}
     responses["default"] = {
         "description": "The one error body.",
-        "content": {"application/json": {"schema": schemas.refer(ErrorBody)}},
+        "content": {"application/json": {"schema": schemas.reference(ErrorBody)}},
     }
     return responses
 
@@ -127,10 +133,10 @@ def _operation(spec: RouteSpec, schemas: _Schemas) -> _Schema:
         "security": [{"session": []}] if "session" in spec.who else [],
     }
     if spec.path.endswith("/result"):
-        wait = {"type": "integer", "minimum": 0, "maximum": 60, "default": 0}
+        wait = {"type": "integer"} | _json_schema(WAIT_SECONDS)
         operation["parameters"].append({"name": "wait", "in": "query", "schema": wait})
     if spec.takes is not None:
-        schema = schemas.refer(spec.takes, closed=True)
+        schema = schemas.reference(spec.takes, closed=True)
         operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
     return operation
 

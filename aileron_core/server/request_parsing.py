@@ -1,7 +1,10 @@
-"""Reading requests strictly: what is not of the form is refused with what to do instead."""
+"""Reads requests strictly: one of another form is refused, with a sentence on what to send instead."""
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -10,7 +13,9 @@ from starlette.types import Scope
 from aileron_core.errors import Forbidden, InvalidRequest, Unauthorized
 from aileron_core.home.owner import Peer
 from aileron_core.server.auth import principal_of
+from aileron_core.server.bodies import WAIT_SECONDS, Keywords, keywords_of
 from aileron_core.sessions.model import Session
+from aileron_core.tasks import spawn
 
 
 def require_session(scope: Scope) -> Session:
@@ -65,37 +70,27 @@ async def json_object(request: Request, allowed: Collection[str]) -> dict[str, A
     if media != "application/json":
         raise InvalidRequest("Send the body as Content-Type: application/json.")
     try:
-        content: object = json.loads(body, object_pairs_hook=_once, parse_constant=_refuse_constant)
+        content: object = json.loads(
+            body, object_pairs_hook=_refuse_repeated_keys, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"The body is not JSON: {_reason(error)}.") from error
     if not isinstance(content, Mapping):
         raise InvalidRequest("The body must be a JSON object.")
-    found = cast("Mapping[str, Any]", content)
-    if unknown := sorted(set(found) - set(allowed)):
+    body_object = cast("Mapping[str, Any]", content)
+    if unknown := sorted(set(body_object) - set(allowed)):
         raise InvalidRequest(
             f"Unknown key {unknown[0]!r} in the body; known: {', '.join(sorted(allowed)) or 'none'}."
         )
-    return dict(found)
+    return dict(body_object)
 
 
-def flag(body: Mapping[str, Any], name: str) -> bool:
-    """Return a key that is true or false; absent is false.
-
-    Raises:
-        InvalidRequest: it is something else.
-    """
-    found = body.get(name, False)
-    if not isinstance(found, bool):
-        raise InvalidRequest(f"{name!r} must be true or false.")
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that stands twice: two readers of one body must not see two bodies."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a repeated key: two readers of one body must not see two bodies."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return members
 
 
 def _refuse_constant(name: str) -> None:
@@ -106,51 +101,118 @@ def _reason(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
 
 
-def text(
-    body: Mapping[str, Any], key: str, *, most: int, default: str | None = None, least: int = 0
-) -> str:
-    """Return the string under *key*, at most *most* characters.
+@dataclass(frozen=True, slots=True)
+class RequestBody:
+    """A body whose values are held to the bounds and defaults of its type in `bodies`."""
+
+    content: Mapping[str, Any] = field(repr=False)
+    keywords: Mapping[str, Keywords]
+    """The bounds of each key that is known."""
+    required: Collection[str] = ()
+
+    def text(self, key: str) -> str:
+        """Return the string under *key*; one that is not required and absent is empty.
+
+        Raises:
+            InvalidRequest: missing, no string, of a wrong length, or not UTF-8 text.
+        """
+        if key not in self.content:
+            if key in self.required:
+                raise InvalidRequest(f"{key!r} is missing.")
+            return ""
+        value = self.content[key]
+        least, most = self.keywords[key].min_length or 0, self.keywords[key].max_length
+        assert most is not None, key
+        if not isinstance(value, str) or not least <= len(value) <= most:
+            raise InvalidRequest(f"{key!r} must be a string of {least} to {most} characters.")
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"{key!r} holds a lone surrogate, which is not text.") from error
+        return value
+
+    def number(self, key: str) -> float | None:
+        """Return the number under *key*; absent or null is the default, None where there is none.
+
+        Raises:
+            InvalidRequest: no number, or out of bounds.
+        """
+        value, bounds = self.content.get(key), self.keywords[key]
+        if value is None:
+            return bounds.default
+        least, most = bounds.minimum, bounds.maximum
+        assert least is not None, key
+        assert most is not None, key
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most:
+            raise InvalidRequest(f"{key!r} must be a number from {least:g} to {most:g}.")
+        return value
+
+    def whole_number(self, key: str) -> int | None:
+        """Return the integer under *key*; 5.0 is one, 5.5 is not.
+
+        Raises:
+            InvalidRequest: no whole number, or out of bounds.
+        """
+        value = self.number(key)
+        if value is not None and value != int(value):
+            raise InvalidRequest(f"{key!r} must be a whole number.")
+        return None if value is None else int(value)
+
+    def flag(self, key: str) -> bool:
+        """Return a key that is true or false; absent is false.
+
+        Raises:
+            InvalidRequest: it is something else.
+        """
+        value = self.content.get(key, False)
+        if not isinstance(value, bool):
+            raise InvalidRequest(f"{key!r} must be true or false.")
+        return value
+
+
+async def read_body(request: Request, form: type) -> RequestBody:
+    """Return the body, which has no other keys than *form*, one of the TypedDicts in `bodies`.
 
     Raises:
-        InvalidRequest: missing without a *default*, no string, of a wrong length, or not UTF-8 text.
+        InvalidRequest: it is no JSON object, or has another key.
+        PayloadTooLarge: it is over the limit.
     """
-    value = body.get(key, default)
-    if value is None and key not in body:
-        raise InvalidRequest(f"{key!r} is missing.")
-    if not isinstance(value, str) or not least <= len(value) <= most:
-        raise InvalidRequest(f"{key!r} must be a string of {least} to {most} characters.")
+    keywords = keywords_of(form)
+    required: frozenset[str] = getattr(form, "__required_keys__", frozenset())
+    return RequestBody(await json_object(request, keywords), keywords, required)
+
+
+def wait_seconds(request: Request) -> float:
+    """Return the seconds of `?wait=`, 0 without one.
+
+    Raises:
+        InvalidRequest: they are no whole seconds, or too many.
+    """
+    raw = request.query_params.get("wait")
+    if raw is None:
+        return 0.0
+    most = WAIT_SECONDS.maximum
+    assert most is not None
+    if not raw.isascii() or not raw.isdigit() or len(raw) > 2 or int(raw) > most:
+        raise InvalidRequest(f"'wait' must be whole seconds from 0 to {most}.")
+    return float(raw)
+
+
+@contextlib.asynccontextmanager
+async def watch_disconnect(request: Request) -> AsyncGenerator[asyncio.Event]:
+    """Yield an event that is set once the client has hung up."""
+    await request.body()  # after it, the only message to come is the end of the connection
+    disconnected = asyncio.Event()
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        disconnected.set()
+
+    watching = spawn(watch(), name="watch a client")
+    await asyncio.sleep(0)  # so that a client which hung up before is known from the first look on
     try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(f"{key!r} holds a lone surrogate, which is not text.") from error
-    return value
-
-
-def number(
-    body: Mapping[str, Any], key: str, *, default: float | None, least: float, most: float
-) -> float | None:
-    """Return the number under *key*.
-
-    Raises:
-        InvalidRequest: no number, or out of bounds.
-    """
-    value = body.get(key)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise InvalidRequest(f"{key!r} must be a number from {least:g} to {most:g}.")
-    return value
-
-
-def whole_number(
-    body: Mapping[str, Any], key: str, *, default: int | None, least: int, most: int
-) -> int | None:
-    """Return the integer under *key*; 5.0 is one, 5.5 is not.
-
-    Raises:
-        InvalidRequest: no whole number, or out of bounds.
-    """
-    found = number(body, key, default=default, least=least, most=most)
-    if found is not None and found != int(found):
-        raise InvalidRequest(f"{key!r} must be a whole number.")
-    return None if found is None else int(found)
+        yield disconnected
+    finally:
+        watching.cancel()

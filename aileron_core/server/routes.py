@@ -4,15 +4,15 @@
 """
 
 import asyncio
-import contextlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
@@ -22,6 +22,7 @@ from aileron_core.library.acceptance import AcceptanceRecord
 from aileron_core.server.agent_api import AgentApi
 from aileron_core.server.auth import bearer_of, principal_of, proof
 from aileron_core.server.bodies import (
+    DIGEST_PATTERN,
     AcceptProjectBody,
     ActionBody,
     ActionsBody,
@@ -39,22 +40,17 @@ from aileron_core.server.bodies import (
 )
 from aileron_core.server.error_responses import failure_response
 from aileron_core.server.request_parsing import (
-    flag,
-    json_object,
-    number,
+    read_body,
     refuse_person_route,
     require_peer,
     require_session,
-    text,
-    whole_number,
+    wait_seconds,
+    watch_disconnect,
 )
 from aileron_core.server.session_sockets import SessionSockets
-from aileron_core.settings import AGENT_NAMES
-from aileron_core.tasks import spawn
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +84,7 @@ def _json(body: Mapping[str, object], status: int = 200, **headers: str) -> JSON
 
 
 async def health(request: Request) -> Response:
-    """Say that it lives, and prove to a relay which console this is."""
+    """Answer that the console runs, and prove to a relay which console it is."""
     body: HealthBody = {"status": "ok"}
     challenge = request.headers.get("aileron-challenge", "")
     key_id, _, nonce = challenge.partition(":")
@@ -107,33 +103,32 @@ async def openapi(request: Request) -> Response:
 
 
 async def status(request: Request) -> Response:
-    """Say how the console is, to the person's own command line."""
+    """Return the state of the console, for the person's own command line."""
     require_peer(request)
     return _json(_app(request).console.status())
 
 
 async def open_session(request: Request) -> Response:
-    """Open a session; its tokens are told here once."""
+    """Open a session; its tokens are in this answer and in no other."""
     peer = require_peer(request)
-    body = await json_object(
-        request, ("agent", "label", "cwd", "pid", "ttl_seconds", "launched", "contained")
-    )
-    ttl = number(body, "ttl_seconds", default=86400, least=1, most=30 * 86400)
-    pid = whole_number(body, "pid", default=None, least=1, most=2**31)
-    launched = flag(body, "launched")
-    contained = flag(body, "contained")
+    body = await read_body(request, OpenSessionBody)
+    ttl = body.number("ttl_seconds")
+    assert ttl is not None  # it has a default
+    pid = body.whole_number("pid")
+    launched = body.flag("launched")
+    contained = body.flag("contained")
     if contained and not launched:
         raise InvalidRequest("Only a launcher contains an agent: `contained` needs `launched`.")
     opened = await _app(request).session_service.open(
-        agent=text(body, "agent", most=64, least=1),
-        label=text(body, "label", most=128, default=""),
-        cwd=text(body, "cwd", most=4096),
+        agent=body.text("agent"),
+        label=body.text("label"),
+        cwd=body.text("cwd"),
         claimed_pid=pid,
         peer_pid=peer.pid,
-        ttl=float(ttl or 86400),
+        ttl=float(ttl),
         opened_by="contained" if contained else "launch" if launched else "relay",
     )
-    told: OpenedSessionBody = {
+    answer: OpenedSessionBody = {
         "session_id": opened.session.session_id,
         "token": opened.token,
         "gateway_token": opened.gateway_token,
@@ -142,8 +137,8 @@ async def open_session(request: Request) -> Response:
     }
     if contained:
         sockets: SessionSockets = request.app.state.session_sockets
-        told["socket"] = str(await sockets.open(opened.session.session_id))
-    return _json(told, 201, cache_control="no-store")
+        answer["socket"] = str(await sockets.open(opened.session.session_id))
+    return _json(answer, 201, cache_control="no-store")
 
 
 def _own_session(request: Request) -> str:
@@ -161,7 +156,7 @@ def _own_session(request: Request) -> str:
 
 
 async def hold_session(request: Request) -> Response:
-    """Keep a stream open; its loss for 5 s ends the session."""
+    """Keep a stream open; the session ends 5 s after it is lost."""
     session_id = _own_session(request)
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
@@ -186,13 +181,13 @@ async def hold_session(request: Request) -> Response:
 
 
 async def end_session(request: Request) -> Response:
-    """End a session; its open approvals stay, marked. Doing it again changes nothing."""
+    """End a session; its open approvals stay, marked. Ending it again changes nothing."""
     session_id: str = request.path_params["id"]
     principal = principal_of(request.scope)
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
-        if await _app(request).session_service.ended_by_token(session_id, bearer_of(request.scope)):
+        if await _app(request).session_service.has_ended(session_id, bearer_of(request.scope)):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):
@@ -212,14 +207,13 @@ async def list_projects(request: Request) -> Response:
 async def accept_project(request: Request) -> Response:
     """Accept a project's own settings for launches of one agent, in exactly these bytes."""
     require_peer(request)
-    body = await json_object(request, ("agent", "path", "digest"))
-    agent, digest = text(body, "agent", most=64, least=1), text(body, "digest", most=64, least=64)
+    body = await read_body(request, AcceptProjectBody)
+    agent, digest = body.text("agent"), body.text("digest")
     if agent not in AGENT_NAMES:
         raise InvalidRequest(f"'agent' must be one of {', '.join(AGENT_NAMES)}.")
-    if not _DIGEST.fullmatch(digest):
+    if not re.fullmatch(DIGEST_PATTERN, digest):
         raise InvalidRequest("'digest' must be a SHA-256, 64 hexadecimal digits.")
-    path = text(body, "path", most=4096, least=1)
-    record = await _app(request).project_trust.accept(agent, path, digest)
+    record = await _app(request).project_trust.accept(agent, body.text("path"), digest)
     return _json(_project(record), 201)
 
 
@@ -247,84 +241,55 @@ async def get_action(request: Request) -> Response:
 async def run_action(request: Request) -> Response:
     """Run an action, or put it before a person."""
     session = require_session(request.scope)
-    body = await json_object(request, ("args", "idempotency_key"))
-    key = text(body, "idempotency_key", most=128, default="") or None
-    if "idempotency_key" in body and key is None:
-        raise InvalidRequest("'idempotency_key' must be a string of 1 to 128 characters.")
-    if "args" not in body:
+    body = await read_body(request, RunBody)
+    key = body.text("idempotency_key") or None
+    if "args" not in body.content:
         raise InvalidRequest(
             "'args' is missing: an object with the action's arguments, {} for none."
         )
     name: str = request.path_params["name"]
-    answer = await _agents(request).run(session, name, body["args"], idempotency_key=key)
+    args = body.content["args"]
+    answer = await _agents(request).run(session, name, args, idempotency_key=key)
     if isinstance(answer, Failure):
         return failure_response(answer)
     if answer["status"] == "pending_approval":
         return _json(answer, 202)
-    return await _written(answer)
+    return await _output_response(answer)
 
 
-async def _written(body: CompletedBody | ResultBody) -> Response:
-    """Return *body* as the answer; with a large output it is written beside the loop."""
+async def _output_response(body: CompletedBody | ResultBody) -> Response:
+    """Return *body* as the answer; one with a large output is serialized off the loop."""
     headers = {"cache-control": "no-store"}
-    # The steps' outputs are what the last of them was made of: they are looked at too.
+    # A small output may come from large ones of earlier steps.
     if is_small({"output": body.get("output"), "steps": body.get("steps")}):
         return JSONResponse(body, headers=headers)
     return await asyncio.to_thread(JSONResponse, body, headers=headers)
 
 
 async def approval_result(request: Request) -> Response:
-    """Return how one of the session's own approvals stands, waiting for its end for a while."""
+    """Return the state of one of the session's own approvals, waiting for its end for a while."""
     session = require_session(request.scope)
-    wait = _wait(request.query_params.get("wait"))
-    async with _gone(request) as gone:
+    wait = wait_seconds(request)
+    async with watch_disconnect(request) as gone:
         body = await _agents(request).result(
             session,
             request.path_params["id"],
             wait=wait,
             gone=gone,
-            deliver=request.method != "HEAD",  # it tells the agent nothing of the end
+            deliver=request.method != "HEAD",  # its answer has no body, so the agent learns nothing
         )
-    return await _written(body)
-
-
-@contextlib.asynccontextmanager
-async def _gone(request: Request) -> AsyncGenerator[asyncio.Event]:
-    """Yield an event that is set once the client has hung up."""
-    await request.body()  # behind it the only thing that can come is the end of the connection
-    gone = asyncio.Event()
-
-    async def watch() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
-        gone.set()
-
-    watching = spawn(watch(), name="watch a client")
-    await asyncio.sleep(0)  # one that hung up before is known from the first look on
-    try:
-        yield gone
-    finally:
-        watching.cancel()
-
-
-def _wait(raw: str | None) -> float:
-    if raw is None:
-        return 0.0
-    if not raw.isascii() or not raw.isdigit() or len(raw) > 2 or int(raw) > 60:
-        raise InvalidRequest("'wait' must be whole seconds from 0 to 60.")
-    return float(raw)
+    return await _output_response(body)
 
 
 async def withdraw(request: Request) -> Response:
     """Withdraw one of the session's own approvals."""
     session = require_session(request.scope)
-    body = await json_object(request, ("reason",))
-    reason = text(body, "reason", most=2000, default="")
+    reason = (await read_body(request, WithdrawBody)).text("reason")
     return _json(await _agents(request).withdraw(session, request.path_params["id"], reason))
 
 
-async def persons(request: Request) -> Response:
-    """Refuse what only a person decides and reads; nothing is looked up."""
+async def person_only(request: Request) -> Response:
+    """Refuse what only a person may decide and read, without looking anything up."""
     refuse_person_route(request)
     raise Forbidden("Only a person decides this.")
 
@@ -413,10 +378,10 @@ ROUTES: tuple[RouteSpec, ...] = (
         {200: ResultBody},
         takes=WithdrawBody,
     ),
-    _route("GET", _APPROVALS, "a person", persons),
-    _route("GET", f"{_APPROVALS}/{{id}}", "a person", persons),
-    _route("POST", f"{_APPROVALS}/{{id}}/decide", "a person", persons),
-    _route("GET", "/v1/audit", "a person", persons),
-    _route("GET", "/v1/audit/{run}", "a person", persons),
+    _route("GET", _APPROVALS, "a person", person_only),
+    _route("GET", f"{_APPROVALS}/{{id}}", "a person", person_only),
+    _route("POST", f"{_APPROVALS}/{{id}}/decide", "a person", person_only),
+    _route("GET", "/v1/audit", "a person", person_only),
+    _route("GET", "/v1/audit/{run}", "a person", person_only),
     _route("GET", "/review/{id}", "anybody", review, {200: None}),
 )

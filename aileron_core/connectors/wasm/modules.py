@@ -95,8 +95,12 @@ class CompiledModules:
             return None
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                data = file.read()
+            try:
+                # `open` refuses a folder, and does not close the descriptor when it does.
+                with open(descriptor, "rb", closefd=False) as file:
+                    data = file.read()
+            finally:
+                os.close(descriptor)
         except OSError:
             return None
         seal, compiled = data[:_MAC_BYTES], data[_MAC_BYTES:]

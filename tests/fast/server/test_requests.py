@@ -1,0 +1,96 @@
+"""Reading a request's body, with whatever bytes come."""
+
+import asyncio
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import Request
+
+from aileron_core.errors import InvalidRequest
+from aileron_core.server.bodies import Keywords
+from aileron_core.server.request_parsing import RequestBody, json_object
+
+KEYS = st.sampled_from(["a", "b", "c"])
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def read(body: bytes, media: str = "application/json") -> dict[str, Any]:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    headers = [(b"content-type", media.encode())]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers}
+    return asyncio.run(json_object(Request(scope, receive), ("a", "b")))
+
+
+@given(st.binary())
+def test_any_bytes_are_an_object_or_an_invalid_request(body: bytes) -> None:
+    """Never another error."""
+    try:
+        found = read(body)
+    except InvalidRequest as error:
+        error.message.encode()
+    else:
+        assert set(found) <= {"a", "b"}
+
+
+@given(st.dictionaries(KEYS, JSON))
+def test_what_was_sent_is_what_is_read_and_unknown_keys_are_refused(body: dict[str, Any]) -> None:
+    """Whole and unchanged, or not at all."""
+    data = json.dumps(body).encode()
+    if "c" in body:
+        with pytest.raises(InvalidRequest, match="'c'"):
+            read(data)
+    else:
+        assert read(data) == body
+
+
+@given(st.lists(st.tuples(KEYS, st.integers()), min_size=1))
+def test_a_key_that_stands_twice_is_refused_at_any_depth(pairs: list[tuple[str, int]]) -> None:
+    """Two readers of one body must not see two bodies."""
+    inner = "{" + ", ".join(f"{json.dumps(key)}: {value}" for key, value in pairs) + "}"
+    data = f'{{"a": [{inner}]}}'.encode()
+    if len({key for key, _ in pairs}) < len(pairs):
+        with pytest.raises(InvalidRequest, match="twice"):
+            read(data)
+    else:
+        assert read(data) == {"a": [dict(pairs)]}
+
+
+@given(JSON, st.integers(-5, 5), st.integers(-5, 5))
+def test_numbers_are_within_their_bounds_or_refused(value: Any, low: int, high: int) -> None:
+    """A truth value is no number; a fraction is no whole one."""
+    body = RequestBody({"a": value}, {"a": Keywords(minimum=low, maximum=high)})
+    for reader in (body.number, body.whole_number):
+        try:
+            found = reader("a")
+        except InvalidRequest:
+            continue
+        assert found is None or low <= found <= high
+        assert not isinstance(value, bool)
+        if reader == body.whole_number and found is not None:
+            assert isinstance(found, int)
+            assert math.isclose(found, value)
+
+
+@given(JSON | st.text(st.characters(categories=["Cs", "L"])))
+def test_text_is_of_its_length_and_can_be_encoded_or_is_refused(value: Any) -> None:
+    """A lone surrogate passes JSON and is no text."""
+    try:
+        found = RequestBody({"a": value}, {"a": Keywords(min_length=1, max_length=10)}).text("a")
+    except InvalidRequest:
+        return
+    assert 1 <= len(found) <= 10
+    found.encode()
