@@ -147,7 +147,7 @@ class TrafficMeter:
             bytes_down=totals.down,
             last_status=totals.status,
             last_route=totals.route,
-            faults=totals.faults,
+            gateway_errors=totals.faults,
         )
 
     def _tell_soon(self) -> None:
