@@ -18,7 +18,7 @@ def held_file(
     name: str,
     *,
     gated: bool = True,
-    reads: bool = False,
+    is_read_only: bool = False,
     why: str = "new",
     suite: SuiteView | None = SUITE,
     text: str = "1",
@@ -33,7 +33,7 @@ def held_file(
         connector="github://example/connector-tracker",
         hosts=("api.tracker.example:443",),
         steps=(f"github://example/connector-tracker.{name.replace('-', '_')}",),
-        is_read_only=reads,
+        is_read_only=is_read_only,
         suite=suite,
     )
 
