@@ -187,7 +187,7 @@ async def end_session(request: Request) -> Response:
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
-        if await _app(request).session_service.ended_by_token(session_id, bearer_of(request.scope)):
+        if await _app(request).session_service.has_ended(session_id, bearer_of(request.scope)):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):

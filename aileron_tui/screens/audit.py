@@ -35,7 +35,7 @@ class AuditScreen(ListScreen):
         super().redraw()
         rows = self.query_one("#list", RowList)
         self.model.audit.looked_at(round(rows.scroll_offset.y), rows.size.height)
-        if not self.is_current or self.model.lost is not None:
+        if not self.is_current or self.model.core_lost is not None:
             return
         wanted = self.model.audit.wanted()
         if wanted is not None:

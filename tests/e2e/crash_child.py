@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--failpoint")
     parser.add_argument("--mcp", action="store_true")
-    parser.add_argument("--restart-grace", type=float, default=registry.RESTART_GRACE)
+    parser.add_argument("--restart-grace", type=float, default=registry.RESTART_GRACE_SECONDS)
     options = parser.parse_args()
 
     failpoint, _, times = (options.failpoint or "").partition("#")
@@ -88,7 +88,7 @@ def main() -> None:
         if name == failpoint and next(passes) == int(times or 1):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    registry.RESTART_GRACE = options.restart_grace  # type: ignore[misc]
+    registry.RESTART_GRACE_SECONDS = options.restart_grace  # type: ignore[misc]
     home = Home(options.home)
     home.prepare()
     log_to(home, LogSettings())

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aileron_core.sessions.registry import HOLD_GRACE, RESTART_GRACE
+from aileron_core.sessions.registry import HOLD_GRACE_SECONDS, RESTART_GRACE_SECONDS
 from tests.unit.server.harness import DRAFT, Answer, Attended, Console, eventually
 
 UNKNOWN = "act-20260101T000000-0123456789abcdef"
@@ -367,7 +367,7 @@ def test_a_lost_hold_ends_the_session_after_five_seconds(shared: Console) -> Non
 @pytest.mark.slow
 def test_after_a_restart_a_held_session_has_a_time_to_come_back(attended: Attended) -> None:
     """30 s, shortened here; one that nobody holds again ends then, one never held goes on."""
-    assert (RESTART_GRACE, HOLD_GRACE) == (30.0, 5.0)
+    assert (RESTART_GRACE_SECONDS, HOLD_GRACE_SECONDS) == (30.0, 5.0)
     back, gone, never = attended.session(), attended.session(), attended.session()
     with attended.hold(back["session_id"]), attended.hold(gone["session_id"]):
         attended.end(signal.SIGKILL)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from aileron_core.canonical import Json
 from aileron_core.runs.digest import (
-    ConnectorPart,
     Consent,
-    StepPart,
+    ConsentConnector,
+    ConsentStep,
     consent_digest,
     preview_digest,
 )
@@ -20,8 +20,8 @@ from aileron_core.runs.digest import (
 CONSENT = Consent(
     action="send-draft",
     action_sha256="a" * 64,
-    connectors=[ConnectorPart(fqn="local://aileron/mail", version="0.1.0", hash="sha256:" + "b" * 64)],
-    steps=[StepPart(id="send", connector="local://aileron/mail", op="send", inputs={"id": "r-1"})],
+    connectors=[ConsentConnector(fqn="local://aileron/mail", version="0.1.0", hash="sha256:" + "b" * 64)],
+    steps=[ConsentStep(id="send", connector="local://aileron/mail", op="send", inputs={"id": "r-1"})],
     args={"draft_id": "r-1", "count": 3},
     hosts=["b.example:443", "a.example:443"],
     binding=None,

@@ -107,16 +107,16 @@ def test_a_question_holds_what_the_step_is_then_given(
     outputs: dict[str, Json] = {}
     got: dict[str, object] = {}
     for step in action.steps:
-        progress = Progress(steps=dict(outputs), asked=step.id, spent=0.0)
+        progress = Progress(steps=dict(outputs), halted_before=step.id, elapsed=0.0)
         held = halted(action, progress)
         for before in action.steps:
             if before.id in got:
-                assert held.inputs(before, progress) == got[before.id]
+                assert held.step_inputs(before, progress) == got[before.id]
         try:
             given_ = op_arguments(step, args, outputs, action.input_names)
         except MissingValue:
             return  # the run ends here, before any question
-        assert held.inputs(step, progress) == given_
+        assert held.step_inputs(step, progress) == given_
         got[step.id] = given_
         outputs[step.id] = returned[step.id]
 
@@ -131,6 +131,6 @@ def test_no_step_that_an_earlier_output_changes_goes_without_a_question(
     held = halted(action, None)
     for index, step in enumerate(action.steps):
         outputs = {each.id: returned[each.id] for each in action.steps[:index]}
-        if step.id in held.halts():
+        if step.id in held.halting_steps():
             continue
-        assert held.inputs(step, None) == op_arguments(step, args, outputs, action.input_names)
+        assert held.step_inputs(step, None) == op_arguments(step, args, outputs, action.input_names)

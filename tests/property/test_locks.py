@@ -44,7 +44,7 @@ class User:
         self.task = asyncio.ensure_future(self._use(locks, floor))
 
     async def _use(self, locks: ConnectorLocks, floor: Floor) -> None:
-        async with locks.using(self.keys, alone=self.alone):
+        async with locks.acquire(self.keys, exclusive=self.alone):
             floor.enter(self.keys, alone=self.alone)
             self.inside = True
             try:

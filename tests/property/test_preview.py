@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aileron_core.actions.json_paths import find, lookup
 from aileron_core.actions.model import Preview
 from aileron_core.canonical import canonical, encode_large_integers
-from aileron_core.runs.preview.resolve import differences, gist, resolve
+from aileron_core.runs.preview.resolve import compare_outputs, render_gist, resolve_fields
 
 KEY = st.sampled_from(["a", "A", "b", "name", "value", "To", "TO", "0", ""])
 VALUE = st.recursive(
@@ -39,12 +39,12 @@ def preview(render: dict[str, str]) -> Preview:
 @given(OUTPUT, RENDER)
 def test_any_answer_gives_every_field_once(output: Any, render: dict[str, str]) -> None:
     """In the file's order; a miss is marked and has no value."""
-    fields = resolve(preview(render), output)
+    fields = resolve_fields(preview(render), output)
     assert [field.label for field in fields] == list(render)
     for field in fields:
         assert field.missing is (find(output, field.path) is None)
         assert not (field.missing and field.value)
-    assert isinstance(gist(preview(render), fields), str)
+    assert isinstance(render_gist(preview(render), fields), str)
 
 
 def _at(output: Any, place: tuple[str | int, ...]) -> Any:
@@ -78,7 +78,7 @@ def test_two_answers_differ_exactly_where_their_digests_do(
     before: Any, after: Any, render: dict[str, str]
 ) -> None:
     """No change that stops an approval goes unmentioned."""
-    drift = differences(before, after, preview(render))
+    drift = compare_outputs(before, after, preview(render))
     same_digest = canonical(encode_large_integers(before)) == canonical(
         encode_large_integers(after)
     )
@@ -104,7 +104,7 @@ def test_one_replaced_value_is_told(
         after = new
     else:
         parent[key] = new
-    drift = differences(before, after, preview(render))
+    drift = compare_outputs(before, after, preview(render))
     assert bool(drift) is (
         canonical(encode_large_integers(before)) != canonical(encode_large_integers(after))
     )

@@ -93,7 +93,7 @@ class Life(RuleBasedStateMachine):
                 # new and awaiting_vault begin what is not gated
                 assert source in (RunState.APPROVED, RunState.NEW, RunState.AWAITING_VAULT)
             if target is RunState.APPROVED:
-                assert (source, event) == (RunState.CHECKING, RunEvent.HOLDS)
+                assert (source, event) == (RunState.CHECKING, RunEvent.RECHECK_MATCHED)
             if target is RunState.CHECKING:
                 assert (source, event) == (RunState.PENDING, RunEvent.APPROVE)
             if target is RunState.COMPLETED:
@@ -115,7 +115,7 @@ TestLife = Life.TestCase
     [
         ((RunState.PENDING, RunEvent.START), RunState.EXECUTING),
         ((RunState.CHECKING, RunEvent.START), RunState.EXECUTING),
-        ((RunState.PENDING, RunEvent.HOLDS), RunState.APPROVED),
+        ((RunState.PENDING, RunEvent.RECHECK_MATCHED), RunState.APPROVED),
         ((RunState.DENIED, RunEvent.APPROVE), RunState.CHECKING),
         ((RunState.UNKNOWN, RunEvent.RECOVER), RunState.PENDING),
     ],

@@ -88,7 +88,10 @@ class Console:
         """Whether rest alone is missing until a key would count."""
         model = self.app._model
         assert model is not None
-        return model.arming.arms_in(model.token, self.clock.monotonic()) is not None
+        return (
+            model.arming.seconds_until_armed(model.screen_version, self.clock.monotonic())
+            is not None
+        )
 
     async def until(self, holds: Callable[[], bool], what: str = "") -> None:
         deadline = monotonic() + PATIENCE
@@ -130,7 +133,7 @@ class Console:
             model = self.app._model
             assert model is not None
             page = self.app._screens[model.view]
-            if not page.is_current or model.small or not model.document_shown:
+            if not page.is_current or model.too_small or not model.document_shown:
                 return True
             in_view = range(*page.query_one("#document", Document).in_view)
             return model.reading.over or not model.reading.unseen_rows() & frozenset(in_view)

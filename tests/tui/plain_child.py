@@ -108,7 +108,9 @@ class PlainPort(RecordingPort):
         elif intent == ReadRecord(seq=13):
             self.tell(IntentRefused(approval_id="", message="Record 13 lies under a cup."))
         elif isinstance(intent, Approve) and view is not None and view.title == "Post a message":
-            lost = replace(view, state="unknown", decided_at=now, ended_at=now, can_fetch_again=True)
+            lost = replace(
+                view, state="unknown", decided_at=now, ended_at=now, can_fetch_again=True
+            )
             self._views[view.approval_id] = lost
             self._seq += 1
             record = ended_unknown(view, self._seq)

@@ -11,7 +11,7 @@ REST = 0.4
 
 def rested() -> Arming:
     arming = Arming(rest=REST)
-    arming.drawn("item", 0.0)
+    arming.on_drawn("item", 0.0)
     return arming
 
 
@@ -19,9 +19,9 @@ def test_a_press_after_a_rest_decides_once_its_silence_is_over() -> None:
     """One press decides one thing, 20 ms after it."""
     arming = rested()
     assert arming.press("item", 0.4)
-    assert arming.settled(0.419) is None
-    assert arming.settled(0.421) == "item"
-    assert arming.settled(0.5) is None
+    assert arming.take_settled_press(0.419) is None
+    assert arming.take_settled_press(0.421) == "item"
+    assert arming.take_settled_press(0.5) is None
 
 
 def test_a_press_before_the_item_stood_long_enough_does_nothing() -> None:
@@ -32,9 +32,9 @@ def test_a_press_before_the_item_stood_long_enough_does_nothing() -> None:
 def test_a_key_before_the_press_makes_it_do_nothing() -> None:
     """`j a` in one breath decides nothing."""
     arming = rested()
-    arming.key(1.0)
+    arming.on_key(1.0)
     assert not arming.press("item", 1.399)
-    assert arming.settled(2.0) is None
+    assert arming.take_settled_press(2.0) is None
 
 
 def test_a_burst_after_the_press_takes_it_back_and_is_counted() -> None:
@@ -42,10 +42,10 @@ def test_a_burst_after_the_press_takes_it_back_and_is_counted() -> None:
     arming = rested()
     assert arming.press("item", 1.0)
     for step in range(1, 15):
-        arming.key(1.0 + step * 0.0004)
-    assert arming.settled(1.5) is None
-    assert arming.take_dropped(1.5) == 15
-    assert arming.take_dropped(1.5) == 0
+        arming.on_key(1.0 + step * 0.0004)
+    assert arming.take_settled_press(1.5) is None
+    assert arming.take_dropped_keys(1.5) == 15
+    assert arming.take_dropped_keys(1.5) == 0
 
 
 def test_a_held_key_decides_at_most_once() -> None:
@@ -54,9 +54,9 @@ def test_a_held_key_decides_at_most_once() -> None:
     decided = 0
     for step in range(40):
         at = 1.0 + step * 0.03
-        if arming.settled(at) is not None:
+        if arming.take_settled_press(at) is not None:
             decided += 1
-            arming.drawn("next", at)
+            arming.on_drawn("next", at)
         arming.press("next" if decided else "item", at)
     assert decided == 1
 
@@ -71,28 +71,28 @@ def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
         lambda a: a.paste(1.0),
     ):
         arming = rested()
-        assert arming.armed("item", 1.0)
+        assert arming.is_armed("item", 1.0)
         disturb(arming)
-        assert not arming.armed("item", 1.3)
+        assert not arming.is_armed("item", 1.3)
 
 
 def test_a_change_between_press_and_silence_takes_the_press_back() -> None:
     """What decides is what was pressed on, or nothing."""
     arming = rested()
     assert arming.press("item", 1.0)
-    arming.drawn("other", 1.01)
-    assert arming.settled(1.1) is None
+    arming.on_drawn("other", 1.01)
+    assert arming.take_settled_press(1.1) is None
 
 
 def test_every_key_of_one_read_is_in_one_burst() -> None:
     """The burst is told before its first key: not even that one counts."""
     arming = rested()
-    arming.burst(1.0)
+    arming.on_burst(1.0)
     assert not arming.press("item", 1.0)
-    arming.key(1.0)
-    arming.refused()
-    assert arming.settled(1.5) is None
-    assert arming.take_dropped(1.5) == 2
+    arming.on_key(1.0)
+    arming.on_key_dropped()
+    assert arming.take_settled_press(1.5) is None
+    assert arming.take_dropped_keys(1.5) == 2
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.019, 0.021, 0.4])
@@ -102,29 +102,29 @@ def test_whatever_is_read_before_a_press_is_settled_takes_it_back(come: str, gap
     arming = rested()
     assert arming.press("item", 1.0)
     getattr(arming, come)(*(() if come == "heard" else (1.0 + gap,)))
-    assert arming.settled(1.5) is None
-    assert arming.take_dropped(1.5)
+    assert arming.take_settled_press(1.5) is None
+    assert arming.take_dropped_keys(1.5)
 
 
 def test_what_is_read_after_a_press_was_settled_takes_nothing_back() -> None:
     """And the next press begins anew."""
     arming = rested()
     assert arming.press("item", 1.0)
-    assert arming.settled(1.021) == "item"
-    arming.heard()
-    arming.key(1.03)
-    assert arming.take_dropped(1.5) == 0
+    assert arming.take_settled_press(1.021) == "item"
+    arming.on_input()
+    arming.on_key(1.03)
+    assert arming.take_dropped_keys(1.5) == 0
     assert arming.press("item", 2.0)
-    assert arming.settled(2.1) == "item"
+    assert arming.take_settled_press(2.1) == "item"
 
 
 def test_the_mouse_right_before_a_press_spoils_it_and_a_moment_earlier_does_not() -> None:
     """A hand on the mouse is not at rest; where it rested a moment ago nothing is lost."""
     for before, decided in ((0.019, None), (0.021, "item")):
         arming = rested()
-        arming.stirred(2.0 - before)
+        arming.on_mouse(2.0 - before)
         arming.press("item", 2.0)
-        assert arming.settled(3.5) == decided
+        assert arming.take_settled_press(3.5) == decided
 
 
 EVENTS = st.lists(
@@ -159,7 +159,7 @@ def test_no_sequence_without_a_rest_decides(events: list[tuple[str, float]]) -> 
     focused, pressed_after = True, None
     drawn = False
     for kind, gap in events:
-        settled = arming.settled(at + gap)
+        settled = arming.take_settled_press(at + gap)
         if settled is not None:
             assert pressed_after is not None
             assert pressed_after >= REST - 1e-9
@@ -168,13 +168,13 @@ def test_no_sequence_without_a_rest_decides(events: list[tuple[str, float]]) -> 
         rest = at - quiet_from if quiet_from is not None and drawn and focused else -1.0
         if kind == "draw":
             content += 1
-            arming.drawn(content, at)
+            arming.on_drawn(content, at)
             drawn, quiet_from, pressed_after = True, at, None
         elif kind == "redraw":
             if drawn:
-                arming.drawn(content, at)
+                arming.on_drawn(content, at)
         elif kind == "change":
-            arming.changed()
+            arming.reset()
             drawn, quiet_from, pressed_after = False, None, None
         elif kind == "press":
             counted = arming.press(content, at)
@@ -186,11 +186,11 @@ def test_no_sequence_without_a_rest_decides(events: list[tuple[str, float]]) -> 
             getattr(arming, kind)(at)
             quiet_from = at if drawn else None
         elif kind == "stirred":
-            arming.stirred(at)
+            arming.on_mouse(at)
         elif kind == "heard":
-            arming.heard()
+            arming.on_input()
         else:
             focused = kind == "focus"
-            arming.focus(focused, at)
+            arming.on_focus(focused, at)
             quiet_from = at if drawn else None
             pressed_after = None

@@ -39,14 +39,14 @@ def test_what_changes_before_it_was_read_keeps_its_place() -> None:
     assert apply_event(model, late, NOW, 0.0) is False
     assert model.queue.get(IDS[-1]) is None
     assert model.queue.waiting == len(MANY)
-    wanted = model.calls_wanted()
+    wanted = model.next_read()
     assert wanted == ReadApprovals(
         requested_at=MANY[TOLD_CALLS - 1].requested_at, run_id=MANY[TOLD_CALLS - 1].run_id
     )
     read = ApprovalsRead(views=tuple(MANY[TOLD_CALLS:]), left=0)
     assert apply_event(model, read, NOW, 0.0) is False, "nothing arrived"
     assert [item.key for item in model.queue.items] == IDS
-    assert model.calls_wanted() is None
+    assert model.next_read() is None
 
 
 def test_a_call_that_is_here_changes_while_others_are_read() -> None:

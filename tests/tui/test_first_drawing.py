@@ -14,13 +14,13 @@ def test_nothing_is_offered_or_called_seen_before_the_items_lines_are_laid_out()
     model = Model(snapshot(0.0), arm_seconds=0.4)
     item = model.queue.current
     assert item is not None
-    model.arming.drawn(model.token, 0.0)
+    model.arming.on_drawn(model.screen_version, 0.0)
 
     before = situation_of(model, 0.0, 10.0)
     assert not availability("approve", before).shown
     assert "".join(piece.text for piece in status_line(before, None, 0.0, width=80)) == ""
 
-    model.laid_out = item.version
+    model.laid_out_version = item.version
     after = situation_of(model, 0.0, 10.0)
     assert availability("approve", after).filled
     assert isinstance(intent_of(model, "approve"), Approve)

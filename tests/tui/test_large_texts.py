@@ -82,12 +82,12 @@ async def test_nothing_can_be_decided_or_read_before_the_whole_stands_there() ->
         await shown.until(lambda: shown.selected == mail(2).approval_id)
         await shown.shows(NOTE)
         while NOTE in shown.text:
-            assert model.laid_out is None
+            assert model.laid_out_version is None
             assert "approve" not in shown.keys
             assert not shown.armed
             await shown.pilot.pause(0.02)
         await shown.until(lambda: "not seen yet" in shown.voice, "whole")
-        assert model.laid_out is not None
+        assert model.laid_out_version is not None
         assert model.reading.total > 30_000
         assert model.reading.unseen > model.reading.total - 60
         await shown.shows("▲ hidden text")

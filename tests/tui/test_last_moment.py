@@ -11,7 +11,7 @@ from textual.geometry import Size
 
 from aileron_core.console_port import ApprovalUpdated
 from aileron_tui.messages import CoreEventArrived
-from aileron_tui.terminal.driver import ConsoleDriver, InputCame
+from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
 
 
 def other_content(shown: Console) -> None:
@@ -32,7 +32,7 @@ async def test_a_press_on_what_changed_before_it_was_drawn_anew_decides_nothing(
     async with console(start(short())) as shown:
         await shown.rest()
         await shown.press("a")
-        assert shown.app._model.arming.unsettled
+        assert shown.app._model.arming.awaits_silence
         happen(shown)
         shown.clock.advance(0.03)
         shown.app._screens["waiting"].settle(shown.clock.monotonic())
@@ -44,7 +44,7 @@ async def test_a_key_that_was_read_takes_the_press_back_before_its_event_is_ther
     async with console(start(short())) as shown:
         await shown.rest()
         await shown.press("a")
-        shown.app.on_input_came(InputCame("key"))
+        shown.app.on_input_received(InputReceived("key"))
         shown.clock.advance(0.03)
         shown.app._screens["waiting"].settle(shown.clock.monotonic())
         assert shown.port.intents == []
@@ -58,12 +58,12 @@ async def test_input_that_lies_in_the_terminal_is_known_before_anybody_reads_it(
         reader, writer = os.pipe()
         try:
             driver.fileno = reader
-            assert not driver.unread(0)
+            assert not driver.has_unread(0)
             os.write(writer, b"a")
-            assert driver.unread(0)
+            assert driver.has_unread(0)
             os.read(reader, 1)
-            assert not driver.unread(0)
-            assert driver.unread(1), "it was read, and nobody was told yet"
+            assert not driver.has_unread(0)
+            assert driver.has_unread(1), "it was read, and nobody was told yet"
         finally:
             os.close(reader)
             os.close(writer)

@@ -12,10 +12,10 @@ from aileron_tui.draw.text import Line, Piece, cells, plain
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import (
     item_page,
+    row_list,
     row_page,
-    rows_listed,
     rows_width,
-    spoken,
+    sentence_lines,
     text_of,
     whole_preview,
 )
@@ -57,7 +57,7 @@ def pages(text: str, columns: int) -> tuple[Line, ...]:
         width = rows_width(columns)
         row = table.row(0, width, NOW, selected=False)
         number = 1 if table.keys else None
-        made += rows_listed(table.header(width, NOW), [(number, row)], columns)
+        made += row_list(table.header(width, NOW), [(number, row)], columns)
         table.opened = True
         made += row_page(DocumentCache(), table, NOW, columns, unfold=False)
     return tuple(made)
@@ -104,6 +104,6 @@ def test_the_whole_new_preview_ends_where_the_next_section_begins() -> None:
 
 def test_a_long_sentence_of_ours_uses_the_whole_width() -> None:
     """Only what a terminal may draw wider than it is counts double."""
-    rows = spoken((Piece("word " * 25 + "end"),), 80)
+    rows = sentence_lines((Piece("word " * 25 + "end"),), 80)
     assert len(rows) == 2
     assert all(widest(each) <= 80 for each in rows)

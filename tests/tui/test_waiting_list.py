@@ -56,12 +56,12 @@ def test_no_row_goes_under_a_press_that_is_not_settled() -> None:
     model = Model(start(short(1), short(2)), arm_seconds=0.4, now=NOW)
     model.queue.move(1)
     model.queue.apply(replace(short(1), state="withdrawn", ended_at=NOW), NOW)
-    model.arming.drawn(model.token, 100.0)
-    model.key_begins(101.0, decides=True, moves=False)
+    model.arming.on_drawn(model.screen_version, 100.0)
+    model.begin_key(101.0, decides=True, moves=False)
     assert model.press(101.0)
-    model.key_ends()
+    model.end_key()
     model.tick(NOW + ELSEWHERE_SECONDS, 101.01)
-    assert model.arming.settled(101.03) == model.token
+    assert model.arming.take_settled_press(101.03) == model.screen_version
     model.tick(NOW + ELSEWHERE_SECONDS, 101.04)
     assert [item.key for item in model.queue.items] == [key(2)]
 

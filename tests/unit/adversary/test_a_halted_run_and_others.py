@@ -72,7 +72,9 @@ async def test_a_pause_holds_a_halted_run_and_stop_everything_ends_it(home: Path
             await core.app.console.carry_out(StopEverything())
             over = await core.ended(second)
             assert (over.state, over.reason) == ("denied", "A person stopped everything.")
-            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, second.approval_id, 0
+            )
             assert result_body(row)["completed_steps"] == ["find"]
         assert mailbox.state()["sent"] == []
 
@@ -128,7 +130,7 @@ async def test_a_try_that_failed_counts_and_is_not_told_as_nothing(home: Path) -
             live_run = core.app.approvals.registry.by_approval(again.approval_id)
             assert live_run is not None
             assert live_run.row.progress is not None
-            assert live_run.row.progress.spent >= 1.0
+            assert live_run.row.progress.elapsed >= 1.0
             await core.app.approvals.deny(again.approval_id, "")
             assert (await told(core, again))["completed_steps"] == []
         assert mailbox.state()["sent"] == []

@@ -32,7 +32,7 @@ async def halted(core: Core, *, key: str | None = None) -> ApprovalView:
 async def told(core: Core, view: ApprovalView) -> dict[str, Json]:
     """Return the body that the agent reads."""
     return result_body(
-        await core.app.approvals.result(core.session.session_id, view.approval_id, 0)
+        await core.app.approvals.wait_for_result(core.session.session_id, view.approval_id, 0)
     )
 
 
@@ -86,7 +86,9 @@ async def test_a_file_changed_between_the_questions_ends_the_run_and_says_what_h
             over = await core.ended(second)
             assert over.state == "failed"
             assert over.outcome.startswith("Nothing more ran")
-            row = await core.app.approvals.result(core.session.session_id, over.approval_id, 0)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, over.approval_id, 0
+            )
             assert row.failure is not None
             assert row.failure.class_ == "conflict"
             assert row.failure.details["completed_steps"] == ["find"]

@@ -19,12 +19,12 @@ ACTION = Action(
     intent="",
     approval=Approval(required=True, preview=PREVIEW),
 )
-SEEN = PreviewResult(status="ready", output={"to": "sam", "body": "Hi\nSam"}, at=1.0)
+SEEN = PreviewResult(status="ready", output={"to": "sam", "body": "Hi\nSam"}, fetched_at=1.0)
 
 
 def test_a_look_that_went_away_keeps_every_field_that_was_shown() -> None:
     """Each with nothing in its place, those that were n/a as well; none is called unchanged."""
-    gone = PreviewResult(status="unavailable", reason="timed out", at=2.0)
+    gone = PreviewResult(status="unavailable", reason="timed out", fetched_at=2.0)
     view = _drift(PreviewChange(before=SEEN, after=gone, words_before=None), ACTION)
     assert view.changed == (
         FieldChangeView(label="To", before="sam", after=None),
@@ -36,6 +36,6 @@ def test_a_look_that_went_away_keeps_every_field_that_was_shown() -> None:
 
 def test_a_look_that_came_only_now_has_no_fields_to_compare() -> None:
     """Nothing was shown before, so nothing is shown as changed."""
-    gone = PreviewResult(status="unavailable", reason="timed out", at=0.0)
+    gone = PreviewResult(status="unavailable", reason="timed out", fetched_at=0.0)
     view = _drift(PreviewChange(before=gone, after=SEEN, words_before=None), ACTION)
     assert (view.changed, view.unavailable) == ((), "")

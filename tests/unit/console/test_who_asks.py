@@ -7,7 +7,7 @@ from core_harness import DRAFT, Core, Mailbox, furnish, standing_still
 
 from aileron_core.console_port import SessionsUpdated, SessionView
 from aileron_core.runs import Call
-from aileron_core.runs.waiting_agents import GRACE
+from aileron_core.runs.waiting_agents import GRACE_SECONDS
 from aileron_core.testing import FrozenClock
 
 CLAIMS = (("client", "codex 0.169"), ("call", "call_1"))
@@ -97,7 +97,7 @@ async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_whi
                     clock.advance(100)
                 sweep()
             left = clock.now()
-            clock.advance(GRACE - 0.1)
+            clock.advance(GRACE_SECONDS - 0.1)
             sweep()
             assert stopped() is None  # a held call asks again within that time
             clock.advance(0.1)
@@ -105,9 +105,9 @@ async def test_an_agent_has_stopped_waiting_once_no_call_of_it_is_held_for_a_whi
             assert stopped() == left
             with waiters.waiting(approval_id):
                 assert stopped() is None
-            clock.advance(GRACE)
+            clock.advance(GRACE_SECONDS)
             sweep()
-            assert stopped() == left + GRACE
+            assert stopped() == left + GRACE_SECONDS
             assert core.views(approval_id)[-1].version == version
             await core.app.approvals.deny(approval_id, "")
             sweep()
@@ -160,7 +160,7 @@ async def test_a_session_says_how_many_of_its_calls_wait_and_run(home: Path) -> 
                 assert (view(core).waiting, view(core).running) == (1, 1)
             await core.ended(first)
             assert (view(core).waiting, view(core).running) == (1, 0)
-            core.app.session_service.claimed(mine, (("client", "codex 0.169"),))
+            core.app.session_service.set_claims(mine, (("client", "codex 0.169"),))
             assert [(f.label, f.value) for f in view(core).claims] == [("client", "codex 0.169")]
         async with Core.open(home, mailbox) as again:
             assert (view(again).waiting, view(again).running) == (1, 0)

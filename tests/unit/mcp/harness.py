@@ -164,7 +164,7 @@ class Person:
             ],
             "ended": [each for each in self._opened if each not in open_],
             "open": list(open_),
-            "holding": [each for each in open_ if self._app.sessions.connected(each)],
+            "holding": [each for each in open_ if self._app.sessions.is_connected(each)],
             "runs": [{"session": session, "action": name} for session, name, _ in runs],
             "polls": self._agents.polls,
             "waits": self._agents.waits,

@@ -80,7 +80,9 @@ async def test_forty_withdrawn_calls_of_900_kb_keep_16_mib(home: Path) -> None:
         assert {each["session"] for each in records} == {core.session.session_id}
         first = gone[0]
         assert first.approval_id is not None
-        told = await core.app.approvals.result(core.session.session_id, first.approval_id, 0)
+        told = await core.app.approvals.wait_for_result(
+            core.session.session_id, first.approval_id, 0
+        )
         assert (told.state, told.args_sha256) == ("withdrawn", first.args_sha256)
         assert core.views(first.approval_id)[-1].sent == ()
         session = core.session
@@ -97,7 +99,7 @@ async def test_what_a_person_decided_and_what_waits_is_kept_and_more_is_refused(
     furnish(home, change_draft=GATED, update_draft=UPDATE_DRAFT)
 
     async with Core.open(home) as core:
-        core.app.gate.argument_quota._most = 100_000
+        core.app.gate.argument_quota._max_bytes = 100_000
         rows = [await denied(core, number, 30_000) for number in range(2)]
         rows.append(await asked(core, "waits", 30_000))
         for action in ("change-draft", "update-draft"):
@@ -118,7 +120,7 @@ async def test_withdrawn_calls_go_before_ungated_ones_and_these_before_a_refusal
 
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox) as core:
-            core.app.gate.argument_quota._most = 100_000
+            core.app.gate.argument_quota._max_bytes = 100_000
             free = (await core.call("update-draft", big("free", 30_000))).row
             gone = await withdrawn(core, "withdrawn", 30_000)
             waits = await asked(core, "waits", 30_000)
@@ -146,7 +148,7 @@ async def test_calls_at_once_do_not_pass_the_bound_together(home: Path) -> None:
         for number in range(5):
             with pytest.raises(StorageUnavailable):
                 await asked(core, number, 60_000)
-        core.app.gate.argument_quota._most = 100_000
+        core.app.gate.argument_quota._max_bytes = 100_000
         calls = (core.call("change-draft", big(number, 30_000)) for number in range(10))
         answers = await asyncio.gather(*calls, return_exceptions=True)
         refused = [each for each in answers if isinstance(each, BaseException)]

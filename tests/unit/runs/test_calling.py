@@ -57,8 +57,8 @@ async def test_an_equal_call_is_the_same_approval_until_its_end_was_delivered(ho
             await core.ended(view)
             undelivered = await core.call()
             assert (undelivered.attached, undelivered.row.state) == (True, "completed")
-            await core.app.approvals.deliver(view.approval_id)
-            await core.app.approvals.deliver(view.approval_id)
+            await core.app.approvals.mark_delivered(view.approval_id)
+            await core.app.approvals.mark_delivered(view.approval_id)
             assert len(await core.records("run.delivered")) == 1
             denied = (await core.call()).row
             assert denied.approval_id is not None
@@ -108,7 +108,7 @@ async def test_the_same_key_is_the_same_run_also_after_its_end_and_a_restart(hom
             first = await core.call("send-draft", {"draft_id": DRAFT}, key="s1")
             assert not (await core.call("send-draft", {"draft_id": DRAFT}, key="s2")).attached
             await core.app.approvals.deny(first.row.approval_id or "", "")
-            await core.app.approvals.deliver(first.row.approval_id)
+            await core.app.approvals.mark_delivered(first.row.approval_id)
             same = await core.call("send-draft", {"draft_id": DRAFT}, key="s1")
             assert (same.row.run_id, same.row.state) == (first.row.run_id, "denied")
             session = core.session

@@ -140,7 +140,7 @@ async def test_only_the_requester_withdraws_and_only_before_it_begins(home: Path
                 with pytest.raises(NotFound, match="There is no approval"):
                     await core.app.approvals.withdraw(session_id, approval_id, "")
                 with pytest.raises(NotFound, match="There is no approval"):
-                    await core.app.approvals.result(session_id, approval_id, 0)
+                    await core.app.approvals.wait_for_result(session_id, approval_id, 0)
             row = await core.app.approvals.withdraw(
                 core.session.session_id, view.approval_id, "a\ud800b"
             )
@@ -177,13 +177,13 @@ async def test_a_deadline_ends_it_and_a_late_yes_does_nothing(home: Path) -> Non
             first, second = await core.ask(), await core.ask("r-8842190312")
             assert first.expires_at == clock.now() + 60
             clock.advance(59.9)
-            await core.app.approvals.sweep()
+            await core.app.approvals.expire_overdue()
             assert core.views(first.approval_id)[-1].state == "pending"
             clock.advance(0.1)
             with pytest.raises(Conflict) as caught:
                 await core.approve(first)
             assert outcome(caught) == "expired"
-            await core.app.approvals.sweep()
+            await core.app.approvals.expire_overdue()
             for view in (first, second):
                 assert (await core.ended(view)).state == "expired"
         assert mailbox.state()["sent"] == []
@@ -220,7 +220,7 @@ async def test_without_a_deadline_it_waits_for_ever(home: Path) -> None:
             view = await core.ask()
             assert view.expires_at is None
             clock.advance(10 * 365 * 86400)
-            await core.app.approvals.sweep()
+            await core.app.approvals.expire_overdue()
             await core.approve(view)
             assert (await core.ended(view)).state == "completed"
 

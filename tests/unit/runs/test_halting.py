@@ -93,7 +93,9 @@ async def test_a_step_that_needs_an_earlier_output_is_asked_again_with_its_argum
             (halt,) = await core.records("run.halted")
             assert (halt["steps"], halt["next"]) == (["find"], "send")
             assert halt["digest"] == second.digest
-            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, second.approval_id, 0
+            )
             assert row.output is not None
             assert list(row.output["steps"]) == ["find", "send"]
             assert list(result_body(row)["steps"]) == ["find", "send"]
@@ -137,7 +139,9 @@ async def test_what_the_service_returned_decides_and_not_what_the_agent_meant(ho
             await core.app.approvals.deny(second.approval_id, "another draft")
             over = await core.ended(second)
             assert over.state == "denied"
-            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, second.approval_id, 0
+            )
             assert row.progress is not None
             assert list(row.progress.steps) == ["find"]
         assert mailbox.state()["sent"] == []
@@ -241,10 +245,10 @@ async def test_a_second_question_has_a_deadline_of_its_own_and_ends_with_it(home
             second = await core.back(first)
             assert second.expires_at == clock.now() + 60
             clock.advance(50)
-            await core.app.approvals.sweep()
+            await core.app.approvals.expire_overdue()
             assert core.views(second.approval_id)[-1].state == "pending"
             clock.advance(11)
-            await core.app.approvals.sweep()
+            await core.app.approvals.expire_overdue()
             assert (await core.ended(second)).state == "expired"
         assert mailbox.state()["sent"] == []
 
@@ -262,7 +266,9 @@ async def test_a_missing_value_ends_the_run_before_that_step_and_before_any_ques
             await core.approve(first)
             over = await core.ended(first)
             assert over.state == "failed"
-            row = await core.app.approvals.result(core.session.session_id, over.approval_id, 0)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, over.approval_id, 0
+            )
             assert row.failure is not None
             assert row.failure.details["completed_steps"] == ["find"]
             assert await core.records("run.halted") == []
@@ -278,7 +284,9 @@ async def test_no_output_of_a_halted_run_reaches_the_agent_or_the_audit(home: Pa
             first = await asked(core, "chain")
             await core.approve(first)
             second = await core.back(first)
-            row = await core.app.approvals.result(core.session.session_id, second.approval_id, 0)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, second.approval_id, 0
+            )
             assert row.output is None
             bodies = str(await core.records())
             assert sent_to(second, "send")["draft_id"] not in bodies
@@ -338,14 +346,16 @@ async def test_the_wall_time_goes_on_where_it_stood(home: Path) -> None:
             live_run = core.app.approvals.registry.by_approval(second.approval_id)
             assert live_run is not None
             assert live_run.row.progress is not None
-            assert live_run.row.progress.spent == 15.0
+            assert live_run.row.progress.elapsed == 15.0
             mailbox.control(fail={"op": "list", "status": 503, "times": 1})
             upon(mailbox, "GET drafts", lambda: clock.advance(14.5))
             await core.approve(second)
             # A repeat would wait for a second, and less than that is left.
             over = await core.ended(second)
             assert over.state == "failed"
-            row = await core.app.approvals.result(core.session.session_id, over.approval_id, 0)
+            row = await core.app.approvals.wait_for_result(
+                core.session.session_id, over.approval_id, 0
+            )
             assert row.failure is not None
             assert row.failure.details["completed_steps"] == ["find", "send"]
         assert len(mailbox.state()["sent"]) == 1

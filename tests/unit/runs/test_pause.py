@@ -214,19 +214,19 @@ async def test_waiting_for_the_end_of_a_pause_is_bounded_over_several_pauses() -
 
     switch = PauseSwitch(hold_seconds=5)
     assert await switch.wait_until_off(5) == pytest.approx(5, abs=0.5)
-    switch.begin(1.0)
-    switch.begin(2.0)
-    assert switch.since == 1.0
+    switch.pause(1.0)
+    switch.pause(2.0)
+    assert switch.paused_since == 1.0
     waiting = asyncio.get_running_loop().create_task(switch.wait_until_off(0.2))
     for _ in range(3):  # ended and begun again before the waiting one has its turn
         await asyncio.sleep(0)
-        switch.end()
-        switch.begin(3.0)
+        switch.resume()
+        switch.pause(3.0)
     with pytest.raises(Paused):
         await waiting
-    switch.end()
-    with switch.while_stopping():
-        assert (switch.is_on, switch.since) == (True, None)
+    switch.resume()
+    with switch.block_starts():
+        assert (switch.is_on, switch.paused_since) == (True, None)
         with pytest.raises(Paused):
-            switch.require_starts()
-    switch.require_starts()
+            switch.require_starts_allowed()
+    switch.require_starts_allowed()

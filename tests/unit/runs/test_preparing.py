@@ -11,7 +11,7 @@ from aileron_core.canonical import Json, JsonObject
 from aileron_core.connectors.protocol import Connector, OpResult
 from aileron_core.connectors.store import ConnectorStore
 from aileron_core.connectors.wasm.connector import WasmConnector
-from aileron_core.runs.preview.fetcher import MAX_SHOWN, MAX_SHOWN_LINES
+from aileron_core.runs.preview.fetcher import MAX_SHOWN_CHARACTERS, MAX_SHOWN_LINES
 from aileron_core.testing import FrozenClock
 
 
@@ -96,7 +96,7 @@ async def test_calls_of_other_connectors_do_not_wait_in_the_lane_of_one_that_is_
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * (MAX_SHOWN + 1), "\n" * MAX_SHOWN_LINES], ids=["long", "lines"]
+    "text", ["x" * (MAX_SHOWN_CHARACTERS + 1), "\n" * MAX_SHOWN_LINES], ids=["long", "lines"]
 )
 async def test_a_preview_that_nobody_could_read_is_not_drawn(home: Path, text: str) -> None:
     """Drawing megabytes kept the console busy for half a minute; what is not shown may be as large."""

@@ -118,7 +118,10 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(home: Path) -> None:
             assert [each.name for each in offers(core)] == names[1:]
             await accept(core, offers(core)[0])
             third = await core.looked(first.approval_id, after=second.version)
-            assert third.preview.accepted_reads == ((AWS + ATHENA, "person"), (AWS + TOKEN, "person"))
+            assert third.preview.accepted_reads == (
+                (AWS + ATHENA, "person"),
+                (AWS + TOKEN, "person"),
+            )
 
 
 async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> None:

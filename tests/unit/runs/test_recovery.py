@@ -62,7 +62,7 @@ def test_a_console_that_stops_comes_back_in_a_state_that_is_true(
             assert note in found.note
             if state == "unknown":
                 assert "may or may not have happened" in found.outcome
-                row = await core.app.approvals.result(view.session_id, view.approval_id, 0)
+                row = await core.app.approvals.wait_for_result(view.session_id, view.approval_id, 0)
                 assert row.failure is not None
                 assert row.failure.class_ == "outcome_unknown"
                 return
@@ -99,7 +99,7 @@ async def test_a_deadline_holds_over_a_restart(home: Path) -> None:
             view = await core.ask()
         clock.advance(61)
         async with Core.open(home, mailbox, **options) as core:  # type: ignore[arg-type]
-            await core.app.approvals.sweep()
+            await core.app.approvals.expire_overdue()
             (found,) = (await core.app.console.snapshot()).approvals
             assert (found.approval_id, found.state) == (view.approval_id, "expired")
 
@@ -179,7 +179,7 @@ async def test_a_state_changed_in_the_database_has_no_effect_and_is_on_record(
         async with Core.open(home, mailbox) as core:
             view = await core.ask()
             change(home, f"UPDATE runs SET state='{state}'")
-            await core.app.approvals.sweep()
+            await core.app.approvals.expire_overdue()
             assert core.views(view.approval_id)[-1].state == "pending"
             assert mailbox.state()["sent"] == []
             await core.app.approvals.deny(view.approval_id, "")
@@ -252,7 +252,7 @@ async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(hom
         clock.advance(2)
         async with Core.open(home, mailbox, clock=clock) as core:
             assert await arguments(core) == [(1, 1)]
-            await core.app.approvals.deliver(view.approval_id)
+            await core.app.approvals.mark_delivered(view.approval_id)
             assert await arguments(core) == [(1, 1)]
             assert all("tampered" not in record for record in await core.records())
             # And in a console that runs for months.
@@ -261,7 +261,7 @@ async def test_arguments_are_forgotten_after_thirty_days_and_never_come_back(hom
             clock.advance(31 * day)
             await core.app.retention.sweep()
             assert await arguments(core) == [(1, 1)] * 2
-            await core.app.approvals.deliver(again.approval_id)
+            await core.app.approvals.mark_delivered(again.approval_id)
             assert await arguments(core) == [(1, 1)] * 2
             assert all("tampered" not in record for record in await core.records())
         assert problems(home) == []
@@ -279,7 +279,7 @@ async def test_an_undelivered_end_is_attached_to_after_a_restart(home: Path) -> 
         async with Core.open(home, mailbox) as core:
             again = await core.call(session=session)
             assert (again.attached, again.row.approval_id) == (True, view.approval_id)
-            await core.app.approvals.deliver(view.approval_id)
+            await core.app.approvals.mark_delivered(view.approval_id)
         async with Core.open(home, mailbox) as core:
             assert not (await core.call(session=session)).attached
         assert [sent["draft_id"] for sent in mailbox.state()["sent"]] == [DRAFT]

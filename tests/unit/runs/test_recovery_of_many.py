@@ -13,12 +13,12 @@ from aileron_core.console_port import ApprovalsRead, ApprovalView, ReadApprovals
 from aileron_core.errors import Conflict
 from aileron_core.home.layout import Home
 from aileron_core.runs import Call
-from aileron_core.runs.recovery import TOGETHER
+from aileron_core.runs.recovery import BATCH_SIZE
 from aileron_core.settings import Settings
 from aileron_core.storage.open import open_reader
 
 GATED = UPDATE_DRAFT.replace("\n+++\n\n#", "\n[approval]\nrequired = true\n+++\n\n#")
-MANY = TOGETHER * 3
+MANY = BATCH_SIZE * 3
 PER_SESSION = 20
 
 
@@ -57,7 +57,7 @@ async def test_the_first_can_be_answered_at_once_and_the_rest_soon(home: Path) -
     async with App.open(Home(home), options()) as app:
         views = app.publisher.approvals()
         assert [v.state for v in views] == ["pending"] * MANY
-        assert [decidable(v) for v in views] == [True] * TOGETHER + [False] * (MANY - TOGETHER)
+        assert [decidable(v) for v in views] == [True] * BATCH_SIZE + [False] * (MANY - BATCH_SIZE)
         late = views[-1]
         old = late.digest
         with pytest.raises(Conflict, match="Still looking"):

@@ -8,9 +8,9 @@ from aileron_core.actions.model import Action, Input, Preview
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
-    differences,
-    gist,
-    resolve,
+    compare_outputs,
+    render_gist,
+    resolve_fields,
 )
 
 PREVIEW = Preview(
@@ -39,13 +39,13 @@ def draft(**changes: Any) -> dict[str, Any]:
 
 
 def shown(value: Any, path: str = "v") -> PreviewField:
-    (field,) = resolve(Preview(op="x", render=(("L", path),)), {"v": value})
+    (field,) = resolve_fields(Preview(op="x", render=(("L", path),)), {"v": value})
     return field
 
 
 def test_fields_come_in_the_files_order_with_header_values() -> None:
     """A header by its name, whatever its case."""
-    assert resolve(PREVIEW, draft()) == (
+    assert resolve_fields(PREVIEW, draft()) == (
         PreviewField(label="To", path="message.payload.headers.To", value="to"),
         PreviewField(label="Subject", path="message.payload.headers.Subject", value="subject"),
         PreviewField(label="Body", path="message.snippet", value="Hi", multiline=True),
@@ -160,8 +160,8 @@ def test_an_index_works_where_no_name_fits() -> None:
 
 def test_a_gist_names_every_value_on_one_line() -> None:
     """One header more must not drop out of the line that a row shows."""
-    fields = resolve(PREVIEW, draft(more=[header("to", "eve")]))
-    assert gist(PREVIEW, fields) == "subject to to, eve"
+    fields = resolve_fields(PREVIEW, draft(more=[header("to", "eve")]))
+    assert render_gist(PREVIEW, fields) == "subject to to, eve"
 
 
 @pytest.mark.parametrize(
@@ -192,21 +192,21 @@ def test_a_value_without_end_is_shown_as_such() -> None:
 
 def test_the_gist_is_filled_from_the_fields() -> None:
     """What is missing stands as n/a, and values are not templates."""
-    assert gist(PREVIEW, resolve(PREVIEW, draft(Subject="${To}"))) == "${To} to to"
-    assert gist(PREVIEW, resolve(PREVIEW, {})) == "n/a to n/a"
-    assert gist(Preview(op="x"), ()) == ""
+    assert render_gist(PREVIEW, resolve_fields(PREVIEW, draft(Subject="${To}"))) == "${To} to to"
+    assert render_gist(PREVIEW, resolve_fields(PREVIEW, {})) == "n/a to n/a"
+    assert render_gist(Preview(op="x"), ()) == ""
 
 
 def test_nothing_moved_is_no_drift() -> None:
     """The same answer, again."""
-    drift = differences(draft(), draft(), PREVIEW)
+    drift = compare_outputs(draft(), draft(), PREVIEW)
     assert not drift
     assert (drift.changed, drift.other_paths, drift.other_count) == ((), (), 0)
 
 
 def test_a_changed_field_is_shown_before_and_after() -> None:
     """And is not listed a second time by its path."""
-    drift = differences(draft(), draft(To="eve"), PREVIEW)
+    drift = compare_outputs(draft(), draft(To="eve"), PREVIEW)
     (change,) = drift.changed
     assert (change.before.value, change.after.value) == ("to", "eve")
     assert drift.other_paths == ()
@@ -214,7 +214,7 @@ def test_a_changed_field_is_shown_before_and_after() -> None:
 
 def test_a_change_outside_the_shown_fields_is_listed_by_path() -> None:
     """A Bcc added between prompt and approval is seen."""
-    drift = differences(draft(), draft(more=[{"name": "Bcc", "value": "eve"}]), PREVIEW)
+    drift = compare_outputs(draft(), draft(more=[{"name": "Bcc", "value": "eve"}]), PREVIEW)
     assert drift.changed == ()
     assert drift.other_paths == ("message.payload.headers.2",)
     assert drift.other_count == 1
@@ -222,7 +222,7 @@ def test_a_change_outside_the_shown_fields_is_listed_by_path() -> None:
 
 def test_one_more_header_of_a_shown_name_is_a_change_of_its_field() -> None:
     """In any spelling."""
-    drift = differences(draft(), draft(more=[{"name": "TO", "value": "eve"}]), PREVIEW)
+    drift = compare_outputs(draft(), draft(more=[{"name": "TO", "value": "eve"}]), PREVIEW)
     (change,) = drift.changed
     assert (change.before.value, change.after.value) == ("to", "to\neve")
 
@@ -230,7 +230,7 @@ def test_one_more_header_of_a_shown_name_is_a_change_of_its_field() -> None:
 def test_a_header_that_is_spelled_otherwise_now_is_listed() -> None:
     """Its value is the same, the digest is not."""
     before, after = ({"h": [{"name": name, "value": "x"}]} for name in ("To", "TO"))
-    drift = differences(before, after, Preview(op="x", render=(("To", "h.To"),)))
+    drift = compare_outputs(before, after, Preview(op="x", render=(("To", "h.To"),)))
     assert (drift.changed, drift.other_paths) == ((), ("h.0.name",))
 
 
@@ -238,17 +238,17 @@ def test_a_field_that_came_or_went_is_a_change() -> None:
     """Missing is a value too."""
     gone = draft()
     del gone["message"]["snippet"]
-    drift = differences(draft(), gone, PREVIEW)
+    drift = compare_outputs(draft(), gone, PREVIEW)
     assert drift.changed[0].after.missing
     assert drift.other_paths == ()
-    assert differences(gone, draft(), PREVIEW).changed[0].before.missing
+    assert compare_outputs(gone, draft(), PREVIEW).changed[0].before.missing
 
 
 def test_a_moved_header_is_listed_though_its_value_is_the_same() -> None:
     """Whatever the digest covers, the drift shows."""
     before = {"h": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}
     after = {"h": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}
-    drift = differences(before, after, Preview(op="x", render=(("A", "h.A"), ("B", "h.B"))))
+    drift = compare_outputs(before, after, Preview(op="x", render=(("A", "h.A"), ("B", "h.B"))))
     assert drift.changed == ()
     assert drift.other_paths == ("h.0.name", "h.0.value", "h.1.name", "h.1.value")
 
@@ -256,21 +256,21 @@ def test_a_moved_header_is_listed_though_its_value_is_the_same() -> None:
 def test_a_change_that_reads_the_same_is_still_listed() -> None:
     """5 and "5" look alike on the screen and are not the same."""
     preview = Preview(op="x", render=(("A", "a"),))
-    assert differences({"a": 5}, {"a": "5"}, preview).other_paths == ("a",)
-    assert differences({"a": 1}, {"a": True}, preview).changed != ()
-    assert not differences({"a": 1}, {"a": 1.0}, preview)
+    assert compare_outputs({"a": 5}, {"a": "5"}, preview).other_paths == ("a",)
+    assert compare_outputs({"a": 1}, {"a": True}, preview).changed != ()
+    assert not compare_outputs({"a": 1}, {"a": 1.0}, preview)
 
 
 def test_many_differences_are_counted() -> None:
     """The first fifty by path, then how many there are."""
-    drift = differences([0] * 80, [1] * 80, PREVIEW)
+    drift = compare_outputs([0] * 80, [1] * 80, PREVIEW)
     assert drift.other_paths[:2] == ("0", "1")
     assert (len(drift.other_paths), drift.other_count) == (50, 80)
 
 
 def test_another_kind_of_answer_is_one_difference() -> None:
     """From an object to a text, say."""
-    assert differences({"a": 1}, "gone", Preview(op="x")).other_paths == ("(the whole answer)",)
+    assert compare_outputs({"a": 1}, "gone", Preview(op="x")).other_paths == ("(the whole answer)",)
 
 
 def test_arguments_are_shown_in_declared_order_then_by_name() -> None:

@@ -42,7 +42,9 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
-            told = await core.app.approvals.result(core.session.session_id, end.approval_id, 0)
+            told = await core.app.approvals.wait_for_result(
+                core.session.session_id, end.approval_id, 0
+            )
             mailbox.control(change={"id": DRAFT, "subject": "as it is by now"})
             clock.advance(1)
             await core.app.console.carry_out(FetchAgain(approval_id=end.approval_id))
@@ -58,7 +60,9 @@ async def test_one_look_shows_how_it_is_now_and_changes_nothing(home: Path) -> N
                 "unknown",
             )
             assert (await core.app.audit.verify()).problems == ()
-            again = await core.app.approvals.result(core.session.session_id, end.approval_id, 0)
+            again = await core.app.approvals.wait_for_result(
+                core.session.session_id, end.approval_id, 0
+            )
             assert replace(again, last_record=0) == replace(told, last_record=0), "told no agent"
         assert writes(mailbox) == [GET, GET, "POST send", GET]
 
@@ -80,7 +84,7 @@ async def test_one_can_look_again_after_a_crash_too(home: Path) -> None:
                 "none",
                 True,
             )
-            await core.app.approvals.fetch_again(view.approval_id)
+            await core.app.approvals.refetch_preview(view.approval_id)
             seen = core.views(view.approval_id)[-1]
             assert (seen.state, seen.preview.status) == ("unknown", "ready")
 
@@ -94,7 +98,7 @@ async def test_a_service_that_does_not_answer_is_said_to_be_so(home: Path) -> No
         async with Core.open(home, mailbox, clock=clock) as core:
             end = await lost(core, mailbox, clock)
             mailbox.control(fail={"op": "get", "status": 503, "times": 1})
-            await core.app.approvals.fetch_again(end.approval_id)
+            await core.app.approvals.refetch_preview(end.approval_id)
             seen = core.views(end.approval_id)[-1]
             assert (seen.state, seen.preview.status) == ("unknown", "unavailable")
             assert "503" in seen.preview.reason
@@ -110,10 +114,10 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
     with Mailbox() as mailbox:
         async with Core.open(home, mailbox, clock=clock) as core:
             with pytest.raises(NotFound):
-                await core.app.approvals.fetch_again("act-20260101T000000-0123456789abcdef")
+                await core.app.approvals.refetch_preview("act-20260101T000000-0123456789abcdef")
             view = await core.ask()
             with pytest.raises(Conflict, match="no open question"):
-                await core.app.approvals.fetch_again(view.approval_id)
+                await core.app.approvals.refetch_preview(view.approval_id)
             end = await lost(core, mailbox, clock)
             library = (await core.app.console.snapshot()).library
             send = next(each for each in library if each.name == "send-draft")
@@ -122,6 +126,6 @@ async def test_nothing_is_asked_where_the_end_is_known_or_the_action_counts_no_m
             )
             asked = len(writes(mailbox))
             with pytest.raises(Conflict, match="Look at the service itself"):
-                await core.app.approvals.fetch_again(end.approval_id)
+                await core.app.approvals.refetch_preview(end.approval_id)
             assert len(writes(mailbox)) == asked
             assert await core.records("outcome.looked_at") == []

@@ -114,7 +114,7 @@ def test_every_way_in_which_an_approval_may_stand_is_described(
     """Half way and at its end, with everything that a run can have."""
     more: dict[str, Any] = {
         "expires_at": expires_at,
-        "progress": Progress(steps={"find": 1}, asked="change", spent=0.1),
+        "progress": Progress(steps={"find": 1}, halted_before="change", elapsed=0.1),
         "output": {"output": [1], "steps": {"find": 1, "change": [1]}},
         "words": ("amber", "basil", "cedar"),
         "reason": "not today",

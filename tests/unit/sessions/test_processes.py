@@ -13,7 +13,7 @@ import pytest
 from core_harness import Core
 
 from aileron_core.sessions.model import Process
-from aileron_core.sessions.processes import is_ancestor, process_of
+from aileron_core.sessions.processes import is_ancestor, read_process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what /proc says")
 HOSTILE = b"ev\x1b[31mil \xff(x) 1 2"
@@ -36,7 +36,7 @@ def running(folder: Path, name: bytes = b"agent") -> Iterator[int]:
 def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> None:
     """Pid, executable, cwd, parents by name, the nearest first, and since when it runs."""
     with running(tmp_path) as pid:
-        found = process_of(pid)
+        found = read_process(pid)
         assert found is not None
         assert (found.pid, found.cwd) == (pid, str(tmp_path / "agent"))
         assert found.executable == str(tmp_path / "agent" / "agent")
@@ -46,13 +46,13 @@ def test_the_kernel_names_program_folder_parents_and_start(tmp_path: Path) -> No
         assert all(is_ancestor(parent, pid) for parent, _ in found.parents if parent > 1)
         assert found.started_at is not None
         assert abs(time.time() - found.started_at) < 60
-    assert process_of(pid) is None
+    assert read_process(pid) is None
 
 
 def test_a_name_that_is_no_text_is_told_in_marks_and_kept_exactly(tmp_path: Path) -> None:
     """Blanks, parentheses and bytes that are no UTF-8 in names mislead nobody."""
     with running(tmp_path, HOSTILE) as pid:
-        found = process_of(pid)
+        found = read_process(pid)
         assert found is not None
         assert found.executable.endswith("/ev\x1b[31mil \\xff(x) 1 2")
         assert found.cwd.endswith("/ev\x1b[31mil \\xff(x) 1 2")
@@ -66,7 +66,7 @@ def test_a_path_of_any_length_stays_small(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["d" * 200] * 8)
     deep.mkdir(parents=True)
     with running(deep) as pid:
-        found = process_of(pid)
+        found = read_process(pid)
     assert found is not None
     assert len(found.cwd) < 1100
     assert found.cwd.endswith(f"… ({len(str(deep / 'agent'))} characters)")

@@ -46,7 +46,7 @@ def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
     registry.hold(session.session_id)
     registry.release(session.session_id)
     clock.advance(10)
-    assert registry.connected(session.session_id)
+    assert registry.is_connected(session.session_id)
     assert registry.overdue() == ()
     registry.release(session.session_id)
     clock.advance(4.9)
@@ -60,7 +60,7 @@ def test_a_lost_hold_ends_the_session_five_seconds_later() -> None:
     assert [session for session, _ in registry.overdue()] == [session]
     registry.remove(session.session_id)
     registry.release(session.session_id)
-    assert not registry.connected(session.session_id)
+    assert not registry.is_connected(session.session_id)
 
 
 async def test_an_inserted_session_opens_nothing_after_a_restart(home: Path) -> None:

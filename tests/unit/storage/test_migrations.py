@@ -104,9 +104,11 @@ def test_the_rooms_read_the_runs_that_were_carried_over(old: Path) -> None:
     """The one that waited waits; the ended ones have their ends."""
     connection, _, head = open_writer(carried(old))
     with closing(connection):
-        waits = [row for row in run_table.open_rows(connection) if str(row.state) == "pending"]
+        waits = [
+            row for row in run_table.open_or_undelivered(connection) if str(row.state) == "pending"
+        ]
         assert [row.args for row in waits] == [{"draft_id": "r-8842188204"}]
-        ended = {str(row.state) for row in run_table.recent(connection, 100)}
+        ended = {str(row.state) for row in run_table.recently_ended(connection, 100)}
         assert ended == {"completed", "denied", "withdrawn"}
     assert head.seq == 31
 

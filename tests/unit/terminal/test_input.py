@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aileron_tui.terminal.driver import InputKind, _Parser, kind_of, told_apart
+from aileron_tui.terminal.driver import InputKind, _Parser, input_kind, split_replies
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from aileron_tui.terminal.driver import InputKind, _Parser, kind_of, told_apart
 )  # fmt: skip
 def test_one_key_is_one_key(text: str) -> None:
     """Letters, cursor keys, the keyboard protocol of kitty."""
-    assert kind_of(text) == "key"
+    assert input_kind(text) == "key"
 
 
 @pytest.mark.parametrize(
@@ -27,25 +27,25 @@ def test_one_key_is_one_key(text: str) -> None:
 )  # fmt: skip
 def test_anything_that_came_with_a_key_makes_a_burst(text: str) -> None:
     """Half a sequence, the mouse, the start of a paste: a person's press comes alone."""
-    assert kind_of(text) == "burst"
+    assert input_kind(text) == "burst"
 
 
 def test_a_read_that_ends_within_a_character_is_a_burst() -> None:
     """The key came with the first byte of something else."""
-    assert kind_of("a", whole=False) == "burst"
-    assert kind_of("", whole=False) == "burst"
+    assert input_kind("a", whole=False) == "burst"
+    assert input_kind("", whole=False) == "burst"
 
 
 def kind_beside(text: str, asked: Set[int]) -> InputKind:
     """Return what *text* is where the terminal was asked in *asked*."""
-    answers, typed = told_apart(text, asked)
-    return kind_of(typed, answers=bool(answers))
+    answers, typed = split_replies(text, asked)
+    return input_kind(typed, answers=bool(answers))
 
 
 def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
     """An answer does not take a press back; a key beside an answer is still one key."""
-    assert kind_of("\x1b[<35;10;10M") == "mouse"
-    assert kind_of("\x1b[<0;1;1M\x1b[<0;1;1m") == "mouse"
+    assert input_kind("\x1b[<35;10;10M") == "mouse"
+    assert input_kind("\x1b[<0;1;1M\x1b[<0;1;1m") == "mouse"
     asked = {7, 8}
     assert kind_beside("\x1b[1;7R", asked) == "reply"
     assert kind_beside("\x1b[1;7R\x1b[1;8R", asked) == "reply"
@@ -56,7 +56,7 @@ def test_the_mouse_and_the_terminals_own_answers_are_no_keys() -> None:
 
 def test_answers_are_taken_out_of_what_is_typed_and_pasted() -> None:
     """In their order; what nobody asked for stays."""
-    assert told_apart("\x1b[1;8Rwo\x1b[1;7Rrds\x1b[1;9R", {7, 8}) == ([8, 7], "words\x1b[1;9R")
+    assert split_replies("\x1b[1;8Rwo\x1b[1;7Rrds\x1b[1;9R", {7, 8}) == ([8, 7], "words\x1b[1;9R")
 
 
 def test_an_answer_that_nobody_asked_for_was_typed() -> None:
@@ -71,7 +71,7 @@ def test_no_text_of_two_letters_is_taken_for_one_key(text: str) -> None:
     """Whatever stands around them."""
     letters = sum(char in "ad\r" for char in text)
     if letters >= 2 or (letters and text.endswith("\x1b")):
-        assert kind_of(text) != "key"
+        assert input_kind(text) != "key"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from aileron_core.console_port import ApprovalView, FieldView
 from aileron_tui.draw.foreign_text import foreign_text
 from aileron_tui.draw.text import Line, Piece, plain
 from aileron_tui.items import Item
-from aileron_tui.plain.lines import item_page, listed, spoken, text_of
+from aileron_tui.plain.lines import item_list, item_page, sentence_lines, text_of
 from aileron_tui.state.document_cache import DocumentCache
 from tests.support.attacks import ATTACKS
 from tests.support.screens.calls import snapshot
@@ -37,7 +37,7 @@ def cells_at_most(pieces: Line) -> int:
 def page(text: str, columns: int) -> tuple[Line, ...]:
     item = Item(key="a", approval=spoilt(text))
     made = item_page(DocumentCache(), item, NOW, columns, file_moved=False)
-    return (*made, *listed([item], "a", NOW, columns))
+    return (*made, *item_list([item], "a", NOW, columns))
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -62,7 +62,7 @@ def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: 
 @example("0000000000000000000¡", 40)
 def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> None:
     """Reports quote titles and reasons."""
-    first, *others = spoken((Piece("Denied: "), *foreign_text(text)), columns)
+    first, *others = sentence_lines((Piece("Denied: "), *foreign_text(text)), columns)
     assert plain(first).startswith("Denied:")
     assert all(plain(each).startswith("  ") for each in others)
     assert all(cells_at_most(each) <= columns for each in (first, *others))

@@ -65,7 +65,7 @@ async def test_no_byte_of_ours_goes_up_and_none_of_theirs_is_kept(
                 )  # fmt: skip
                 assert CANARY in head
                 assert body == CANARY * 9
-            await gateway.app.traffic.sweep(all_of_it=True)
+            await gateway.app.traffic.sweep(everything=True)
             for secret in (gateway.session.gateway_token, gateway.session.token, "aileron"):
                 assert secret.encode() not in gateway.upstream.raw.lower()
                 assert secret.encode() not in bytes(gateway.upstream.raw)
@@ -89,7 +89,7 @@ async def test_what_passed_is_on_record_with_time_route_status_and_sizes() -> No
         await client.ask(b"POST", b"/v1/messages?secret=1", body=b"12345")
         await client.ask(b"GET", b"/v1/models")
         await client.ask(b"HEAD", b"/api/hello")
-        await gateway.app.traffic.sweep(all_of_it=True)
+        await gateway.app.traffic.sweep(everything=True)
         (batch,) = await passed(gateway)
         assert [entry[1:] for entry in batch] == [
             ["anthropic", "POST", "/v1/messages", 200, 5, 5],
@@ -107,8 +107,8 @@ async def test_a_refused_request_of_a_session_is_on_record_and_a_strangers_is_no
         await (await gateway.client()).ask(b"GET", b"/v1/responses/1")
         await (await gateway.client("wrong")).ask(b"GET", b"/v1/responses/1")
         numbers = await gateway.until(lambda view: not view.in_flight)
-        assert (numbers.requests, numbers.gateway_errors, numbers.last_status) == (1, 1, 502)
-        await gateway.app.traffic.sweep(all_of_it=True)
+        assert (numbers.requests, numbers.faults, numbers.last_status) == (1, 1, 502)
+        await gateway.app.traffic.sweep(everything=True)
         (batch,) = await passed(gateway)
         assert [entry[4] for entry in batch] == [502]
 
@@ -152,7 +152,7 @@ async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
 ) -> None:
     """What is not on record is kept in memory, within bounds, and written once that goes again."""
     monkeypatch.setattr(app_module, "_SWEEP_SECONDS", 1000.0)
-    monkeypatch.setattr(traffic_module, "_MOST_UNRECORDED", 3)
+    monkeypatch.setattr(traffic_module, "_MAX_UNRECORDED", 3)
     monkeypatch.setattr(traffic_module, "_RECORD_SECONDS", 1000.0)
 
     async with passing(echo) as gateway:
@@ -164,14 +164,14 @@ async def test_where_nothing_can_be_recorded_nothing_passes_after_a_while(
         blocker.execute("PRAGMA busy_timeout = 0")
         blocker.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageUnavailable):
-            await gateway.app.traffic.sweep(all_of_it=True)
+            await gateway.app.traffic.sweep(everything=True)
         caplog.clear()  # that it could not be written stands there, as it should
         head, body = await client.ask(b"GET", b"/v1/models")
         assert head.startswith(b"HTTP/1.1 503 ")
         assert b"cannot write its record" in body
         blocker.execute("ROLLBACK")
         blocker.close()
-        await gateway.app.traffic.sweep(all_of_it=True)
+        await gateway.app.traffic.sweep(everything=True)
         assert [len(batch) for batch in await passed(gateway)] == [3]
         assert (await client.ask(b"GET", b"/v1/models"))[0].startswith(b"HTTP/1.1 200 ")
 
