@@ -12,6 +12,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
@@ -47,7 +48,6 @@ from aileron_core.server.request_parsing import (
     watch_disconnect,
 )
 from aileron_core.server.session_sockets import SessionSockets
-from aileron_core.settings import AGENT_NAMES
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
