@@ -33,7 +33,7 @@ from aileron_core.library.project_trust import ProjectTrust
 from aileron_core.runs import ApprovalService, Gate, GateSettings, LiveRun
 from aileron_core.runs.approved import ApprovedRunner
 from aileron_core.runs.argument_quota import ArgumentQuota
-from aileron_core.runs.emergency_stop import EmergencyStop, StopToken
+from aileron_core.runs.emergency_stop import EmergencyStop, StopSignal
 from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import Failpoint, no_failpoint
 from aileron_core.runs.locks import ConnectorLocks
@@ -45,7 +45,7 @@ from aileron_core.runs.retention import Retention
 from aileron_core.runs.store import RunStore
 from aileron_core.sessions.model import Session
 from aileron_core.sessions.registry import SessionRegistry
-from aileron_core.sessions.service import SessionService, nobody
+from aileron_core.sessions.service import SessionService, unknown_session
 from aileron_core.sessions.traffic import TrafficMeter
 from aileron_core.settings import Settings
 from aileron_core.storage.database import Database
@@ -120,7 +120,7 @@ class _Files:
         self.outgoing = OutgoingClient(routes=routes, clock=base.clock)
         # Compiled forms stay in memory: only a key from a vault would outlive this process.
         self.engine = WasmEngine(self.outgoing, apart=True)
-        self.stops = StopToken(self.engine.stop_running)
+        self.stop_signal = StopSignal(self.engine.stop_running)
         store = ConnectorStore(base.home.path)
         self.library = HomeLibrary(
             actions=base.home.actions,
@@ -130,7 +130,7 @@ class _Files:
             clock=base.clock,
             routes=routes,
             changed=lambda: publisher.library_changed(self.library),
-            guard=self.stops.guarded,
+            guard=self.stop_signal.make_stoppable,
         )
         self.project_trust = ProjectTrust(base.database, base.clock)
 
@@ -157,9 +157,9 @@ class _Runs:
             settings=settings,
             pause=base.pause,
             argument_quota=ArgumentQuota(
-                database, registry, self.store, clock, most=settings.argument_bytes
+                database, registry, self.store, clock, max_bytes=settings.argument_bytes
             ),
-            is_open=lambda session_id: base.sessions.get(session_id) is not None,
+            is_session_open=lambda session_id: base.sessions.get(session_id) is not None,
         )
         self.approvals = ApprovalService(
             registry=registry,
@@ -194,17 +194,17 @@ class _Commands:
             database=base.database,
             clock=base.clock,
             changed=reports.publisher.sessions_changed,
-            gone=runs.approvals.requester_gone,
-            met=runs.approvals.requester_changed,
+            ended=runs.approvals.requester_ended,
+            containment_changed=runs.approvals.requester_changed,
         )
         self.emergency_stop = EmergencyStop(
-            stop_token=files.stops,
+            stop_signal=files.stop_signal,
             pause=base.pause,
             approvals=runs.approvals,
             registry=base.registry,
             run_changed=base.run_changed,
             sessions=self.session_service,
-            note=reports.records.by_person,
+            record=reports.records.by_person,
         )
         self.console = ConsoleService(
             version=base.version,
@@ -330,20 +330,20 @@ class App:
             library=self.library,
             database=self.database,
             clock=self.clock,
-            session_of=lambda session_id: known.get(session_id) or nobody(session_id),
+            get_session=lambda session_id: known.get(session_id) or unknown_session(session_id),
         )
         # First, so that no run is held in memory with what its row has forgotten.
         await self.retention.sweep()
         rest = await recovery.recover()
         await restore_claims(self.registry, self.database)
         self.publisher.recovered()
-        return tasks.spawn(recovery.take_up(rest), name="recovery")
+        return tasks.spawn(recovery.resume_waiting(rest), name="recovery")
 
     async def _housekeeping(self) -> None:
         """Twice a second, do what depends on the time alone."""
         jobs: Sequence[Callable[[], Awaitable[None]]] = (
             self.library.poll,
-            self.approvals.sweep,
+            self.approvals.expire_overdue,
             self.session_service.sweep,
             self.traffic.sweep,
             self.publisher.sweep,
@@ -362,11 +362,11 @@ class App:
 
     async def _end(self) -> None:
         self.audit.close()
-        if left := await self.registry.settle(_SETTLE_SECONDS):
+        if left := await self.registry.wait_for_executing(_SETTLE_SECONDS):
             # The next life takes them for unknown.
             _log.warning("%d runs were still going on when the console stopped", left)
         with suppress(AileronError):
-            await self.traffic.sweep(all_of_it=True)
+            await self.traffic.sweep(everything=True)
             await self.records.stopped()
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
 from urllib.parse import urlsplit
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.errors import FileProblems, Problem
 
-AGENT_NAMES = ("codex", "claude", "opencode", "goose", "pi", "gemini")
-"""The agents that a launch can be set for."""
 Glyphs = Literal["auto", "unicode", "ascii"]
 Osc9 = Literal["auto", "always", "never"]
 LogLevel = Literal["debug", "info", "warning", "error"]

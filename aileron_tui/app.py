@@ -169,7 +169,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         self.push_screen(self._screens[self._start_view])
         if self._first_frame is not None:
             self.call_after_refresh(self._first_frame)
-        if (rest := model.calls_wanted()) is not None:
+        if (rest := model.next_read()) is not None:
             self.call_after_refresh(self._port.submit, rest)
         self.theme_changed_signal.subscribe(self, lambda _: self.looks_changed())
         self.set_interval(1.0, self._tick)
@@ -225,7 +225,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         at = self._clock.monotonic()
         arrived = apply_event(model, message.event, self._clock.now(), at)
         if isinstance(message.event, CoreLost):
-            model.arming.changed()
+            model.arming.reset()
         if arrived and isinstance(message.event, ApprovalUpdated) and model.paused_at is None:
             self._attention.arrived(message.event.view.action)
         if not self._redraw_due:
@@ -280,7 +280,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
     def _show_view(self, view: View) -> None:
         if self._model is None or self._model.view == view:
             return
-        self._model.show(view)
+        self._model.switch_to(view)
         self.switch_screen(self._screens[view])  # pyright: ignore[reportUnknownMemberType]
 
     async def on_command_requested(self, message: CommandRequested) -> None:
@@ -313,25 +313,25 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         """Tell the screen once the terminal has got as far."""
         driver = self._driver
         if isinstance(driver, ConsoleDriver):
-            driver.when_drawn(message.then, self._clock.monotonic(), self.cursor_position)
+            driver.call_when_drawn(message.then, self._clock.monotonic(), self.cursor_position)
         else:
             message.then()
 
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """The terminal says how far it got."""
         if isinstance(self._driver, ConsoleDriver):
-            self._driver.answered(event.x, event.y)
+            self._driver.on_cursor_reply(event.x, event.y)
 
     def looks_changed(self) -> None:
         """The same words stand there anew, in another theme or after something else stood there."""
         if self._model is not None:
-            self._model.arming.changed()
+            self._model.arming.reset()
             self.draw_all()
 
     def action_help(self) -> None:
         """Show the keys of this view; decide keys rest anew afterwards."""
         if self._model is not None:
-            self._model.arming.changed()
+            self._model.arming.reset()
             view = self._model.view
             standing = self._screens[view].startup_warnings
             page = HelpScreen(self._keys, view, self._arm_seconds, standing)
@@ -343,7 +343,7 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if model is not None:
             now = situation_of(model, self._clock.now(), self._clock.monotonic())
             model.open_panel("palette")
-            model.arming.changed()
+            model.arming.reset()
             self.push_screen(PaletteScreen(self._keys, now), self._after_palette)
 
     def _after_palette(self, action: str | None) -> None:
@@ -351,19 +351,19 @@ class AileronApp(KeyTimingApp, inherit_bindings=False):
         if model is None:
             return
         model.close_panel()
-        model.arming.changed()
+        model.arming.reset()
         self.draw_all()
         if action:
             self._screens[model.view].do(action)
 
     def _after_help(self, _: None) -> None:
         if self._model is not None:
-            self._model.arming.changed()
+            self._model.arming.reset()
 
     async def action_quit(self) -> None:
         """Quit; the first press only says what stays behind, if anything waits."""
         model = self._model
-        if model is None or model.lost is not None:
+        if model is None or model.core_lost is not None:
             code = EXIT_CORE_LOST if model is not None else 0
             self.exit(code, return_code=code)
             return

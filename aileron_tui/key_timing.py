@@ -13,7 +13,7 @@ from aileron_tui.messages import SettleDue
 from aileron_tui.screens.base import ConsoleScreen
 from aileron_tui.screens.lock import LockScreen
 from aileron_tui.state.model import Model
-from aileron_tui.terminal.driver import ConsoleDriver, InputCame
+from aileron_tui.terminal.driver import ConsoleDriver, InputReceived
 from aileron_tui.terminal.handoff import TerminalHandoffApp
 
 UNREAD_SECONDS = 0.005
@@ -55,7 +55,7 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
         elif isinstance(event, events.Key):
             await self._on_first_key(event, self._model)
         elif isinstance(event, events.Paste):
-            self._model.arming.paste(self._pressed_at(event))
+            self._model.arming.on_paste(self._pressed_at(event))
             await super().on_event(event)
         else:
             await super().on_event(event)
@@ -63,18 +63,18 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
     async def _on_first_key(self, event: events.Key, model: Model) -> None:
         at = self._touched_at = self._pressed_at(event)
         if isinstance(self.screen, LockScreen):
-            model.key_begins(at, decides=False, moves=False)
-            model.key_ends()
+            model.begin_key(at, decides=False, moves=False)
+            model.end_key()
             self._unlock(model)
             return
         if event.key not in self._keys.action("quit").keys:
             self._quit_asked = False
         decides = event.key in self._deciding
-        second = model.is_confirming(event.key)
-        if model.key_begins(at, decides=second, moves=event.key in self._moving):
-            model.key_ends()
+        second = model.is_second_press(event.key)
+        if model.begin_key(at, decides=second, moves=event.key in self._moving):
+            model.end_key()
             if decides:
-                model.arming.refused()
+                model.arming.on_key_dropped()
                 self._settle_in(AFTER_SECONDS)
             return
         judging = self._screens[model.view]
@@ -83,11 +83,11 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
             await super().on_event(event)
         finally:
             judging.key_ends()
-        model.key_ends()
+        model.end_key()
         if isinstance(self.screen, ConsoleScreen):
             self.screen.redraw()
 
-    def on_input_came(self, message: InputCame) -> None:
+    def on_input_received(self, message: InputReceived) -> None:
         """Note what came with a key and makes no event; it stands before the events of its read."""
         self._arrivals += 1
         if self._model is None:
@@ -97,11 +97,11 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
             self._touched_at = at
         match message.kind:
             case "burst":
-                self._model.burst(at)
+                self._model.on_burst(at)
             case "mouse":
-                self._model.arming.stirred(at)
+                self._model.arming.on_mouse(at)
             case "key":
-                self._model.arming.heard()  # its event may come behind a press that falls due
+                self._model.arming.on_input()  # its event may come behind a press that falls due
             case "reply":
                 pass
 
@@ -112,13 +112,13 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
     def on_app_focus(self) -> None:
         """The pane has the focus; decide keys rest anew."""
         if self._model is not None:
-            self._model.arming.focus(True, self._clock.monotonic())
+            self._model.arming.on_focus(True, self._clock.monotonic())
             self.draw_all()
 
     def on_app_blur(self) -> None:
         """The pane lost the focus: keys that come now were not typed into it."""
         if self._model is not None:
-            self._model.arming.focus(False, self._clock.monotonic())
+            self._model.arming.on_focus(False, self._clock.monotonic())
             self.draw_all()
 
     def _settle_in(self, seconds: float) -> None:
@@ -127,7 +127,7 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
     def on_settle_due(self) -> None:
         """A press may have had its silence, unless something waits that nobody has read yet."""
         driver, at = self._driver, self._clock.monotonic()
-        if isinstance(driver, ConsoleDriver) and driver.unread(self._arrivals):
+        if isinstance(driver, ConsoleDriver) and driver.has_unread(self._arrivals):
             self._settle_in(UNREAD_SECONDS)
         elif self._model is not None:
             self._screens[self._model.view].settle(at)
@@ -140,11 +140,11 @@ class KeyTimingApp(TerminalHandoffApp, inherit_bindings=False):
         if not self._lock_seconds or idle < self._lock_seconds:
             return
         if not isinstance(self.screen, LockScreen):
-            model.arming.changed()
-            model.take_back()
+            model.arming.reset()
+            model.forget_first_press()
             self.push_screen(LockScreen(model))
 
     def _unlock(self, model: Model) -> None:
         """Show the items again; the key that did so did nothing else."""
-        model.arming.changed()
+        model.arming.reset()
         self.pop_screen()

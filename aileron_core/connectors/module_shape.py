@@ -40,7 +40,7 @@ _WASI_FUNCTIONS = frozenset(
         )
     }
 )
-# What compilers import when they were not problem to build a WASI command, and how to tell them.
+# What compilers import unless told to build a WASI command, and how to tell them.
 _HINTS = {
     (
         "env",

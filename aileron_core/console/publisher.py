@@ -114,7 +114,7 @@ class EventPublisher:
 
     def run_changed(self, run: LiveRun) -> None:
         """Publish a run that is new or differs, if a person sees it, and count it."""
-        if self._counts.count(run) and not self._counts_due:
+        if self._counts.update(run) and not self._counts_due:
             self._counts_due = True
             self._loop.call_later(_COUNTS_SECONDS, self._tell_counts)
         if run.row.gated:
@@ -133,7 +133,7 @@ class EventPublisher:
     def recovered(self) -> None:
         """Count the runs of an earlier process, which were not published one by one."""
         for run in self._registry:
-            self._counts.count(run)
+            self._counts.update(run)
 
     def sessions_changed(self) -> None:
         self._events.publish(SessionsUpdated(sessions=self.sessions()))

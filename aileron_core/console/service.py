@@ -100,7 +100,7 @@ class ConsoleService:
             head_words=two_words(self.database.head.hash),
             health=self.storage.health,
             library=self.library.items(),
-            paused_at=self.pause.since,
+            paused_at=self.pause.paused_since,
         )
 
     def status(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class ConsoleService:
             case Refresh():
                 await self.approvals.refresh(intent.approval_id)
             case FetchAgain():
-                await self.approvals.fetch_again(intent.approval_id)
+                await self.approvals.refetch_preview(intent.approval_id)
             case Accept() | AcceptSuite():
                 await self._accept(intent)
             case WithdrawAcceptance():
@@ -156,7 +156,7 @@ class ConsoleService:
             case SetPause():
                 await self._set_pause(on=intent.on)
             case StopEverything():
-                self.events.publish(await self.emergency_stop.carry_out())
+                self.events.publish(await self.emergency_stop.stop_everything())
             case EndSession():
                 await self._end_session(intent.session_id)
             case ReadApprovals():
@@ -170,7 +170,7 @@ class ConsoleService:
             return
         await self.library.accept(intent.kind, intent.name, intent.digest, by="person")
         if intent.kind == "preview":
-            self.approvals.refresh_refused(intent.name)
+            self.approvals.refresh_previews_refused(intent.name)
 
     async def _read_audit(
         self, intent: ReadRecords | ReadRecord | VerifyAudit | ExportAudit
@@ -187,15 +187,15 @@ class ConsoleService:
 
     async def _set_pause(self, *, on: bool) -> None:
         """Hold all calls, at once; or let them go on, once that is on record."""
-        if on == (self.pause.since is not None):
+        if on == (self.pause.paused_since is not None):
             return
         if not on:
             await self.records.by_person(AuditEvent.CONSOLE_RESUMED, "A person let calls go on")
-            self.pause.end()
+            self.pause.resume()
             self.events.publish(PauseChanged(paused_at=None))
             return
-        self.pause.begin(self.clock.now())
-        self.events.publish(PauseChanged(paused_at=self.pause.since))
+        self.pause.pause(self.clock.now())
+        self.events.publish(PauseChanged(paused_at=self.pause.paused_since))
         try:
             await self.records.by_person(AuditEvent.CONSOLE_PAUSED, "A person holds all calls")
         except StorageUnavailable as error:

@@ -29,9 +29,9 @@ from aileron_core.runs.live_run import PreviewChange
 from aileron_core.runs.preview.resolve import (
     PreviewField,
     argument_fields,
-    differences,
-    gist,
-    resolve,
+    compare_outputs,
+    render_gist,
+    resolve_fields,
     value_text,
 )
 from aileron_core.runs.transitions import FINAL
@@ -86,11 +86,11 @@ def approval_view(
         process=_process(session.process),
         claims=_claims(run.claims),
         stopped_waiting_at=waiters.stopped_at(row.approval_id),
-        can_look_again=run.can_fetch_again,
+        can_look_again=run.can_refetch_preview,
         decided_at=row.decided_at,
         decided_by=row.decided_by or "",
         reason=row.reason or "",
-        outcome=run.outcome or (row.failure.message if row.failure else ""),
+        outcome=run.outcome_text or (row.failure.message if row.failure else ""),
         ended_at=row.ended_at,
     )
 
@@ -110,17 +110,17 @@ def _steps(run: LiveRun, action: Action | None) -> tuple[StepView, ...]:
         return ()
     if len(action.steps) < 2:
         return ()
-    progress, halts = run.row.progress, run.halts()
+    progress, halts = run.row.progress, run.halting_steps()
     shown: list[StepView] = []
     for step in action.steps:
         status: Literal["done", "asked", "running", "fixed"]
         if progress and step.id in progress.steps:
             status = "done"
-        elif progress and step.id == progress.asked:
+        elif progress and step.id == progress.halted_before:
             status = "asked"
         else:
             status = "running" if uses_earlier_output(step) else "fixed"
-        inputs = run.inputs(step, progress)
+        inputs = run.step_inputs(step, progress)
         shown.append(
             StepView(
                 step_id=step.id,
@@ -148,7 +148,7 @@ def _note(run: LiveRun) -> str:
         )
     if run.row.progress is None or run.row.note:
         return run.row.note
-    if run.row.progress.asked:
+    if run.row.progress.halted_before:
         return "It halted half-way: its first steps ran, the rest waits for this answer."
     return (
         "A step failed and was not repeated, for what would happen has changed. What had run stays "
@@ -182,14 +182,14 @@ def _preview(
     host, reads = _hosts_text(result, run), tuple(sorted(result.reads.items()))
     preview = action.approval.preview if action else None
     if result.status == "ready" and preview is not None:
-        fields = resolve(preview, result.output)
+        fields = resolve_fields(preview, result.output)
         return PreviewView(
             status="ready",
             fields=tuple(_field(field) for field in fields),
-            gist=gist(preview, fields),
+            gist=render_gist(preview, fields),
             host=host,
             reads=reads,
-            since=result.at,
+            since=result.fetched_at,
             limit_seconds=limit,
         )
     return PreviewView(
@@ -197,7 +197,7 @@ def _preview(
         reason=result.reason,
         host=host,
         reads=reads,
-        since=result.at,
+        since=result.fetched_at,
         limit_seconds=limit,
         preparing=result.preparing,
     )
@@ -220,8 +220,8 @@ def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
     gone = drift.after.reason if drift.after.status == "unavailable" else ""
     if preview is None or gone or before is None:
         return DriftView(
-            before_at=drift.before.at,
-            after_at=drift.after.at,
+            before_at=drift.before.fetched_at,
+            after_at=drift.after.fetched_at,
             changed=_gone(preview, before) if gone and preview and before is not None else (),
             same_count=0,
             other_paths=(),
@@ -229,10 +229,10 @@ def _drift(drift: PreviewChange, action: Action | None) -> DriftView:
             words_before=drift.words_before,
             unavailable=gone,
         )
-    found = differences(before, after, preview)
+    found = compare_outputs(before, after, preview)
     return DriftView(
-        before_at=drift.before.at,
-        after_at=drift.after.at,
+        before_at=drift.before.fetched_at,
+        after_at=drift.after.fetched_at,
         changed=tuple(
             FieldChangeView(
                 label=change.before.label,
@@ -258,7 +258,7 @@ def _gone(preview: Preview, before: Json) -> tuple[FieldChangeView, ...]:
             after=None,
             multiline=field.multiline,
         )
-        for field in resolve(preview, before)
+        for field in resolve_fields(preview, before)
     )
 
 
@@ -297,7 +297,7 @@ def session_view(
         self_opened=session.self_opened,
         containment=sessions.containment(session),
         opened_at=session.opened_at,
-        connected=sessions.connected(session.session_id),
+        connected=sessions.is_connected(session.session_id),
         process=_process(session.process),
         claims=_claims(sessions.claims(session.session_id)),
         waiting=waiting,

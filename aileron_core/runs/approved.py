@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 class _Recheck:
     verdict: Literal["holds", "differs", "conflict"]
     preview: PreviewResult
-    why: str = ""
+    reason: str = ""
 
 
 class ApprovedRunner:
@@ -62,18 +62,20 @@ class ApprovedRunner:
     async def run(self, run: LiveRun) -> None:
         """Recheck *run* as the last thing before its effect, then run it; never raises for a failure."""
         try:
-            async with self._locks.using(run.lock_keys(), alone=True):
-                if await self._confirm(run):
+            async with self._locks.acquire(run.lock_keys(), exclusive=True):
+                if await self._begin(run):
                     await self._run(run)
         except StorageUnavailable:
-            await self._back(run, f"{run.nothing_ran}: the audit could not be written.")
+            await self._undo_approval(
+                run, f"{run.nothing_ran_text}: the audit could not be written."
+            )
         except Paused as held_up:
-            await self._back(run, held_up.message)
+            await self._undo_approval(run, held_up.message)
         except AileronError as error:
             _log.error("carrying out %s failed with %s", run.row.run_id, type(error).__name__)
-            await self._back(run, f"{run.nothing_ran}: {error.message}")
+            await self._undo_approval(run, f"{run.nothing_ran_text}: {error.message}")
 
-    async def fetch_again(self, run: LiveRun) -> None:
+    async def refetch_preview(self, run: LiveRun) -> None:
         """Fetch what the preview op says now of a run whose outcome nobody knows; it stays ended.
 
         Raises:
@@ -97,7 +99,7 @@ class ApprovedRunner:
                 run.preview = before
                 raise
 
-    async def _confirm(self, run: LiveRun) -> bool:
+    async def _begin(self, run: LiveRun) -> bool:
         found = await self._recheck(run)
         async with run.lock:
             if run.row.state is not RunState.CHECKING:
@@ -106,15 +108,18 @@ class ApprovedRunner:
                 await self._expire(run)
                 return False
             if found.verdict == "conflict":
-                await self._conflict(run, found.why)
+                await self._fail_with_conflict(run, found.reason)
                 return False
             if found.verdict == "differs":
-                await self._differs(run, found.preview)
+                await self._show_difference(run, found.preview)
                 return False
             await self._store.transition(
-                run, RunEvent.HOLDS, AuditEvent.RECHECK_HELD, "What the person saw still holds"
+                run,
+                RunEvent.RECHECK_MATCHED,
+                AuditEvent.RECHECK_HELD,
+                "What the person saw still holds",
             )
-            self._pause.require_starts()
+            self._pause.require_starts_allowed()
             await self._store.transition(
                 run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {run.row.action}"
             )
@@ -126,21 +131,21 @@ class ApprovedRunner:
         async with (
             run.lock
         ):  # else a write of our own, on disk and not yet in memory, is taken for another's
-            edited = run.tampered.union(await self._store.compare(run))
+            edited = run.tampered_columns.union(await self._store.tampered_columns(run))
         if edited:
             columns = ", ".join(sorted(edited))
             why = f"another program changed this run in the database ({columns})"
-            return _Recheck(verdict="conflict", preview=run.preview, why=why)
+            return _Recheck(verdict="conflict", preview=run.preview, reason=why)
         if changed := await self._library.changed_since(run.resolved):
-            return _Recheck(verdict="conflict", preview=run.preview, why=changed)
+            return _Recheck(verdict="conflict", preview=run.preview, reason=changed)
         preview = await self._previews.fetch(run)
         digest, _ = run.consent(preview)
         if digest != run.row.digest:
             return _Recheck(verdict="differs", preview=preview)
         return _Recheck(verdict="holds", preview=preview)
 
-    async def _conflict(self, run: LiveRun, why: str) -> None:
-        nothing, then = run.nothing_ran, "Ask again."
+    async def _fail_with_conflict(self, run: LiveRun, why: str) -> None:
+        nothing, then = run.nothing_ran_text, "Ask again."
         details: dict[str, Json] = {"outcome": "failed"}
         if run.row.progress:
             details["completed_steps"] = list[Json](run.row.progress.steps)
@@ -148,7 +153,7 @@ class ApprovedRunner:
         error = Conflict(
             f"{nothing}: {why} after it was shown for approval. {then}", details=details
         )
-        run.outcome = f"{nothing}: {why} after you looked."
+        run.outcome_text = f"{nothing}: {why} after you looked."
         await self._store.transition(
             run,
             RunEvent.CONFLICT,
@@ -169,7 +174,7 @@ class ApprovedRunner:
             ended_at=self._clock.now(),
         )
 
-    async def _differs(self, run: LiveRun, preview: PreviewResult) -> None:
+    async def _show_difference(self, run: LiveRun, preview: PreviewResult) -> None:
         before, drift = run.preview, run.drift
         digest, words = run.consent(preview)
         run.drift = PreviewChange(before=before, after=preview, words_before=run.row.words)
@@ -177,9 +182,9 @@ class ApprovedRunner:
         try:
             await self._store.transition(
                 run,
-                RunEvent.DIFFERS,
+                RunEvent.RECHECK_DIFFERED,
                 AuditEvent.RECHECK_DIFFERED,
-                f"{run.nothing_ran}: what would happen is not what was seen",
+                f"{run.nothing_ran_text}: what would happen is not what was seen",
                 {"digest_before": run.row.digest},
                 digest=digest,
                 words=words,
@@ -202,7 +207,7 @@ class ApprovedRunner:
             except AileronError as error:
                 # It has begun: from here there is no way back, only an end on record.
                 why = f"it could not be checked again ({error.class_})"
-                found = _Recheck(verdict="conflict", preview=run.preview, why=why)
+                found = _Recheck(verdict="conflict", preview=run.preview, reason=why)
             latest.append(found)
             return found.verdict == "holds"
 
@@ -211,29 +216,31 @@ class ApprovedRunner:
             action=run.resolved.action,
             args=run.row.args,
             connectors=run.resolved.connectors,
-            done=before.steps if before else {},
-            halts=run.halts(),
-            spent=before.spent if before else 0.0,
+            finished_steps=before.steps if before else {},
+            halt_before=run.halting_steps(),
+            elapsed=before.elapsed if before else 0.0,
         )
         outcome = await self._executor.run(plan, before_retry=still_holds)
         async with run.lock:
             if outcome.kind == "halted":
                 await self._ask_again(
-                    run, outcome, PreviewResult(status="none", at=self._clock.now())
+                    run, outcome, PreviewResult(status="none", fetched_at=self._clock.now())
                 )
             elif outcome.kind != "differs":
-                await finish(self._store, run, outcome, self._clock.now())
+                await write_outcome(self._store, run, outcome, self._clock.now())
             elif latest[-1].verdict == "differs":
                 await self._ask_again(run, outcome, latest[-1].preview)
             else:
-                again = _not_repeated(latest[-1].why, outcome, run.row.run_id)
-                await finish(self._store, run, again, self._clock.now())
+                again = _no_retry_outcome(latest[-1].reason, outcome, run.row.run_id)
+                await write_outcome(self._store, run, again, self._clock.now())
 
     async def _ask_again(self, run: LiveRun, outcome: RunOutcome, preview: PreviewResult) -> None:
         """Put a run that stands half-way before the person again; what has run stays done."""
-        row, halted = run.row, outcome.next is not None
-        run.note_asked(outcome.hosts_asked)
-        done = Progress(steps=outcome.steps, asked=outcome.next, spent=outcome.spent)
+        row, halted = run.row, outcome.next_step is not None
+        run.add_hosts_asked(outcome.hosts_asked)
+        done = Progress(
+            steps=outcome.steps, halted_before=outcome.next_step, elapsed=outcome.elapsed
+        )
         changes: dict[str, Any] = {"progress": done}
         if self._settings.expires_seconds:
             # What is asked now was not known before, so it gets a deadline of its own.
@@ -241,8 +248,8 @@ class ApprovedRunner:
         try:
             digest, words = run.consent(preview, replace(row, **changes))
         except ValueError as error:
-            refused = _not_askable(str(error), outcome)
-            await finish(self._store, run, refused, self._clock.now())
+            refused = _no_consent_outcome(str(error), outcome)
+            await write_outcome(self._store, run, refused, self._clock.now())
             return
         run.drift = (
             None
@@ -251,7 +258,7 @@ class ApprovedRunner:
         )
         run.preview = preview
         # It has begun, so only what is written leads on.
-        await self._store.insist(
+        await self._store.transition_with_retries(
             run,
             RunEvent.ASK_AGAIN,
             AuditEvent.RUN_HALTED if halted else AuditEvent.RECHECK_DIFFERED,
@@ -261,7 +268,7 @@ class ApprovedRunner:
             {
                 "digest_before": row.digest,
                 "steps": list(outcome.steps),
-                "next": outcome.next,
+                "next": outcome.next_step,
                 "hosts_asked": list(outcome.hosts_asked),
             },
             digest=digest,
@@ -271,14 +278,15 @@ class ApprovedRunner:
             **changes,
         )
 
-    async def _back(self, run: LiveRun, note: str) -> None:
+    async def _undo_approval(self, run: LiveRun, note: str) -> None:
         """Return to the person: the yes is void. Goes on until it is durable."""
         async with run.lock:
-            event = {RunState.CHECKING: RunEvent.UNDO, RunState.APPROVED: RunEvent.RECOVER}.get(
-                run.row.state
-            )
+            event = {
+                RunState.CHECKING: RunEvent.UNDO_APPROVAL,
+                RunState.APPROVED: RunEvent.RECOVER,
+            }.get(run.row.state)
             if event is not None:
-                await self._store.insist(
+                await self._store.transition_with_retries(
                     run,
                     event,
                     AuditEvent.RECHECK_UNDONE,
@@ -289,7 +297,7 @@ class ApprovedRunner:
                 )
 
 
-def _not_repeated(why: str, outcome: RunOutcome, run_id: str) -> RunOutcome:
+def _no_retry_outcome(why: str, outcome: RunOutcome, run_id: str) -> RunOutcome:
     """Return the end of a run whose step failed and could not be tried again."""
     failure = Conflict(
         f"A step failed and was not repeated: {why}. Look at the service before you ask again.",
@@ -298,12 +306,12 @@ def _not_repeated(why: str, outcome: RunOutcome, run_id: str) -> RunOutcome:
     return replace(outcome, kind="failed", failure=failure)
 
 
-def _not_askable(why: str, outcome: RunOutcome) -> RunOutcome:
+def _no_consent_outcome(why: str, outcome: RunOutcome) -> RunOutcome:
     """Return the end of a run of which some step's filled-in arguments no digest can cover."""
     what = "A step failed and was not repeated"
     details: dict[str, Json] = {"completed_steps": list(outcome.steps)}
-    if outcome.next is not None:
-        what, details["step"] = f"The step {outcome.next} did not run", outcome.next
+    if outcome.next_step is not None:
+        what, details["step"] = f"The step {outcome.next_step} did not run", outcome.next_step
     failure = ConnectorRuntimeError(
         f"{what}: arguments that an earlier step's output fills in cannot be put before a person "
         f"({why}).",
@@ -312,19 +320,19 @@ def _not_askable(why: str, outcome: RunOutcome) -> RunOutcome:
     return replace(outcome, kind="failed", failure=failure)
 
 
-async def finish(store: RunStore, run: LiveRun, outcome: RunOutcome, now: float) -> None:
+async def write_outcome(store: RunStore, run: LiveRun, outcome: RunOutcome, now: float) -> None:
     """Write how a run ended. It has happened, so this goes on until it is durable."""
     extra: dict[str, Json] = {
         "steps": list(outcome.steps),
         "hosts_asked": list(outcome.hosts_asked),
     }
-    run.note_asked(outcome.hosts_asked)
+    run.add_hosts_asked(outcome.hosts_asked)
     if outcome.last_status is not None:
         extra["status"] = outcome.last_status
     action = run.row.action
     asked = f", having asked {short_hosts(outcome.hosts_asked)}" if outcome.hosts_asked else ""
     if outcome.kind == "completed":
-        await store.insist(
+        await store.transition_with_retries(
             run,
             RunEvent.COMPLETE,
             AuditEvent.RUN_COMPLETED,
@@ -337,10 +345,10 @@ async def finish(store: RunStore, run: LiveRun, outcome: RunOutcome, now: float)
         return
     assert outcome.failure is not None
     unknown = outcome.kind == "unknown"
-    run.outcome = outcome.failure.message
-    await store.insist(
+    run.outcome_text = outcome.failure.message
+    await store.transition_with_retries(
         run,
-        RunEvent.LOSE if unknown else RunEvent.FAIL,
+        RunEvent.LOSE_OUTCOME if unknown else RunEvent.FAIL,
         AuditEvent.RUN_UNKNOWN if unknown else AuditEvent.RUN_FAILED,
         f"{action}: outcome unknown{asked}"
         if unknown

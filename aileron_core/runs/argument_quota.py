@@ -16,9 +16,9 @@ from aileron_core.runs.registry import RunRegistry
 from aileron_core.runs.store import RunStore
 from aileron_core.storage.database import Database, Tx
 
-_FREED = 0.25
+_FREED_SHARE = 0.25
 """Share of the quota that is freed at once, so that not every later call has to free some."""
-_NAMED = 64
+_MAX_NAMED_RUNS = 64
 """Runs that one record names; the rest is counted."""
 
 
@@ -37,17 +37,23 @@ class ArgumentQuota:
     """
 
     def __init__(
-        self, database: Database, registry: RunRegistry, store: RunStore, clock: Clock, *, most: int
+        self,
+        database: Database,
+        registry: RunRegistry,
+        store: RunStore,
+        clock: Clock,
+        *,
+        max_bytes: int,
     ) -> None:
         self._database = database
         self._registry = registry
         self._store = store
         self._clock = clock
-        self._most = most
-        self._kept: dict[str, int] = {}
-        self._turn = asyncio.Lock()
+        self._max_bytes = max_bytes
+        self._stored_bytes: dict[str, int] = {}
+        self._lock = asyncio.Lock()
 
-    async def take(self, row: RunRecord) -> None:
+    async def reserve(self, row: RunRecord) -> None:
         """Make room for a new run's arguments, and count them.
 
         Raises:
@@ -55,30 +61,30 @@ class ArgumentQuota:
             StorageUnavailable: nothing can be forgotten now.
         """
         session, size = row.session_id, row.args_size
-        async with self._turn:
-            if session not in self._kept:
-                self._kept[session] = await self._database.read(
-                    lambda connection: run_table.args_kept(connection, session)
+        async with self._lock:
+            if session not in self._stored_bytes:
+                self._stored_bytes[session] = await self._database.read(
+                    lambda connection: run_table.stored_argument_bytes(connection, session)
                 )
-            over = self._kept[session] + size - self._most
+            over = self._stored_bytes[session] + size - self._max_bytes
             if over > 0:
-                await self._make(session, over)
-            if self._kept[session] + size > self._most:
+                await self._make_room(session, over)
+            if self._stored_bytes[session] + size > self._max_bytes:
                 raise RateLimited(
-                    f"The calls of this session hold {self._most // 2**20} MiB of arguments, as "
+                    f"The calls of this session hold {self._max_bytes // 2**20} MiB of arguments, as "
                     "much as is kept of one session. Wait for answers, withdraw a call, or send "
                     "less. What a person decided is kept, so a new session may be needed."
                 )
-            self._kept[session] += size
+            self._stored_bytes[session] += size
 
-    def give_back(self, row: RunRecord) -> None:
+    def release(self, row: RunRecord) -> None:
         """Count a run's arguments no more: it was not written."""
-        self._kept[row.session_id] -= row.args_size
+        self._stored_bytes[row.session_id] -= row.args_size
 
-    async def _make(self, session: str, over: int) -> None:
-        wanted = over + int(self._most * _FREED)
+    async def _make_room(self, session: str, over: int) -> None:
+        wanted = over + int(self._max_bytes * _FREED_SHARE)
         found = await self._database.read(
-            lambda connection: run_table.forgettable(connection, session, wanted)
+            lambda connection: run_table.forgettable_arguments(connection, session, wanted)
         )
         if not found:
             return
@@ -90,20 +96,20 @@ class ArgumentQuota:
             await self._database.write(lambda tx: self._forget(tx, session, runs))
             for run in live:
                 run.row = replace(run.row, args=None, progress=None)
-        self._kept[session] -= sum(size for _, size in found)
+        self._stored_bytes[session] -= sum(size for _, size in found)
         for run in live:
             self._store.notify(run, rearm=False)
 
     def _forget(self, tx: Tx, session: str, runs: Sequence[str]) -> None:
-        run_table.forget(tx, runs)
-        named: list[Json] = list(runs[:_NAMED])
+        run_table.forget_arguments(tx, runs)
+        named: list[Json] = list(runs[:_MAX_NAMED_RUNS])
         tx.record(
             AuditRecord(
                 at=rfc3339(self._clock.now()),
                 event=AuditEvent.ARGUMENTS_FORGOTTEN,
                 summary=(
                     f"Forgot the arguments of {len(runs)} ended calls that nobody decided: their "
-                    f"session holds more than {self._most // 2**20} MiB"
+                    f"session holds more than {self._max_bytes // 2**20} MiB"
                 ),
                 session=session,
                 extra={"runs": named, "count": len(runs)},

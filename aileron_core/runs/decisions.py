@@ -47,12 +47,12 @@ class ApprovalService:
         run = self._live_run(approval_id)
         async with run.lock:
             self._require_waiting(run)
-            self.pause.require_answers()
+            self.pause.require_approvals_allowed()
             if run.row.state is RunState.AWAITING_VAULT:
                 raise Conflict("It waits for the vault. Nothing was decided.")
             if run.resolved is None:
                 raise Conflict(
-                    f"The action {run.row.action} is not accepted any more. {run.nothing_ran}; deny it, "
+                    f"The action {run.row.action} is not accepted any more. {run.nothing_ran_text}; deny it, "
                     "or accept the action again and have the agent ask anew."
                 )
             if run.preview.status == "fetching" or run.row.digest is None:
@@ -62,7 +62,7 @@ class ApprovalService:
             if self._is_late(run):
                 await self._expire(run)
                 raise Conflict(
-                    f"Its deadline has passed. {run.nothing_ran}.",
+                    f"Its deadline has passed. {run.nothing_ran_text}.",
                     details={"outcome": "expired"},
                 )
             drift, run.drift = run.drift, None
@@ -85,7 +85,7 @@ class ApprovalService:
     async def _run_approved(self, run: LiveRun) -> None:
         await self.runner.run(run)
         if run.is_final:
-            self.registry.finished(run)
+            self.registry.mark_finished(run)
 
     async def deny(self, approval_id: str, reason: str) -> None:
         """Take a person's no; during a recheck it wins.
@@ -135,7 +135,7 @@ class ApprovalService:
                 reason=self._reason(reason),
                 delivered=True,
             )
-            self.registry.delivered(run)
+            self.registry.mark_delivered(run)
         return run.row
 
     async def refresh(self, approval_id: str) -> None:
@@ -150,7 +150,7 @@ class ApprovalService:
         if run.resolved is not None:
             await self.previews.refresh(run)
 
-    async def fetch_again(self, approval_id: str) -> None:
+    async def refetch_preview(self, approval_id: str) -> None:
         """Ask the preview op what came of a run whose outcome nobody knows.
 
         Raises:
@@ -160,19 +160,19 @@ class ApprovalService:
         run = self._live_run(approval_id)
         if run.row.state is not RunState.UNKNOWN:
             raise Conflict("Its outcome is no open question. Nothing was asked.")
-        if not run.can_fetch_again:
+        if not run.can_refetch_preview:
             raise Conflict("There is no preview op to look through. Look at the service itself.")
-        await self.runner.fetch_again(run)
+        await self.runner.refetch_preview(run)
 
-    def refresh_refused(self, read: str) -> None:
+    def refresh_previews_refused(self, read: str) -> None:
         """Fetch anew the previews that were refused *read*, which has just been accepted."""
         for run in self.registry:
             if run.is_waiting and read in run.preview.refused_reads:
                 tasks.spawn(self.previews.refresh(run), name="fetch a preview again")
 
-    def requester_gone(self, session_id: str) -> None:
+    def requester_ended(self, session_id: str) -> None:
         """A session has ended: its approvals stay open, and the screen says that the requester is gone."""
-        self.previews.forget(session_id)
+        self.previews.forget_session(session_id)
         self.requester_changed(session_id)
 
     def requester_changed(self, session_id: str) -> None:
@@ -181,7 +181,7 @@ class ApprovalService:
             if run.row.session_id == session_id and run.row.gated and not run.is_final:
                 self.store.notify(run)
 
-    async def result(self, session_id: str, approval_id: str, wait: float) -> RunRecord:
+    async def wait_for_result(self, session_id: str, approval_id: str, seconds: float) -> RunRecord:
         """Return the run of this approval, after its end or after *wait* seconds.
 
         Raises:
@@ -190,26 +190,26 @@ class ApprovalService:
         run = self.registry.by_approval(approval_id)
         if run is None or run.row.session_id != session_id:
             return await self._stored(session_id, approval_id)
-        if not run.is_final and wait > 0:
+        if not run.is_final and seconds > 0:
             try:
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(seconds):
                     await run.ended.wait()
             except TimeoutError:
                 pass
         return run.row
 
-    async def deliver(self, approval_id: str | None) -> None:
+    async def mark_delivered(self, approval_id: str | None) -> None:
         """Note that the agent was told the end of this approval."""
         run = self.registry.by_approval(approval_id) if approval_id else None
         if run is None or not run.is_final or run.row.delivered:
             return
-        await tasks.uninterrupted(self._deliver(run), name=f"deliver {approval_id}")
+        await tasks.uninterrupted(self._mark_delivered(run), name=f"deliver {approval_id}")
 
-    async def _deliver(self, run: LiveRun) -> None:
+    async def _mark_delivered(self, run: LiveRun) -> None:
         async with run.lock:
             if run.row.delivered:
                 return
-            self.registry.delivered(run)
+            self.registry.mark_delivered(run)
             try:
                 await self.store.update(
                     run, AuditEvent.RUN_DELIVERED, "The agent was told", delivered=True
@@ -217,7 +217,7 @@ class ApprovalService:
             except AileronError as error:
                 _log.warning("delivery is not on record: %s", type(error).__name__)
 
-    async def sweep(self) -> None:
+    async def expire_overdue(self) -> None:
         """End what is past its deadline. Called every second; holds over restarts and suspends."""
         for run in self.registry:
             # While it is checked, the runner checks the deadline itself, before the effect.
@@ -227,7 +227,7 @@ class ApprovalService:
                 if run.is_waiting:
                     await self._expire(run)
 
-    def forget(self, before: float) -> None:
+    def forget_arguments(self, before: float) -> None:
         """Drop from memory the arguments of runs that ended before *before*, as their rows did."""
         for run in self.registry:
             if run.row.ended_at is not None and run.row.ended_at < before:
@@ -247,7 +247,7 @@ class ApprovalService:
         await self.store.transition(
             run, event, audit_event, summary, ended_at=self.clock.now(), **changes
         )
-        self.registry.finished(run)
+        self.registry.mark_finished(run)
 
     def _reason(self, text: str) -> str | None:
         # Half of a character pair cannot be stored.

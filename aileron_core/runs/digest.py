@@ -9,7 +9,7 @@ from aileron_core.hash_words import three_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorPart:
+class ConsentConnector:
     """One connector that the action uses."""
 
     fqn: str
@@ -18,7 +18,7 @@ class ConnectorPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepPart:
+class ConsentStep:
     """One step, `${args.x}` filled in, `${step.y}` as written."""
 
     id: str
@@ -33,8 +33,8 @@ class Consent:
 
     action: str
     action_sha256: str
-    connectors: Sequence[ConnectorPart]
-    steps: Sequence[StepPart]
+    connectors: Sequence[ConsentConnector]
+    steps: Sequence[ConsentStep]
     args: JsonObject
     hosts: Sequence[str]
     binding: str | None

@@ -18,13 +18,13 @@ from aileron_core.runs.transitions import RunState
 from aileron_core.sessions.service import SessionService
 
 _REASON = "A person stopped everything."
-_AT_ONCE = 256
+_BATCH = 256
 """Answers given together, so that one commit takes them all."""
-_ENDING_SECONDS = 3.0
-_BEGUN = (RunState.APPROVED, RunState.EXECUTING)
+_IDLE_SECONDS = 3.0
+_ACTIVE = (RunState.APPROVED, RunState.EXECUTING)
 
 
-class StopToken:
+class StopSignal:
     """How often a person stopped everything in this process's life.
 
     A run holds the connectors that it was asked with, for all its steps and retries. Those were
@@ -38,7 +38,7 @@ class StopToken:
         self._stop_guests = stop_guests
         self._count = 0
 
-    def guarded(self, connector: Connector) -> Connector:
+    def make_stoppable(self, connector: Connector) -> Connector:
         """Return *connector*, good until the next stop."""
         count = self._count
         return _StoppableConnector(connector, lambda: self._count == count)
@@ -102,32 +102,32 @@ class _StoppableConnector:
 class EmergencyStop:
     """Denies all that waits, ends every session, stops every guest; nothing begins meanwhile."""
 
-    stop_token: StopToken
+    stop_signal: StopSignal
     pause: PauseSwitch
     approvals: ApprovalService
     registry: RunRegistry
     run_changed: EventBus[LiveRun]
     sessions: SessionService
-    note: Callable[[AuditEvent, str], Awaitable[None]]
+    record: Callable[[AuditEvent, str], Awaitable[None]]
     """Puts a person's doing on record: event and summary."""
 
-    async def carry_out(self) -> EverythingStopped:
+    async def stop_everything(self) -> EverythingStopped:
         """Do it, each on record, and return what was done.
 
         Raises:
             StorageUnavailable: what runs was stopped; the rest could not be put on record.
         """
-        with self.pause.while_stopping():
+        with self.pause.block_starts():
             running = [run for run in self.registry if run.row.state is RunState.EXECUTING]
-            self.stop_token.stop()
+            self.stop_signal.stop()
             try:
-                await self.note(AuditEvent.CONSOLE_EVERYTHING_STOPPED, _REASON.rstrip("."))
-                denied = await self._deny()
+                await self.record(AuditEvent.CONSOLE_EVERYTHING_STOPPED, _REASON.rstrip("."))
+                denied = await self._deny_all()
                 ended = await self._end_sessions()
-                await self._settled()
+                await self._wait_until_idle()
                 # What came while sessions were still open, halted before a later step, or was
                 # approved and is back.
-                denied += await self._deny()
+                denied += await self._deny_all()
             except StorageUnavailable as error:
                 raise StorageUnavailable(
                     f"What ran was stopped. The rest could not be put on record: {error.message}"
@@ -135,19 +135,19 @@ class EmergencyStop:
         stopped = sum(run.row.state not in (RunState.COMPLETED, RunState.DENIED) for run in running)
         return EverythingStopped(denied=denied, sessions_ended=ended, runs_stopped=stopped)
 
-    async def _deny(self) -> int:
+    async def _deny_all(self) -> int:
         """Say no to every call that waits; return to how many."""
         for run in self.registry:
             # An ungated one waits for the end of this stop; then its session has ended.
-            if run.row.gated and run.admitted is not None:
-                await asyncio.wait([run.admitted])
+            if run.row.gated and run.admission is not None:
+                await asyncio.wait([run.admission])
         waiting = [
             run for run in self.registry if run.is_waiting or run.row.state is RunState.CHECKING
         ]
         ids = [run.row.approval_id for run in waiting if run.row.approval_id]
-        return await _together(ids, self._denied)
+        return await _in_batches(ids, self._deny)
 
-    async def _denied(self, approval_id: str) -> bool:
+    async def _deny(self, approval_id: str) -> bool:
         try:
             await self.approvals.deny(approval_id, _REASON)
         except (Conflict, NotFound):  # it ended by itself, or has begun and is stopped
@@ -156,18 +156,18 @@ class EmergencyStop:
 
     async def _end_sessions(self) -> int:
         ids = [session.session_id for session in self.sessions.registry.all()]
-        return await _together(ids, self._ended)
+        return await _in_batches(ids, self._end_session)
 
-    async def _ended(self, session_id: str) -> bool:
+    async def _end_session(self, session_id: str) -> bool:
         return await self.sessions.end(session_id, "a person stopped everything", by="person")
 
-    async def _settled(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until nothing runs or is about to, for as long as that may take at most."""
         moved = asyncio.Event()
         forget = self.run_changed.subscribe(lambda _live_run: moved.set())
         try:
-            async with asyncio.timeout(_ENDING_SECONDS):
-                while any(run.row.state in _BEGUN for run in self.registry):
+            async with asyncio.timeout(_IDLE_SECONDS):
+                while any(run.row.state in _ACTIVE for run in self.registry):
                     moved.clear()
                     await moved.wait()
         except TimeoutError:
@@ -176,11 +176,11 @@ class EmergencyStop:
             forget()
 
 
-async def _together(ids: Sequence[str], work: Callable[[str], Coroutine[Any, Any, bool]]) -> int:
+async def _in_batches(ids: Sequence[str], work: Callable[[str], Coroutine[Any, Any, bool]]) -> int:
     """Do *work* for each of *ids*, many in one commit; return how often it said yes."""
     done = 0
-    for start in range(0, len(ids), _AT_ONCE):
-        batch = (work(each) for each in ids[start : start + _AT_ONCE])
+    for start in range(0, len(ids), _BATCH):
+        batch = (work(each) for each in ids[start : start + _BATCH])
         for outcome in await asyncio.gather(*batch, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome

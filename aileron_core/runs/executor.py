@@ -30,7 +30,7 @@ from aileron_core.errors import (
 )
 
 _log = logging.getLogger(__name__)
-_WAITS = (1.0, 2.0, 4.0)
+_RETRY_DELAYS = (1.0, 2.0, 4.0)
 """Seconds before each of at most three retries."""
 
 
@@ -42,11 +42,11 @@ class RunPlan:
     args: JsonObject
     connectors: Mapping[str, Connector]
     """By FQN."""
-    done: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    finished_steps: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """Outputs of the steps that ran before the run halted; they are not repeated."""
-    halts: frozenset[str] = frozenset()
+    halt_before: frozenset[str] = frozenset()
     """Ids of the steps before which a person has to be asked again."""
-    spent: float = 0.0
+    elapsed: float = 0.0
     """Seconds of the wall time that were used up before it halted."""
 
 
@@ -65,8 +65,8 @@ class RunOutcome:
     last_status: int | None = None
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of each request that was sent this time, in order, each once."""
-    next: str | None = None
-    spent: float = 0.0
+    next_step: str | None = None
+    elapsed: float = 0.0
     """Seconds of the wall time used up so far; for `differs` and `halted`."""
 
 
@@ -125,30 +125,30 @@ class Executor:
         asked: dict[str, None],
     ) -> RunOutcome:
         """Run the steps; the hosts that got a request are added to *asked*."""
-        outputs: dict[str, Json] = dict(plan.done)
-        began = self._clock.monotonic() - plan.spent
+        outputs: dict[str, Json] = dict(plan.finished_steps)
+        began = self._clock.monotonic() - plan.elapsed
         deadline = began + plan.action.limits.wall_seconds
         status: int | None = None
-        denied = refusal(plan.action)
+        denied = capability_refusal(plan.action)
         if denied is not None:  # before the first step, whichever it is about
             step = plan.action.uncovered[0]
-            return _ended(step, OpResult(failure=denied.to_failure()), outputs)
+            return _failed_outcome(step, OpResult(failure=denied.to_failure()), outputs)
         for step in plan.action.steps:
-            if step.id in plan.done:
+            if step.id in plan.finished_steps:
                 continue
             args = _arguments(plan, step, outputs)
             if isinstance(args, Failure):
-                return _ended(step, OpResult(failure=args), outputs)
-            if step.id in plan.halts:
+                return _failed_outcome(step, OpResult(failure=args), outputs)
+            if step.id in plan.halt_before:
                 spent = self._clock.monotonic() - began
-                return RunOutcome(kind="halted", steps=outputs, next=step.id, spent=spent)
+                return RunOutcome(kind="halted", steps=outputs, next_step=step.id, elapsed=spent)
             result = await self._step(plan, step, args, deadline, before_retry, asked)
             if result is None:
                 spent = self._clock.monotonic() - began
-                return RunOutcome(kind="differs", steps=outputs, spent=spent)
+                return RunOutcome(kind="differs", steps=outputs, elapsed=spent)
             status = result.last_status or status
             if result.failure is not None:
-                return _ended(step, result, outputs)
+                return _failed_outcome(step, result, outputs)
             outputs[step.id] = result.output
         last = outputs[plan.action.steps[-1].id]
         return RunOutcome(kind="completed", steps=outputs, output=last, last_status=status)
@@ -167,15 +167,17 @@ class Executor:
         while True:
             remaining = deadline - self._clock.monotonic()
             if remaining <= 0:
-                return OpResult(failure=_no_time(plan.action).to_failure())
+                return OpResult(failure=_wall_limit_exceeded(plan.action).to_failure())
             limits = Limits(wall_seconds=remaining, memory_mib=plan.action.limits.memory_mib)
             result = await _call(connector, connector.call, step.op, args, limits)
             asked.update(dict.fromkeys(result.hosts_asked))
-            wait = _WAITS[retried] * random.uniform(1.0, 1.2) if retried < len(_WAITS) else None  # noqa: S311
+            wait = None
+            if retried < len(_RETRY_DELAYS):
+                wait = _RETRY_DELAYS[retried] * random.uniform(1.0, 1.2)  # noqa: S311
             if wait is None or not _may_repeat(
                 step, result, deadline - self._clock.monotonic(), wait
             ):
-                return _with_whole_wall(_with_retries(result, retried), plan.action)
+                return _with_configured_limit(_with_retries(result, retried), plan.action)
             await self._sleep(wait)
             if before_retry is not None and not await before_retry():
                 return None
@@ -217,7 +219,7 @@ def _arguments(plan: RunPlan, step: Step, outputs: Mapping[str, Json]) -> JsonOb
         return ConnectorRuntimeError(str(error), boundary="action").to_failure()
 
 
-def refusal(action: Action) -> CapabilityDenied | None:
+def capability_refusal(action: Action) -> CapabilityDenied | None:
     """Return why *action* may not run: a step's op is not among its capabilities. None where it may."""
     if not action.uncovered:
         return None
@@ -234,7 +236,7 @@ def refusal(action: Action) -> CapabilityDenied | None:
     )
 
 
-def _no_time(action: Action) -> ResourceLimitExceeded:
+def _wall_limit_exceeded(action: Action) -> ResourceLimitExceeded:
     seconds = action.limits.wall_seconds
     return ResourceLimitExceeded(
         f"The run used up its {seconds} s. `[limits] wall_seconds` of its action file raises that.",
@@ -260,12 +262,12 @@ def _with_retries(result: OpResult, retried: int) -> OpResult:
     return replace(result, failure=replace(result.failure, details=details))
 
 
-def _with_whole_wall(result: OpResult, action: Action) -> OpResult:
+def _with_configured_limit(result: OpResult, action: Action) -> OpResult:
     """Name the action's own limit where a call used up what was left of it."""
     failure = result.failure
     if failure is None or failure.details.get("limit") != "wall_time":
         return result
-    told = _no_time(action).to_failure()
+    told = _wall_limit_exceeded(action).to_failure()
     details = {**failure.details, **told.details}
     return replace(result, failure=replace(told, details=details))
 
@@ -279,7 +281,7 @@ def _effect_unknown(result: OpResult) -> bool:
     return result.writes_sent > 0 and (result.writes_lost > 0 or not result.own_word)
 
 
-def _ended(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> RunOutcome:
+def _failed_outcome(step: Step, result: OpResult, outputs: Mapping[str, Json]) -> RunOutcome:
     assert result.failure is not None
     details = {**result.failure.details, "step": step.id, "completed_steps": list(outputs)}
     failure = replace(result.failure, details=details)

@@ -14,9 +14,9 @@ from aileron_core.clock import Clock, rfc3339
 from aileron_core.errors import AileronError, Conflict, RateLimited, Unauthorized
 from aileron_core.ids import new_approval_id, new_run_id
 from aileron_core.runs import run_table
-from aileron_core.runs.approved import finish
+from aileron_core.runs.approved import write_outcome
 from aileron_core.runs.argument_quota import ArgumentQuota
-from aileron_core.runs.executor import Executor, RunPlan, refusal
+from aileron_core.runs.executor import Executor, RunPlan, capability_refusal
 from aileron_core.runs.interfaces import GateSettings, Library, ResolvedAction
 from aileron_core.runs.live_run import LiveRun, PreviewResult
 from aileron_core.runs.locks import ConnectorLocks, SessionLimiter
@@ -65,7 +65,7 @@ class Gate:
     settings: GateSettings
     pause: PauseSwitch
     argument_quota: ArgumentQuota
-    is_open: Callable[[str], bool]
+    is_session_open: Callable[[str], bool]
     """Whether the session with this id has not ended."""
     session_limiter: SessionLimiter = field(default_factory=SessionLimiter)
 
@@ -82,7 +82,7 @@ class Gate:
             Unavailable: it cannot be put on record, or a person holds all calls; nothing ran.
         """
         try:
-            resolved, args = self._admissible(call)
+            resolved, args = self._resolve(call)
         except AileronError as error:
             await self._refuse(call, error)
             raise
@@ -102,10 +102,10 @@ class Gate:
             await self._refuse(call, error)
             raise
 
-    def _admissible(self, call: Call) -> tuple[ResolvedAction, JsonObject]:
+    def _resolve(self, call: Call) -> tuple[ResolvedAction, JsonObject]:
         resolved = self.library.find(call.action)
         args = check_arguments(resolved.action, call.args)
-        if resolved.action.gated and (denied := refusal(resolved.action)) is not None:
+        if resolved.action.gated and (denied := capability_refusal(resolved.action)) is not None:
             raise denied  # a person is not asked for what would fail after their yes
         return resolved, args
 
@@ -119,7 +119,7 @@ class Gate:
             action=call.action[:128].encode("utf-8", "replace").decode(),
             extra={"class": error.class_},
         )
-        await self.store.note(record)
+        await self.store.write_record(record)
 
     def _draft(self, call: Call, resolved: ResolvedAction, args: JsonObject) -> RunRecord:
         now, gated = self.clock.now(), resolved.action.gated
@@ -142,7 +142,7 @@ class Gate:
     async def _find_earlier(self, call: Call, row: RunRecord) -> LiveRun | RunRecord | None:
         key = call.idempotency_key
         if key is None:
-            return self.registry.equal_to(row) if row.gated else None
+            return self.registry.find_equal(row) if row.gated else None
         session_id = call.session.session_id
         known: LiveRun | RunRecord | None = self.registry.by_key(session_id, key)
         if known is None:
@@ -164,8 +164,8 @@ class Gate:
     async def _attach(self, known: LiveRun | RunRecord, call: Call) -> GateAnswer:
         if isinstance(known, RunRecord):
             return GateAnswer(row=known, attached=True)
-        if known.admitted is not None:
-            await asyncio.shield(known.admitted)
+        if known.admission is not None:
+            await asyncio.shield(known.admission)
         if not known.row.gated:
             await known.ended.wait()
             return GateAnswer(row=known.row, attached=True)
@@ -176,7 +176,7 @@ class Gate:
                     known,
                     AuditEvent.RUN_ASKED_AGAIN,
                     f"The agent asked for {known.row.action} again; it is the same approval",
-                    _claimed(call.claims),
+                    _claims_json(call.claims),
                     rearm=False,
                     times_asked=known.row.times_asked + 1,
                 )
@@ -188,9 +188,9 @@ class Gate:
         run = LiveRun(
             row=row, session=call.session, resolved=resolved, preview=preview, claims=call.claims
         )
-        run.admitted = asyncio.get_running_loop().create_future()
+        run.admission = asyncio.get_running_loop().create_future()
         # Nobody may be waiting for it; an unread exception is not an event of its own.
-        run.admitted.add_done_callback(lambda future: future.cancelled() or future.exception())
+        run.admission.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.registry.add(run)
         return run
 
@@ -198,37 +198,37 @@ class Gate:
         self, run: LiveRun, event: RunEvent, audit_event: AuditEvent, summary: str
     ) -> None:
         assert run.resolved is not None
-        assert run.admitted is not None
-        extra: dict[str, Json] = {"hosts": list(run.hosts), **_claimed(run.claims)}
+        assert run.admission is not None
+        extra: dict[str, Json] = {"hosts": list(run.hosts), **_claims_json(run.claims)}
         if run.resolved.routed:
             extra["routed"] = list(run.resolved.routed)
         try:
-            await self.argument_quota.take(run.row)
+            await self.argument_quota.reserve(run.row)
             try:
                 await self.store.insert(run, event, audit_event, summary, extra)
             except AileronError:
-                self.argument_quota.give_back(run.row)
+                self.argument_quota.release(run.row)
                 raise
         except AileronError as error:
             self.registry.discard(run)
-            run.admitted.set_exception(error)
+            run.admission.set_exception(error)
             raise
-        run.admitted.set_result(None)
+        run.admission.set_result(None)
 
     async def _ask_person(self, call: Call, resolved: ResolvedAction, row: RunRecord) -> GateAnswer:
         limit = self.settings.pending_per_session
-        if self.registry.waiting_of(row.session_id) >= limit:
+        if self.registry.count_waiting(row.session_id) >= limit:
             raise RateLimited(
                 f"{limit} gated calls of this session are open already. Wait for an answer, or "
                 "withdraw one.",
             )
-        if not self.is_open(row.session_id):
+        if not self.is_session_open(row.session_id):
             ended = _session_ended()
             await self._refuse(call, ended)
             raise ended
         now = self.clock.now()
         has_preview = resolved.action.approval.preview is not None
-        preview = PreviewResult(status="fetching" if has_preview else "none", at=now)
+        preview = PreviewResult(status="fetching" if has_preview else "none", fetched_at=now)
         run = self._register(call, resolved, row, preview)
         if not has_preview:
             digest, words = run.consent(preview)
@@ -245,10 +245,10 @@ class Gate:
         try:
             await self._execute(run)
         except AileronError as error:
-            assert run.admitted is not None
-            if not run.admitted.done():  # nothing of it is a row
+            assert run.admission is not None
+            if not run.admission.done():  # nothing of it is a row
                 self.registry.discard(run)
-                run.admitted.set_exception(error)
+                run.admission.set_exception(error)
                 await self._refuse(call, error)
             raise
         return GateAnswer(row=run.row, attached=False)
@@ -257,18 +257,18 @@ class Gate:
         assert run.resolved is not None
         assert run.row.args is not None
         action = run.resolved.action
-        async with self._turn(run):
+        async with self._start_slot(run):
             await self._admit(run, RunEvent.START, AuditEvent.RUN_STARTED, f"Started {action.name}")
             plan = RunPlan(action=action, args=run.row.args, connectors=run.resolved.connectors)
             outcome = await self.executor.run(plan)
             try:
-                await finish(self.store, run, outcome, self.clock.now())
+                await write_outcome(self.store, run, outcome, self.clock.now())
             finally:
                 run.ended.set()  # also where it cannot be written any more: nobody waits for ever
-        self.registry.finished(run)
+        self.registry.mark_finished(run)
 
     @asynccontextmanager
-    async def _turn(self, run: LiveRun) -> AsyncGenerator[None]:
+    async def _start_slot(self, run: LiveRun) -> AsyncGenerator[None]:
         """Hold the session's turn and the connectors, entered only while calls go on.
 
         Raises:
@@ -286,17 +286,17 @@ class Gate:
                 left
             )  # outside the turn: what waits there has not waited
             async with (
-                self.session_limiter.using(run.row.session_id),
-                self.locks.using(run.lock_keys(), alone=False),
+                self.session_limiter.slot(run.row.session_id),
+                self.locks.acquire(run.lock_keys(), exclusive=False),
             ):
                 if not self.pause.is_on:
-                    self._require_as_asked(run)
+                    self._require_unchanged(run)
                     yield
                     return
 
-    def _require_as_asked(self, run: LiveRun) -> None:
+    def _require_unchanged(self, run: LiveRun) -> None:
         """Look again at what may have changed while the call waited for its turn."""
-        if not self.is_open(run.row.session_id):
+        if not self.is_session_open(run.row.session_id):
             raise _session_ended()
         if self.library.find(run.row.action).action.sha256 != run.row.action_sha256:
             raise Conflict(
@@ -309,6 +309,6 @@ def _session_ended() -> Unauthorized:
     return Unauthorized("This session has ended. Nothing ran.")
 
 
-def _claimed(claims: tuple[tuple[str, str], ...]) -> dict[str, Json]:
+def _claims_json(claims: tuple[tuple[str, str], ...]) -> dict[str, Json]:
     # Pairs: the members of an object have no order in a record.
     return {"claims": [[label, text] for label, text in claims]} if claims else {}

@@ -12,9 +12,9 @@ from aileron_core.canonical import Json, JsonObject, exact
 from aileron_core.clock import rfc3339
 from aileron_core.errors import MissingValue
 from aileron_core.runs.digest import (
-    ConnectorPart,
     Consent,
-    StepPart,
+    ConsentConnector,
+    ConsentStep,
     consent_digest,
     preview_digest,
 )
@@ -32,7 +32,7 @@ class PreviewResult:
     status: Literal["none", "fetching", "ready", "unavailable"]
     output: Json = None
     reason: str = ""
-    at: float = 0.0
+    fetched_at: float = 0.0
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of each request that was sent for it, in order, each once."""
     preparing: bool = False
@@ -73,14 +73,14 @@ class LiveRun:
     drift: PreviewChange | None = None
     nonce: str = field(default_factory=lambda: secrets.token_hex(16))
     version: int = 0
-    outcome: str = ""
-    tampered: set[str] = field(default_factory=set[str])
+    outcome_text: str = ""
+    tampered_columns: set[str] = field(default_factory=set[str])
     """Columns of its row that another program was seen to have changed."""
     hosts_asked: tuple[str, ...] = ()
     """The `host:port` of each request that its own steps sent in this process."""
     claims: tuple[tuple[str, str], ...] = ()
     """What the agent's client says of the call, as (our label, its text)."""
-    admitted: "asyncio.Future[None] | None" = None
+    admission: "asyncio.Future[None] | None" = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held from reading the state to writing the next one, never while waiting for a service."""
@@ -103,19 +103,19 @@ class LiveRun:
         """
         if self.resolved is None or self.resolved.action.approval.preview is None:
             return False
-        return self.row.progress is None or self.row.progress.asked is None
+        return self.row.progress is None or self.row.progress.halted_before is None
 
     @property
-    def can_fetch_again(self) -> bool:
+    def can_refetch_preview(self) -> bool:
         """Whether nobody knows how it ended, and its preview op can be asked how it is now."""
         return self.row.state is RunState.UNKNOWN and self.has_preview and self.row.args is not None
 
     @property
-    def nothing_ran(self) -> str:
+    def nothing_ran_text(self) -> str:
         """The beginning of a sentence that says that a yes had no effect."""
         return "Nothing more ran" if self.row.progress else "Nothing ran"
 
-    def note_asked(self, hosts: tuple[str, ...]) -> None:
+    def add_hosts_asked(self, hosts: tuple[str, ...]) -> None:
         self.hosts_asked = tuple(dict.fromkeys((*self.hosts_asked, *hosts)))
 
     def step_hosts(self, step: Step) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class LiveRun:
         connector = self.resolved.connectors[step.connector]
         if self.row.args is None:
             return connector.hosts
-        return connector.hosts_for(self.inputs(step, self.row.progress))
+        return connector.hosts_for(self.step_inputs(step, self.row.progress))
 
     @property
     def preview_hosts(self) -> tuple[str, ...]:
@@ -144,21 +144,21 @@ class LiveRun:
         of_steps = {host for step in self.resolved.action.steps for host in self.step_hosts(step)}
         return tuple(sorted(of_steps.union(self.preview_hosts)))
 
-    def halts(self) -> frozenset[str]:
+    def halting_steps(self) -> frozenset[str]:
         """Return the steps before which a person has to be asked again.
 
         Their arguments hold an earlier step's output, so no yes can have covered them yet.
         """
         if not self.row.gated or self.resolved is None:
             return frozenset()
-        asked = self.row.progress.asked if self.row.progress else None
+        asked = self.row.progress.halted_before if self.row.progress else None
         return frozenset(
             step.id
             for step in self.resolved.action.steps
             if step.id != asked and step.idempotent is not True and uses_earlier_output(step)
         )
 
-    def inputs(self, step: Step, progress: Progress | None) -> JsonObject:
+    def step_inputs(self, step: Step, progress: Progress | None) -> JsonObject:
         """Return *step*'s arguments as far as they are known after *progress*; the rest as written."""
         assert self.resolved is not None
         assert self.row.args is not None
@@ -197,7 +197,7 @@ class LiveRun:
                 action=action.name,
                 action_sha256=action.sha256,
                 connectors=[
-                    ConnectorPart(
+                    ConsentConnector(
                         fqn=each.identity.fqn,
                         version=each.identity.version,
                         hash=each.identity.hash,
@@ -205,11 +205,11 @@ class LiveRun:
                     for each in self.resolved.connectors.values()
                 ],
                 steps=[
-                    StepPart(
+                    ConsentStep(
                         id=step.id,
                         connector=step.connector,
                         op=step.op,
-                        inputs=_exact(self.inputs(step, row.progress)),
+                        inputs=_exact_inputs(self.step_inputs(step, row.progress)),
                     )
                     for step in action.steps
                 ],
@@ -227,5 +227,5 @@ class LiveRun:
         return [(fqn, None) for fqn in (self.resolved.connectors if self.resolved else ())]
 
 
-def _exact(inputs: JsonObject) -> JsonObject:
+def _exact_inputs(inputs: JsonObject) -> JsonObject:
     return {name: exact(value) for name, value in inputs.items()}

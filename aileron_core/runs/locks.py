@@ -1,8 +1,8 @@
-"""Who may use a connector now: many ungated runs, or one gated run alone.
+"""Locks on connectors: many ungated runs share one, a gated run has it to itself.
 
-From its recheck to the end of its effect a gated run holds the (connector, credential) alone, so
-that no other run changes what the person saw in between. A waiting gated
-run goes before ungated ones that come after it.
+From its recheck to the end of its effect a gated run holds the (connector, credential) exclusively,
+so that no other run changes what the person saw in between. A gated run that waits goes before
+ungated ones that come after it.
 """
 
 import asyncio
@@ -15,49 +15,49 @@ from dataclasses import dataclass, field
 @dataclass(slots=True)
 class _Lock:
     shared: int = 0
-    alone: bool = False
+    exclusive: bool = False
     waiting: deque[tuple[bool, asyncio.Future[None]]] = field(
         default_factory=deque[tuple[bool, "asyncio.Future[None]"]]
     )
 
-    async def acquire(self, *, alone: bool) -> None:
-        if not self.waiting and not self.alone and not (alone and self.shared):
-            self._take(alone)
+    async def acquire(self, *, exclusive: bool) -> None:
+        if not self.waiting and not self.exclusive and not (exclusive and self.shared):
+            self._take(exclusive)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = (alone, turn)
+        entry = (exclusive, turn)
         self.waiting.append(entry)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.release(alone=alone)
+                self.release(exclusive=exclusive)
             elif entry in self.waiting:  # else whoever released first has dropped it already
                 self.waiting.remove(entry)
                 self._wake()
             raise
 
-    def release(self, *, alone: bool) -> None:
-        if alone:
-            self.alone = False
+    def release(self, *, exclusive: bool) -> None:
+        if exclusive:
+            self.exclusive = False
         else:
             self.shared -= 1
         self._wake()
 
-    def _take(self, alone: bool) -> None:
-        if alone:
-            self.alone = True
+    def _take(self, exclusive: bool) -> None:
+        if exclusive:
+            self.exclusive = True
         else:
             self.shared += 1
 
     def _wake(self) -> None:
         while self.waiting:
-            alone, turn = self.waiting[0]
-            if self.alone or (alone and self.shared):
+            exclusive, turn = self.waiting[0]
+            if self.exclusive or (exclusive and self.shared):
                 return
             self.waiting.popleft()
             if not turn.cancelled():
-                self._take(alone)
+                self._take(exclusive)
                 turn.set_result(None)
 
 
@@ -68,20 +68,20 @@ class ConnectorLocks:
         self._locks: dict[tuple[str, str | None], _Lock] = {}
 
     @asynccontextmanager
-    async def using(
-        self, keys: Iterable[tuple[str, str | None]], *, alone: bool
+    async def acquire(
+        self, keys: Iterable[tuple[str, str | None]], *, exclusive: bool
     ) -> AsyncGenerator[None, None]:
         """Hold every key for as long as the context is open; always taken in the same order."""
         async with AsyncExitStack() as stack:
             for key in sorted(set(keys), key=lambda key: (key[0], key[1] or "")):
                 lock = self._locks.setdefault(key, _Lock())
-                await lock.acquire(alone=alone)
-                stack.callback(lock.release, alone=alone)
+                await lock.acquire(exclusive=exclusive)
+                stack.callback(lock.release, exclusive=exclusive)
             yield
 
 
 @dataclass(slots=True)
-class _Turns:
+class _SessionSlots:
     semaphore: asyncio.Semaphore
     users: int = 0
 
@@ -93,14 +93,16 @@ class SessionLimiter:
     all of them, and then neither another agent nor a person's preview is served.
     """
 
-    def __init__(self, width: int = 8) -> None:
-        self._width = width
-        self._sessions: dict[str, _Turns] = {}
+    def __init__(self, max_runs: int = 8) -> None:
+        self._max_runs = max_runs
+        self._sessions: dict[str, _SessionSlots] = {}
 
     @asynccontextmanager
-    async def using(self, session_id: str) -> AsyncGenerator[None, None]:
+    async def slot(self, session_id: str) -> AsyncGenerator[None, None]:
         """Hold one of the session's turns for as long as the context is open."""
-        turns = self._sessions.setdefault(session_id, _Turns(asyncio.Semaphore(self._width)))
+        turns = self._sessions.setdefault(
+            session_id, _SessionSlots(asyncio.Semaphore(self._max_runs))
+        )
         turns.users += 1
         try:
             async with turns.semaphore:

@@ -20,16 +20,16 @@ class Progress:
 
     steps: Mapping[str, Json]
     """Outputs of the finished steps, by id, in their order."""
-    asked: str | None
+    halted_before: str | None
     """The step it halted before because its arguments are known only now; None where a recheck differed."""
-    spent: float
+    elapsed: float
     """Seconds of its wall time that are used up."""
 
     def to_json(self) -> JsonObject:
         return {
             "steps": list(map(list, self.steps.items())),
-            "asked": self.asked,
-            "spent": self.spent,
+            "asked": self.halted_before,
+            "spent": self.elapsed,
         }
 
     @classmethod
@@ -46,7 +46,7 @@ class Progress:
         if not isinstance(steps, list) or not isinstance(spent, int | float):
             raise ValueError("progress lacks its steps")
         pairs = cast("Sequence[tuple[str, Json]]", steps)
-        return cls(steps=dict(pairs), asked=asked, spent=float(spent))
+        return cls(steps=dict(pairs), halted_before=asked, elapsed=float(spent))
 
     @property
     def fingerprint(self) -> str:

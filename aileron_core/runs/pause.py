@@ -20,59 +20,59 @@ class PauseSwitch:
 
     def __init__(self, *, hold_seconds: float = 25.0) -> None:
         self.hold_seconds = hold_seconds
-        self._since: float | None = None
+        self._paused_since: float | None = None
         self._stopping = 0
-        self._going_on = asyncio.Event()
-        self._going_on.set()
+        self._may_start = asyncio.Event()
+        self._may_start.set()
 
     @property
-    def since(self) -> float | None:
+    def paused_since(self) -> float | None:
         """Return since when a person holds all calls, in epoch seconds; None while they do not."""
-        return self._since
+        return self._paused_since
 
     @property
     def is_on(self) -> bool:
         """Return whether nothing may begin now."""
-        return not self._going_on.is_set()
+        return not self._may_start.is_set()
 
-    def begin(self, now: float) -> None:
+    def pause(self, now: float) -> None:
         """Hold all calls from *now* (epoch seconds) on; an earlier beginning stays."""
-        self._since = now if self._since is None else self._since
-        self._judge()
+        self._paused_since = now if self._paused_since is None else self._paused_since
+        self._update()
 
-    def end(self) -> None:
-        self._since = None
-        self._judge()
+    def resume(self) -> None:
+        self._paused_since = None
+        self._update()
 
     @contextmanager
-    def while_stopping(self) -> Generator[None]:
+    def block_starts(self) -> Generator[None]:
         """Let nothing begin while a person's word to stop everything is carried out."""
         self._stopping += 1
-        self._judge()
+        self._update()
         try:
             yield
         finally:
             self._stopping -= 1
-            self._judge()
+            self._update()
 
-    def _judge(self) -> None:
-        if self._since is None and not self._stopping:
-            self._going_on.set()
+    def _update(self) -> None:
+        if self._paused_since is None and not self._stopping:
+            self._may_start.set()
         else:
-            self._going_on.clear()
+            self._may_start.clear()
 
-    async def wait_until_off(self, left: float) -> float:
+    async def wait_until_off(self, seconds: float) -> float:
         """Wait until calls go on; return what is left of *left* seconds of waiting.
 
         Raises:
             Paused: they did not within that time.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + left
+        deadline = loop.time() + seconds
         try:
             async with asyncio.timeout_at(deadline):
                 while self.is_on:  # it may be set and cleared again before this task has its turn
-                    await self._going_on.wait()
+                    await self._may_start.wait()
         except TimeoutError:
             raise Paused(
                 f"A person holds all calls. This one waited for {self.hold_seconds:g} s and did not "
@@ -80,7 +80,7 @@ class PauseSwitch:
             ) from None
         return max(0.0, deadline - loop.time())
 
-    def require_answers(self) -> None:
+    def require_approvals_allowed(self) -> None:
         """Let no yes be given that would run something later, when the person looks elsewhere.
 
         Raises:
@@ -89,7 +89,7 @@ class PauseSwitch:
         if self.is_on:
             raise Paused("All calls are held, so nothing was decided. Let them go on first.")
 
-    def require_starts(self) -> None:
+    def require_starts_allowed(self) -> None:
         """Let no approved run begin.
 
         Raises:

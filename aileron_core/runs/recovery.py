@@ -24,7 +24,7 @@ from aileron_core.runs.transitions import RunEvent, RunState
 from aileron_core.sessions.model import Session
 from aileron_core.storage.database import Database
 
-TOGETHER = 64
+BATCH_SIZE = 64
 """How many that wait are taken up at once: they share a commit."""
 
 _NOTES = {
@@ -47,7 +47,7 @@ class Recovery:
     library: Library
     database: Database
     clock: Clock
-    session_of: Callable[[str], Session]
+    get_session: Callable[[str], Session]
     _known: dict[tuple[str, str], ResolvedAction | None] = field(
         default_factory=dict[tuple[str, str], ResolvedAction | None]
     )
@@ -62,48 +62,48 @@ class Recovery:
             StorageUnavailable: it cannot be written.
         """
         waiting: list[LiveRun] = []
-        for row in await self.database.read(_accounted):
+        for row in await self.database.read(_accounted_runs):
             run = LiveRun(
                 row=row,
-                session=self.session_of(row.session_id),
+                session=self.get_session(row.session_id),
                 resolved=self._resolved(row),
-                preview=PreviewResult(status="none", at=row.requested_at),
+                preview=PreviewResult(status="none", fetched_at=row.requested_at),
             )
             if run.is_final:
                 run.ended.set()
                 self.registry.add(run)
-                self.registry.finished(run)
+                self.registry.mark_finished(run)
                 continue
             self.registry.add(run)
             if run.is_waiting:
-                run.preview = PreviewResult(status="fetching", at=self.clock.now())
+                run.preview = PreviewResult(status="fetching", fetched_at=self.clock.now())
                 waiting.append(run)
             else:
                 await self._recover(run)
-        for row in await self.database.read(_recent):
+        for row in await self.database.read(_recent_runs):
             if self.registry.by_approval(row.approval_id or "") is None:
                 run = LiveRun(
                     row=row,
-                    session=self.session_of(row.session_id),
+                    session=self.get_session(row.session_id),
                     resolved=self._resolved(row),
                     preview=PreviewResult(status="none"),
                 )
                 run.ended.set()
                 self.registry.add(run)
-                self.registry.finished(run)
-        await asyncio.gather(*(self._recover(run) for run in waiting[:TOGETHER]))
-        return waiting[TOGETHER:]
+                self.registry.mark_finished(run)
+        await asyncio.gather(*(self._recover(run) for run in waiting[:BATCH_SIZE]))
+        return waiting[BATCH_SIZE:]
 
-    async def take_up(self, waiting: Sequence[LiveRun]) -> None:
+    async def resume_waiting(self, waiting: Sequence[LiveRun]) -> None:
         """Let *waiting* wait again, in order of arrival, some of them in one commit.
 
         What was answered, withdrawn or over meanwhile stays so.
         """
-        for first in range(0, len(waiting), TOGETHER):
-            some = waiting[first : first + TOGETHER]
-            await asyncio.gather(*(self._take_up(run) for run in some))
+        for first in range(0, len(waiting), BATCH_SIZE):
+            some = waiting[first : first + BATCH_SIZE]
+            await asyncio.gather(*(self._resume_waiting(run) for run in some))
 
-    async def _take_up(self, run: LiveRun) -> None:
+    async def _resume_waiting(self, run: LiveRun) -> None:
         if run.is_waiting:
             try:
                 await self._recover(run)
@@ -111,7 +111,7 @@ class Recovery:
                 # Without a digest nobody can say yes to it; a refresh looks again.
                 reason = "it could not be put on record. r asks again."
                 run.preview = PreviewResult(
-                    status="unavailable", reason=reason, at=self.clock.now()
+                    status="unavailable", reason=reason, fetched_at=self.clock.now()
                 )
                 self.store.notify(run)
                 raise
@@ -124,7 +124,7 @@ class Recovery:
                 await self._wait_again(run)
 
     async def _unknown(self, run: LiveRun) -> None:
-        run.outcome = _UNKNOWN
+        run.outcome_text = _UNKNOWN
         done = list(run.row.progress.steps) if run.row.progress else []
         details: dict[str, Json] = {"completed_steps": list[Json](done)} if done else {}
         failure = OutcomeUnknown(_UNKNOWN, details=details).to_failure(run.row.run_id)
@@ -139,7 +139,7 @@ class Recovery:
             progress=None,
             ended_at=self.clock.now(),
         )
-        self.registry.finished(run)
+        self.registry.mark_finished(run)
 
     async def _wait_again(self, run: LiveRun) -> None:
         """Let it wait as before, its preview fetched anew; what the earlier process was told is void."""
@@ -147,12 +147,12 @@ class Recovery:
         digest, words = None, None
         if run.resolved is not None and not run.has_preview:
             # There is nothing to fetch: what a yes covers is known, and goes into the same record.
-            run.preview = PreviewResult(status="none", at=self.clock.now())
+            run.preview = PreviewResult(status="none", fetched_at=self.clock.now())
             digest, words = run.consent(run.preview)
         elif run.resolved is None:
-            run.preview = PreviewResult(status="none", at=row.requested_at)
+            run.preview = PreviewResult(status="none", fetched_at=row.requested_at)
         else:
-            run.preview = PreviewResult(status="fetching", at=self.clock.now())
+            run.preview = PreviewResult(status="fetching", fetched_at=self.clock.now())
         try:
             await self.store.transition(
                 run,
@@ -185,19 +185,19 @@ class Recovery:
         return self._known[asked]
 
 
-def _accounted(connection: sqlite3.Connection) -> list[RunRecord]:
+def _accounted_runs(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the open runs whose last record is whole and says of them what their rows say.
 
     A row that another program inserted or changed has none: it stays in the table, permits
     nothing, is not shown for a decision, and `audit verify` names it.
     """
-    found = run_table.open_rows(connection)
+    found = run_table.open_or_undelivered(connection)
     return [row for row in found if row.args is not None and _has_record(connection, row)]
 
 
-def _recent(connection: sqlite3.Connection) -> list[RunRecord]:
+def _recent_runs(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the last ended gated runs that records account for; old ones lack their arguments."""
-    return [row for row in run_table.recent(connection, 50) if _has_record(connection, row)]
+    return [row for row in run_table.recently_ended(connection, 50) if _has_record(connection, row)]
 
 
 def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
@@ -216,12 +216,12 @@ def _has_record(connection: sqlite3.Connection, row: RunRecord) -> bool:
             )  # what reads the row writes it as a time
         if not isinstance(body, dict) or not same:
             return False
-        return chain_hash(prev, text) == digest and _says(cast("dict[str, Any]", body), row)
+        return chain_hash(prev, text) == digest and _matches_row(cast("dict[str, Any]", body), row)
     except (ValueError, TypeError, RecursionError, OverflowError, OSError):
         return False  # OverflowError, OSError: a time that no calendar has
 
 
-def _says(body: dict[str, Any], row: RunRecord) -> bool:
+def _matches_row(body: dict[str, Any], row: RunRecord) -> bool:
     """Return whether a record's body is about *row* as it stands."""
     stands: dict[str, object] = {
         "run": row.run_id,

@@ -13,16 +13,16 @@ from aileron_core.runs.transitions import RunState
 class RunRegistry:
     """Runs that are open, whose end no agent has heard, or that are shown as recent."""
 
-    _RECENT = 200
-    _UNHEARD = 2000
+    _MAX_RECENT = 200
+    _MAX_UNDELIVERED = 2000
     """Finished runs at most, where agents have not asked after their ends."""
 
     def __init__(self) -> None:
         self._by_run: OrderedDict[str, LiveRun] = OrderedDict()
         self._by_approval: dict[str, LiveRun] = {}
-        self._by_shape: dict[tuple[str, str, str], LiveRun] = {}
+        self._by_call: dict[tuple[str, str, str], LiveRun] = {}
         self._by_key: dict[tuple[str, str], LiveRun] = {}
-        self._over: OrderedDict[str, None] = OrderedDict()
+        self._finished: OrderedDict[str, None] = OrderedDict()
         self._waiting: dict[str, set[str]] = {}
 
     def add(self, run: LiveRun) -> None:
@@ -36,7 +36,7 @@ class RunRegistry:
         if row.idempotency_key:
             self._by_key[row.session_id, row.idempotency_key] = run
         elif row.gated and not row.delivered:
-            self._by_shape[self._shape(row)] = run
+            self._by_call[self._call_key(row)] = run
 
     def discard(self, run: LiveRun) -> None:
         """Forget *run* entirely (its row could not be written)."""
@@ -47,14 +47,14 @@ class RunRegistry:
         if row.idempotency_key:
             self._by_key.pop((row.session_id, row.idempotency_key), None)
         self._waiting.get(row.session_id, set()).discard(row.run_id)
-        self.delivered(run)
+        self.mark_delivered(run)
 
-    def delivered(self, run: LiveRun) -> None:
+    def mark_delivered(self, run: LiveRun) -> None:
         """Note that the agent has heard of its end: an equal call from now on asks anew."""
-        if self._by_shape.get(self._shape(run.row)) is run:
-            del self._by_shape[self._shape(run.row)]
+        if self._by_call.get(self._call_key(run.row)) is run:
+            del self._by_call[self._call_key(run.row)]
 
-    def finished(self, run: LiveRun) -> None:
+    def mark_finished(self, run: LiveRun) -> None:
         """Note that *run* is over; the oldest finished ones leave memory (their rows stay).
 
         An ungated one leaves at once: its key is found in its row, and it must not push out a
@@ -64,22 +64,22 @@ class RunRegistry:
         if not run.row.gated:
             self.discard(run)
             return
-        self._over[run.row.run_id] = None
-        while (leaving := self._leaving()) is not None:
-            del self._over[leaving]
+        self._finished[run.row.run_id] = None
+        while (leaving := self._next_to_evict()) is not None:
+            del self._finished[leaving]
             old = self._by_run.get(leaving)
             if old is not None:
                 self.discard(old)
 
-    def _leaving(self) -> str | None:
+    def _next_to_evict(self) -> str | None:
         """Return the finished run that has to leave now: the oldest whose end its agent has heard."""
-        if len(self._over) <= self._RECENT:
+        if len(self._finished) <= self._MAX_RECENT:
             return None
-        heard = (run_id for run_id in self._over if self._is_heard(run_id))
-        oldest = next(iter(self._over))
-        return next(heard, oldest if len(self._over) > self._UNHEARD else None)
+        heard = (run_id for run_id in self._finished if self._is_delivered(run_id))
+        oldest = next(iter(self._finished))
+        return next(heard, oldest if len(self._finished) > self._MAX_UNDELIVERED else None)
 
-    def _is_heard(self, run_id: str) -> bool:
+    def _is_delivered(self, run_id: str) -> bool:
         run = self._by_run.get(run_id)
         return run is None or run.row.delivered
 
@@ -92,15 +92,15 @@ class RunRegistry:
     def by_key(self, session_id: str, key: str) -> LiveRun | None:
         return self._by_key.get((session_id, key))
 
-    def equal_to(self, row: RunRecord) -> LiveRun | None:
+    def find_equal(self, row: RunRecord) -> LiveRun | None:
         """Return the gated run of the same session, action and arguments that is open or undelivered."""
-        return self._by_shape.get(self._shape(row))
+        return self._by_call.get(self._call_key(row))
 
-    def waiting_of(self, session_id: str) -> int:
+    def count_waiting(self, session_id: str) -> int:
         """Return how many of the session's runs wait for a person."""
         return len(self._waiting.get(session_id, ()))
 
-    async def settle(self, seconds: float) -> int:
+    async def wait_for_executing(self, seconds: float) -> int:
         """Wait for effects that have begun, *seconds* at most; return how many go on after that."""
         executing = [run for run in self if run.row.state is RunState.EXECUTING]
         with suppress(TimeoutError):
@@ -113,5 +113,5 @@ class RunRegistry:
         return iter(tuple(self._by_run.values()))
 
     @staticmethod
-    def _shape(row: RunRecord) -> tuple[str, str, str]:
+    def _call_key(row: RunRecord) -> tuple[str, str, str]:
         return row.session_id, row.action, row.args_sha256

@@ -6,7 +6,7 @@ from aileron_core.clock import Clock, rfc3339
 from aileron_core.runs import ApprovalService, run_table
 from aileron_core.storage.database import Database, Tx
 
-_EVERY = 3600.0
+_INTERVAL_SECONDS = 3600.0
 
 
 class Retention:
@@ -19,7 +19,7 @@ class Retention:
         self._approvals = approvals
         self._clock = clock
         self._seconds = days * 86400.0
-        self._done_at = float("-inf")
+        self._swept_at = float("-inf")
 
     async def sweep(self) -> None:
         """Forget what is due; does something the first time and then once an hour.
@@ -28,15 +28,15 @@ class Retention:
             StorageUnavailable: it could not be written.
         """
         now = self._clock.now()
-        if now - self._done_at <= _EVERY:
+        if now - self._swept_at <= _INTERVAL_SECONDS:
             return
         before = now - self._seconds
         await self._database.write(lambda tx: self._forget(tx, before))
-        self._approvals.forget(before)
-        self._done_at = now
+        self._approvals.forget_arguments(before)
+        self._swept_at = now
 
     def _forget(self, tx: Tx, before: float) -> None:
-        if count := run_table.forget_before(tx, before):
+        if count := run_table.forget_arguments_before(tx, before):
             tx.record(
                 AuditRecord(
                     at=rfc3339(self._clock.now()),

@@ -23,7 +23,7 @@ class RunCounts:
         self._kinds: dict[str, _Kind] = {}
         self._counts: Counter[tuple[str, _Kind]] = Counter()
 
-    def count(self, run: LiveRun) -> bool:
+    def update(self, run: LiveRun) -> bool:
         """Take note of where *run* stands now; return whether a count is another one."""
         run_id, session_id = run.row.run_id, run.row.session_id
         before, now = self._kinds.get(run_id), _KINDS.get(run.row.state)

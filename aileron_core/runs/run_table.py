@@ -28,7 +28,7 @@ def update(tx: Tx, row: RunRecord) -> None:
         tx.execute(f"INSERT OR REPLACE {_VALUES}", columns)
 
 
-def tampered(tx: Tx, row: RunRecord) -> tuple[str, ...]:
+def tampered_columns(tx: Tx, row: RunRecord) -> tuple[str, ...]:
     """Return the columns in which the database differs from *row*, as this process last wrote it."""
     found = tx.execute(f"{_SELECT} WHERE run_id = ?", (row.run_id,)).fetchone()
     if found is None:
@@ -49,7 +49,7 @@ def _read(connection: sqlite3.Connection, where: str, parameters: Sequence[Any])
     return rows
 
 
-def open_rows(connection: sqlite3.Connection) -> list[RunRecord]:
+def open_or_undelivered(connection: sqlite3.Connection) -> list[RunRecord]:
     """Return the runs that are not over, and the gated ones whose end no agent has heard of."""
     marks = ", ".join("?" * len(OPEN))
     states = sorted(str(state) for state in OPEN)
@@ -60,7 +60,7 @@ def open_rows(connection: sqlite3.Connection) -> list[RunRecord]:
     )
 
 
-def recent(connection: sqlite3.Connection, limit: int) -> list[RunRecord]:
+def recently_ended(connection: sqlite3.Connection, limit: int) -> list[RunRecord]:
     """Return the newest gated runs that are over, oldest first."""
     final = sorted(str(state) for state in FINAL)
     marks = ", ".join("?" * len(final))
@@ -87,7 +87,7 @@ def calls_by_action(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT action, count(*) FROM runs GROUP BY action"))
 
 
-def forget_before(tx: Tx, moment: float) -> int:
+def forget_arguments_before(tx: Tx, moment: float) -> int:
     """Remove the arguments of runs that ended before *moment*; return how many."""
     return tx.execute(
         "UPDATE runs SET args = NULL, progress = NULL "
@@ -96,13 +96,13 @@ def forget_before(tx: Tx, moment: float) -> int:
     ).rowcount
 
 
-def args_kept(connection: sqlite3.Connection, session_id: str) -> int:
+def stored_argument_bytes(connection: sqlite3.Connection, session_id: str) -> int:
     query = "SELECT COALESCE(SUM(LENGTH(args)), 0) FROM runs WHERE session_id = ?"
     (kept,) = connection.execute(query, (session_id,)).fetchone()
     return int(kept)
 
 
-def forgettable(
+def forgettable_arguments(
     connection: sqlite3.Connection, session_id: str, wanted: int
 ) -> list[tuple[str, int]]:
     """Return runs whose arguments may go before their time, with the bytes of these.
@@ -131,7 +131,7 @@ def forgettable(
     return found
 
 
-def forget(tx: Tx, run_ids: Sequence[str]) -> None:
+def forget_arguments(tx: Tx, run_ids: Sequence[str]) -> None:
     """Remove the arguments of these runs; their digests stay."""
     for run_id in run_ids:
         tx.execute("UPDATE runs SET args = NULL, progress = NULL WHERE run_id = ?", (run_id,))

@@ -34,7 +34,7 @@ class RunStore:
         self._run_changed = run_changed
         self._failpoint = failpoint
 
-    def record(
+    def build_record(
         self,
         row: RunRecord,
         audit_event: AuditEvent,
@@ -76,7 +76,7 @@ class RunStore:
     ) -> None:
         """Write a new run after its first *event*."""
         await self._write(
-            run, run.row.after(event), audit_event, summary, extra, verb=run_table.insert
+            run, run.row.after(event), audit_event, summary, extra, write_row=run_table.insert
         )
 
     async def transition(
@@ -115,7 +115,7 @@ class RunStore:
         row = replace(run.row, **changes)
         await self._write(run, row, audit_event, summary, extra, rearm=rearm)
 
-    async def insist(
+    async def transition_with_retries(
         self,
         run: LiveRun,
         event: RunEvent,
@@ -137,18 +137,18 @@ class RunStore:
             else:
                 return
 
-    async def compare(self, run: LiveRun) -> tuple[str, ...]:
+    async def tampered_columns(self, run: LiveRun) -> tuple[str, ...]:
         """Return the columns in which the database differs from what this process last wrote."""
-        return await self._database.write(lambda tx: run_table.tampered(tx, run.row))
+        return await self._database.write(lambda tx: run_table.tampered_columns(tx, run.row))
 
-    async def note(self, record: AuditRecord) -> None:
+    async def write_record(self, record: AuditRecord) -> None:
         await self._database.write(lambda tx: tx.record(record))
 
     def notify(self, run: LiveRun, *, rearm: bool = True) -> None:
         """Say that what is shown of a run differs now; *rearm*: a person decides by that."""
-        self._tell(run, rearm=rearm)
+        self._publish(run, rearm=rearm)
 
-    def _tell(self, run: LiveRun, *, rearm: bool) -> None:
+    def _publish(self, run: LiveRun, *, rearm: bool) -> None:
         run.version += rearm
         self._run_changed.publish(run)
 
@@ -159,17 +159,19 @@ class RunStore:
         audit_event: AuditEvent,
         summary: str,
         extra: dict[str, Json] | None,
-        verb: Callable[[Tx, RunRecord], None] = run_table.update,
+        write_row: Callable[[Tx, RunRecord], None] = run_table.update,
         *,
         rearm: bool = True,
     ) -> None:
-        record = self.record(row, audit_event, summary, extra)
+        record = self.build_record(row, audit_event, summary, extra)
 
         def unit(tx: Tx) -> tuple[RunRecord, tuple[str, ...]]:
-            edited = () if verb is run_table.insert else run_table.tampered(tx, run.row)
+            edited = (
+                () if write_row is run_table.insert else run_table.tampered_columns(tx, run.row)
+            )
             written = replace(row, last_record=tx.next_seq())
-            verb(tx, written)
-            tx.record(_alarmed(record, edited))
+            write_row(tx, written)
+            tx.record(_with_tampering(record, edited))
             return written, edited
 
         self._failpoint(f"before {audit_event}")
@@ -181,14 +183,14 @@ class RunStore:
             raise StorageUnavailable(
                 f"The run {row.run_id} could not be written ({type(error).__name__}). Nothing ran."
             ) from error
-        run.tampered |= set(edited)
+        run.tampered_columns |= set(edited)
         self._failpoint(f"after {audit_event}")
         if run.is_final:
             run.ended.set()
-        self._tell(run, rearm=rearm)
+        self._publish(run, rearm=rearm)
 
 
-def _alarmed(record: AuditRecord, edited: tuple[str, ...]) -> AuditRecord:
+def _with_tampering(record: AuditRecord, edited: tuple[str, ...]) -> AuditRecord:
     """Put on record that somebody else had changed the row; this process's state counts, not the row's."""
     if not edited:
         return record

@@ -54,11 +54,11 @@ class RunEvent(StrEnum):
     """A person's no."""
     EXPIRE = "expire"
     WITHDRAW = "withdraw"
-    HOLDS = "holds"
+    RECHECK_MATCHED = "recheck_matched"
     """The recheck found what the person saw."""
-    DIFFERS = "differs"
+    RECHECK_DIFFERED = "recheck_differed"
     """The recheck found something else, or could not look any more; nothing ran."""
-    UNDO = "undo"
+    UNDO_APPROVAL = "undo_approval"
     CONFLICT = "conflict"
     """Action, arguments or connector are not those of the digest."""
     START = "start"
@@ -67,7 +67,7 @@ class RunEvent(StrEnum):
     """A later step asks, or the recheck before a retry differs."""
     COMPLETE = "complete"
     FAIL = "fail"
-    LOSE = "lose"
+    LOSE_OUTCOME = "lose_outcome"
     """A limit, a cancel or a lost connection after a request had gone out."""
     RECOVER = "recover"
     """The console stopped in this state and has come back."""
@@ -95,9 +95,9 @@ TRANSITIONS: Mapping[tuple[RunState, RunEvent], RunState] = MappingProxyType(
         (_S.PENDING, _E.EXPIRE): _S.EXPIRED,
         (_S.PENDING, _E.WITHDRAW): _S.WITHDRAWN,
         (_S.PENDING, _E.RECOVER): _S.PENDING,
-        (_S.CHECKING, _E.HOLDS): _S.APPROVED,
-        (_S.CHECKING, _E.DIFFERS): _S.PENDING,
-        (_S.CHECKING, _E.UNDO): _S.PENDING,
+        (_S.CHECKING, _E.RECHECK_MATCHED): _S.APPROVED,
+        (_S.CHECKING, _E.RECHECK_DIFFERED): _S.PENDING,
+        (_S.CHECKING, _E.UNDO_APPROVAL): _S.PENDING,
         (_S.CHECKING, _E.DENY): _S.DENIED,
         (_S.CHECKING, _E.EXPIRE): _S.EXPIRED,
         (_S.CHECKING, _E.WITHDRAW): _S.WITHDRAWN,
@@ -107,7 +107,7 @@ TRANSITIONS: Mapping[tuple[RunState, RunEvent], RunState] = MappingProxyType(
         (_S.APPROVED, _E.RECOVER): _S.PENDING,
         (_S.EXECUTING, _E.COMPLETE): _S.COMPLETED,
         (_S.EXECUTING, _E.FAIL): _S.FAILED,
-        (_S.EXECUTING, _E.LOSE): _S.UNKNOWN,
+        (_S.EXECUTING, _E.LOSE_OUTCOME): _S.UNKNOWN,
         (_S.EXECUTING, _E.ASK_AGAIN): _S.PENDING,
         (_S.EXECUTING, _E.NEED_VAULT): _S.AWAITING_VAULT,
         (_S.EXECUTING, _E.RECOVER): _S.UNKNOWN,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aileron_core.clock import Clock
 
-GRACE = 2.0
+GRACE_SECONDS = 2.0
 """Seconds without a waiting call after which nobody waits: an agent's call comes back again and again."""
 
 
@@ -58,6 +58,6 @@ class WaitingAgents:
                 continue
             if not is_open(approval_id):
                 del self._waits[approval_id]
-            elif wait.stopped_at is None and now - wait.left_tick >= GRACE:
+            elif wait.stopped_at is None and now - wait.left_tick >= GRACE_SECONDS:
                 wait.stopped_at = wait.left_at
                 self._changed(approval_id)

@@ -136,7 +136,7 @@ class AgentApi:
         answer = await self._app.gate.run(call)
         row = answer.row
         if row.state is RunState.COMPLETED:
-            await self._app.approvals.deliver(row.approval_id)
+            await self._app.approvals.mark_delivered(row.approval_id)
             return completed_body(row)
         if row.gated:
             return pending_body(row, self._app.address.url, attached=answer.attached)
@@ -167,12 +167,12 @@ class AgentApi:
         """
         self._require_open(session)
         _check_id(approval_id)
-        row = await self._app.approvals.result(session.session_id, approval_id, 0)
+        row = await self._app.approvals.wait_for_result(session.session_id, approval_id, 0)
         if row.state not in FINAL and wait > 0:
             row = await self._wait(row, session, approval_id, wait, gone or asyncio.Event())
         heard = gone is None or not gone.is_set()
         if row.state in FINAL and deliver and heard:
-            await self._app.approvals.deliver(approval_id)
+            await self._app.approvals.mark_delivered(approval_id)
         return result_body(row)
 
     async def _wait(
@@ -186,7 +186,8 @@ class AgentApi:
         """Return the run once it has ended, or as it stands once something else ends the wait."""
         approvals = self._app.approvals
         end = spawn(
-            approvals.result(session.session_id, approval_id, seconds), name="wait for a decision"
+            approvals.wait_for_result(session.session_id, approval_id, seconds),
+            name="wait for a decision",
         )
         others = [spawn(event.wait(), name="end of a wait") for event in (gone, self.draining)]
         with self._app.publisher.waiters.waiting(approval_id):
@@ -217,7 +218,7 @@ class AgentApi:
 
     def _note_client(self, session: Session, claims: ClientClaims) -> None:
         if claims.client:
-            self._app.session_service.claimed(session.session_id, claims.client)
+            self._app.session_service.set_claims(session.session_id, claims.client)
 
 
 def _check_id(approval_id: str) -> None:

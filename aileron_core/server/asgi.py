@@ -76,7 +76,9 @@ def create_app(
                 Guard,
                 agents=served,
                 hosts=lambda: app.address.hosts,
-                met=lambda session_id, found: app.session_service.met(session_id, found),  # noqa: PLW0108 - not there yet
+                met=lambda session_id, containment: app.session_service.observe_containment(  # noqa: PLW0108 - not there yet
+                    session_id, containment
+                ),
             ),
             Middleware(_UnexpectedErrors),
         ],

@@ -131,7 +131,7 @@ class Guard:
             await error_response(error)(scope, receive, send)
             return
         principal = self._principal(scope, headers, peer) if own is None else self._owner(own)
-        if own is None and principal.session is not None and principal.session.contained:
+        if own is None and principal.session is not None and principal.session.claims_contained:
             await self._elsewhere(principal.session, scope, peer)
         scope["aileron.principal"] = principal
         if principal.session is not None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
+from aileron_core.agent_names import AGENT_NAMES
 from aileron_core.app import App
 from aileron_core.clock import rfc3339
 from aileron_core.connectors.protocol import is_small
@@ -47,7 +48,6 @@ from aileron_core.server.request_parsing import (
     watch_disconnect,
 )
 from aileron_core.server.session_sockets import SessionSockets
-from aileron_core.settings import AGENT_NAMES
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 _HEARTBEAT = 15.0
@@ -187,7 +187,7 @@ async def end_session(request: Request) -> Response:
     if principal.session is not None and principal.session.session_id != session_id:
         raise NotFound("There is no such session of this token.")
     if principal.session is None:
-        if await _app(request).session_service.ended_by_token(session_id, bearer_of(request.scope)):
+        if await _app(request).session_service.has_ended(session_id, bearer_of(request.scope)):
             return Response(status_code=204)
         require_peer(request)
         if not SESSION_ID.fullmatch(session_id):

@@ -43,7 +43,7 @@ class SessionSockets:
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncGenerator[None, None]:
         """Listen for the sessions of an earlier process that are still open, and for those that come."""
-        living = {each.session_id for each in self._app.sessions.all() if each.contained}
+        living = {each.session_id for each in self._app.sessions.all() if each.claims_contained}
         _clear(self._app.home.run, living)
         forget = self._app.events.subscribe(self._hear)
         try:
@@ -81,7 +81,7 @@ class SessionSockets:
 
         def met(connection: socket.socket) -> None:
             found = containment_of(connection, home)
-            noting = self._app.session_service.met(session_id, found)
+            noting = self._app.session_service.observe_containment(session_id, found)
             tasks.spawn(noting, name="met a session")
 
         return met

@@ -77,7 +77,7 @@ class Session:
         return self.opened_by == "relay"
 
     @property
-    def contained(self) -> bool:
+    def claims_contained(self) -> bool:
         """Whether who opened it says that its agent is contained; `SessionRegistry.containment` knows more."""
         return self.opened_by == "contained"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from aileron_core.sessions.model import Process
 
-_DEEPEST = 64
-_PARENTS = 8
-_LONGEST = 1024
+_MAX_ANCESTORS = 64
+_MAX_PARENTS = 8
+_MAX_PATH = 1024
 """Characters of a path. Linux allows 4,096 bytes; the rest is named by its length."""
 
 
-def process_of(pid: int) -> Process | None:
+def read_process(pid: int) -> Process | None:
     """Return what the kernel says of *pid* now; None where it says nothing.
 
     All of it is of one process, even where its number is given to another meanwhile. Names and
@@ -62,14 +62,14 @@ def _link(folder: int, name: str) -> str:
     except FileNotFoundError:
         return ""  # a thread of the kernel has none
     text = os.fsencode(target).decode("utf-8", "backslashreplace")
-    if len(text) > _LONGEST:
-        return f"{text[:_LONGEST]}… ({len(text)} characters)"
+    if len(text) > _MAX_PATH:
+        return f"{text[:_MAX_PATH]}… ({len(text)} characters)"
     return text
 
 
 def _parents(pid: int) -> tuple[tuple[int, str], ...]:
     found: list[tuple[int, str]] = []
-    while pid > 0 and len(found) < _PARENTS:
+    while pid > 0 and len(found) < _MAX_PARENTS:
         try:
             folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -105,7 +105,7 @@ def _parent(pid: int) -> int:
 
 def is_ancestor(candidate: int, pid: int) -> bool:
     """Return whether *candidate* is *pid* or one of its parents (init is nobody's claim)."""
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_ANCESTORS):
         if pid <= 1:
             return False
         if pid == candidate:

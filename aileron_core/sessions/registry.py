@@ -8,9 +8,9 @@ from aileron_core.containment.peer import Containment, worse
 from aileron_core.ids import new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
 
-HOLD_GRACE = 5.0
+HOLD_GRACE_SECONDS = 5.0
 """Seconds after the loss of a hold stream until the session ends."""
-RESTART_GRACE = 30.0
+RESTART_GRACE_SECONDS = 30.0
 """The same after a restart of the console."""
 
 
@@ -26,15 +26,15 @@ class SessionRegistry:
         self._holds: dict[str, int] = {}
         self._lost_at: dict[str, float] = {}
         self._claims: dict[str, tuple[tuple[str, str], ...]] = {}
-        self._met: dict[str, Containment] = {}
+        self._containment: dict[str, Containment] = {}
 
     def load(self, sessions: Iterable[Session]) -> None:
         """Take sessions over from an earlier process of the console; a held one has `RESTART_GRACE` to come back."""
         for session in sessions:
             self.add(session)
             if session.held:
-                back_by = self._clock.monotonic() + RESTART_GRACE
-                self._lost_at[session.session_id] = back_by - HOLD_GRACE
+                back_by = self._clock.monotonic() + RESTART_GRACE_SECONDS
+                self._lost_at[session.session_id] = back_by - HOLD_GRACE_SECONDS
 
     def draft(
         self,
@@ -82,7 +82,7 @@ class SessionRegistry:
         self._lost_at.pop(session_id, None)
         self._holds.pop(session_id, None)
         self._claims.pop(session_id, None)
-        self._met.pop(session_id, None)
+        self._containment.pop(session_id, None)
 
     def get(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)
@@ -110,10 +110,10 @@ class SessionRegistry:
     def all(self) -> tuple[Session, ...]:
         return tuple(self._by_id.values())
 
-    def connected(self, session_id: str) -> bool:
+    def is_connected(self, session_id: str) -> bool:
         return self._holds.get(session_id, 0) > 0
 
-    def claim(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> bool:
+    def set_claims(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> bool:
         """Note what the session's client says of itself; return whether that is news."""
         if session_id not in self._by_id or self._claims.get(session_id, ()) == claims:
             return False
@@ -124,21 +124,25 @@ class SessionRegistry:
         """Return what the session's client said of itself last, as (our label, its text)."""
         return self._claims.get(session_id, ())
 
-    def meet(self, session_id: str, found: Containment) -> bool:
+    def observe_containment(self, session_id: str, containment: Containment) -> bool:
         """Note how one connection of the session was seen to be contained; return whether that is news.
 
         What was seen least contained counts, for as long as the session is open.
         """
-        before = self._met.get(session_id)
-        after = found if before is None else worse(before, found)
+        before = self._containment.get(session_id)
+        after = containment if before is None else worse(before, containment)
         if session_id not in self._by_id or before == after:
             return False
-        self._met[session_id] = after
+        self._containment[session_id] = after
         return True
 
     def containment(self, session: Session) -> Containment:
         """Return how a session's agent is contained, as far as anybody knows."""
-        return self._met.get(session.session_id, "said") if session.contained else "none"
+        return (
+            self._containment.get(session.session_id, "said")
+            if session.claims_contained
+            else "none"
+        )
 
     def hold(self, session_id: str) -> None:
         self._holds[session_id] = self._holds.get(session_id, 0) + 1
@@ -161,7 +165,7 @@ class SessionRegistry:
             lost = self._lost_at.get(session.session_id)
             if session.expires_at <= now:
                 ended.append((session, "its time was over"))
-            elif lost is not None and tick - lost >= HOLD_GRACE:
+            elif lost is not None and tick - lost >= HOLD_GRACE_SECONDS:
                 ended.append((session, "its agent was gone"))
         return tuple(ended)
 

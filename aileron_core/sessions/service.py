@@ -13,7 +13,7 @@ from aileron_core.errors import AileronError
 from aileron_core.ids import token_hash
 from aileron_core.sessions import session_table
 from aileron_core.sessions.model import OpenedSession, Process, Session
-from aileron_core.sessions.processes import is_ancestor, process_of
+from aileron_core.sessions.processes import is_ancestor, read_process
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
 
@@ -37,26 +37,26 @@ class SessionService:
         database: Database,
         clock: Clock,
         changed: Callable[[], None],
-        gone: Callable[[str], None],
-        met: Callable[[str], None],
+        ended: Callable[[str], None],
+        containment_changed: Callable[[str], None],
     ) -> None:
         self.registry = registry
         self._database = database
         self._clock = clock
         self._changed = changed
-        self._gone = gone
-        self._met = met
+        self._ended = ended
+        self._containment_changed = containment_changed
 
     async def load(self) -> dict[str, Session]:
         """Take over the sessions of the last process; return every session there ever was, by id."""
         now = self._clock.now()
-        living = await self._database.read(lambda c: session_table.living(c, now))
+        living = await self._database.read(lambda c: session_table.open_sessions(c, now))
         self.registry.load(living)
         for session_id in await self._database.read(
-            lambda c: session_table.seen_outside(c, living)
+            lambda c: session_table.seen_uncontained(c, living)
         ):
-            self.registry.meet(session_id, "none")
-        stored = await self._database.read(session_table.everyone)
+            self.registry.observe_containment(session_id, "none")
+        stored = await self._database.read(session_table.all_sessions)
         known = {session.session_id: session for session in stored}
         return known | {session.session_id: session for session in self.registry.all()}
 
@@ -81,7 +81,7 @@ class SessionService:
         A pid that it claims counts only if that is the process itself or one of its parents.
         """
         pid = claimed_pid if claimed_pid and is_ancestor(claimed_pid, peer_pid) else peer_pid
-        process = process_of(pid)
+        process = read_process(pid)
         draft = self.registry.draft(
             agent=agent,
             label=label,
@@ -97,7 +97,7 @@ class SessionService:
             session_table.insert(tx, session)
             extra = {"token_hash": session.token_hash, "gateway_hash": session.gateway_hash}
             extra |= {"pid": pid, "opened_by": session.opened_by}
-            extra |= _said_of(process)
+            extra |= _process_entry(process)
             record = _record(self._clock, AuditEvent.SESSION_OPENED, "A session was opened", extra)
             tx.record(replace(record, session=session.session_id))
             return session
@@ -123,7 +123,7 @@ class SessionService:
 
         def unit(tx: Tx) -> None:
             session_table.end(tx, session_id, self._clock.now())
-            said = _said_of(session.process)
+            said = _process_entry(session.process)
             record = _record(self._clock, AuditEvent.SESSION_ENDED, f"A session ended: {why}", said)
             tx.record(replace(record, session=session_id, by=by))
 
@@ -132,24 +132,24 @@ class SessionService:
             return False  # somebody else was quicker
         self.registry.remove(session_id)
         self._changed()
-        self._gone(session_id)
+        self._ended(session_id)
         return True
 
-    def claimed(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
+    def set_claims(self, session_id: str, claims: tuple[tuple[str, str], ...]) -> None:
         """Note what the session's client says of itself, as (our label, its text); in memory alone."""
-        if self.registry.claim(session_id, claims):
+        if self.registry.set_claims(session_id, claims):
             self._changed()
 
-    async def met(self, session_id: str, found: Containment) -> None:
+    async def observe_containment(self, session_id: str, containment: Containment) -> None:
         """Note how a process that connected as this session is contained; if it is not, that is recorded.
 
         The record outlives the console, so a restart does not forget what was seen once.
         """
-        if not self.registry.meet(session_id, found):
+        if not self.registry.observe_containment(session_id, containment):
             return
         self._changed()
-        self._met(session_id)
-        if found != "none":
+        self._containment_changed(session_id)
+        if containment != "none":
             return
 
         def unit(tx: Tx) -> None:
@@ -160,10 +160,10 @@ class SessionService:
         with suppress(AileronError):  # then it stands on the screen alone
             await self._database.write(unit)
 
-    async def ended_by_token(self, session_id: str, token: str) -> bool:
+    async def has_ended(self, session_id: str, token: str) -> bool:
         """Return whether *token* was this session's own and the session has ended."""
         offered = token_hash(token)
-        return await self._database.read(lambda c: session_table.ended(c, session_id, offered))
+        return await self._database.read(lambda c: session_table.has_ended(c, session_id, offered))
 
     async def hold(self, session_id: str) -> None:
         """Note that the session's hold stream is open; the first time, durably, so that the next process knows."""
@@ -194,12 +194,12 @@ def _record(clock: Clock, event: AuditEvent, summary: str, extra: dict[str, Any]
     return AuditRecord(at=rfc3339(clock.now()), event=event, summary=summary, extra=extra)
 
 
-def _said_of(process: Process | None) -> dict[str, Any]:
+def _process_entry(process: Process | None) -> dict[str, Any]:
     """Return what a record keeps of *process*: with it the opener outlives a restart."""
     return {"process": process.to_json()} if process else {}
 
 
-def nobody(session_id: str) -> Session:
+def unknown_session(session_id: str) -> Session:
     """Return a stand-in for a session that no row tells of."""
     return Session(
         session_id=session_id,

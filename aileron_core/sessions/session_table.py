@@ -38,7 +38,7 @@ def end(tx: Tx, session_id: str, ended_at: float) -> None:
     )
 
 
-def ended(connection: sqlite3.Connection, session_id: str, token_hash: str) -> bool:
+def has_ended(connection: sqlite3.Connection, session_id: str, token_hash: str) -> bool:
     """Return whether the session with this id and this token's hash has ended."""
     found = connection.execute(
         "SELECT 1 FROM sessions WHERE session_id = ? AND token_hash = ? AND ended_at IS NOT NULL",
@@ -47,7 +47,7 @@ def ended(connection: sqlite3.Connection, session_id: str, token_hash: str) -> b
     return found.fetchone() is not None
 
 
-def living(connection: sqlite3.Connection, now: float) -> list[Session]:
+def open_sessions(connection: sqlite3.Connection, now: float) -> list[Session]:
     """Return the sessions that have neither ended nor expired and that a record accounts for.
 
     A row that somebody else inserted has no `session.opened` record with its token's hash.
@@ -64,9 +64,11 @@ def living(connection: sqlite3.Connection, now: float) -> list[Session]:
     return [_session(values) for values in found]
 
 
-def seen_outside(connection: sqlite3.Connection, sessions: Iterable[Session]) -> set[str]:
+def seen_uncontained(connection: sqlite3.Connection, sessions: Iterable[Session]) -> set[str]:
     """Return the ids of those *sessions* of whom a record says that they were seen uncontained."""
-    first = {session.session_id: session.last_record for session in sessions if session.contained}
+    first = {
+        session.session_id: session.last_record for session in sessions if session.claims_contained
+    }
     if not first:
         return set()
     found = connection.execute(
@@ -90,6 +92,6 @@ def _process(stored: object) -> Process | None:
         return None
 
 
-def everyone(connection: sqlite3.Connection) -> list[Session]:
+def all_sessions(connection: sqlite3.Connection) -> list[Session]:
     """Return every session there ever was, to name the requester of an old run."""
     return [_session(values) for values in connection.execute(_SELECT)]

@@ -17,11 +17,11 @@ from aileron_core.errors import AileronError
 from aileron_core.sessions.registry import SessionRegistry
 from aileron_core.storage.database import Database, Tx
 
-_TELL_SECONDS = 0.5
+_NOTIFY_SECONDS = 0.5
 _RECORD_SECONDS = 5.0
 _BATCH = 256
 """Requests in one record."""
-_MOST_UNRECORDED = 16_384
+_MAX_UNRECORDED = 16_384
 """Of one session. After that nothing of it passes until they are on record."""
 _MAX_PATH = 200
 
@@ -38,11 +38,11 @@ class GatewayRequest:
     at: float
     status: int | None = None
     """Of the answer that the client was given; None where it was given none."""
-    up: int = 0
+    bytes_up: int = 0
     """Bytes of the request's body."""
-    down: int = 0
+    bytes_down: int = 0
     """Bytes of the answer's body."""
-    ours: bool = False
+    is_own_error: bool = False
     """The answer was an error of our own."""
     totals: "_Totals"
 
@@ -53,8 +53,8 @@ class _Totals:
 
     requests: int = 0
     in_flight: int = 0
-    up: int = 0
-    down: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
     faults: int = 0
     status: int | None = None
     route: str = ""
@@ -85,16 +85,18 @@ class TrafficMeter:
         self._clock = clock
         self._changed = changed
         self._totals: dict[str, _Totals] = {}
-        self._told_soon = False
+        self._notify_scheduled = False
         self._writing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
 
     def is_full(self, session_id: str) -> bool:
         """Whether so much of the session could not be put on record that no more may pass."""
         totals = self._totals.get(session_id)
-        return totals is not None and len(totals.unrecorded) >= _MOST_UNRECORDED
+        return totals is not None and len(totals.unrecorded) >= _MAX_UNRECORDED
 
-    def began(self, session_id: str, provider: str, method: str, path: str) -> GatewayRequest:
+    def start_request(
+        self, session_id: str, provider: str, method: str, path: str
+    ) -> GatewayRequest:
         totals = self._totals.get(session_id)
         if totals is None:
             totals = self._totals[session_id] = _Totals()
@@ -109,32 +111,32 @@ class TrafficMeter:
             totals=totals,
         )
         totals.route = f"{method} {request.path}"
-        self._tell_soon()
+        self._notify_soon()
         return request
 
-    def sent(self, request: GatewayRequest, count: int) -> None:
-        request.up += count
-        request.totals.up += count
-        self._tell_soon()
+    def add_sent(self, request: GatewayRequest, count: int) -> None:
+        request.bytes_up += count
+        request.totals.bytes_up += count
+        self._notify_soon()
 
-    def came(self, request: GatewayRequest, count: int) -> None:
-        request.down += count
-        request.totals.down += count
-        self._tell_soon()
+    def add_received(self, request: GatewayRequest, count: int) -> None:
+        request.bytes_down += count
+        request.totals.bytes_down += count
+        self._notify_soon()
 
-    def ended(self, request: GatewayRequest) -> None:
+    def end_request(self, request: GatewayRequest) -> None:
         """Count the request as over, however it ended."""
         totals = request.totals
         totals.in_flight -= 1
         totals.status = request.status
         totals.route = f"{request.method} {request.path}"
-        totals.faults += request.ours
+        totals.faults += request.is_own_error
         if not totals.unrecorded:
             totals.since = self._clock.monotonic()
         totals.unrecorded.append(request)
         if len(totals.unrecorded) % _BATCH == 0:
             tasks.spawn(self._record_batch(), name="gateway record")
-        self._tell_soon()
+        self._notify_soon()
 
     def view(self, session_id: str) -> TrafficView | None:
         totals = self._totals.get(session_id)
@@ -143,20 +145,20 @@ class TrafficMeter:
         return TrafficView(
             requests=totals.requests,
             in_flight=totals.in_flight,
-            bytes_up=totals.up,
-            bytes_down=totals.down,
+            bytes_up=totals.bytes_up,
+            bytes_down=totals.bytes_down,
             last_status=totals.status,
             last_route=totals.route,
             faults=totals.faults,
         )
 
-    def _tell_soon(self) -> None:
-        if not self._told_soon:
-            self._told_soon = True
-            self._loop.call_later(_TELL_SECONDS, self._tell)
+    def _notify_soon(self) -> None:
+        if not self._notify_scheduled:
+            self._notify_scheduled = True
+            self._loop.call_later(_NOTIFY_SECONDS, self._notify)
 
-    def _tell(self) -> None:
-        self._told_soon = False
+    def _notify(self) -> None:
+        self._notify_scheduled = False
         self._changed()
 
     # The record
@@ -165,7 +167,7 @@ class TrafficMeter:
         with suppress(AileronError):  # the next tick meets it too, and says so
             await self.sweep()
 
-    async def sweep(self, *, all_of_it: bool = False) -> None:
+    async def sweep(self, *, everything: bool = False) -> None:
         """Put on record what is due; every half second, and with *all_of_it* at the end.
 
         Raises:
@@ -174,7 +176,7 @@ class TrafficMeter:
         async with self._writing:
             for session_id, totals in tuple(self._totals.items()):
                 gone = self._sessions.get(session_id) is None
-                while totals.unrecorded and (all_of_it or gone or self._is_due(totals)):
+                while totals.unrecorded and (everything or gone or self._is_due(totals)):
                     await self._record(session_id, totals)
                 if gone and not totals.in_flight and not totals.unrecorded:
                     del self._totals[session_id]
@@ -210,6 +212,6 @@ def _entry(passed: GatewayRequest) -> Json:
         passed.method,
         passed.path,
         passed.status,
-        passed.up,
-        passed.down,
+        passed.bytes_up,
+        passed.bytes_down,
     ]

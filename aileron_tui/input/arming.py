@@ -26,110 +26,110 @@ class Arming:
         self._key_at = _NEVER
         self._focused = True
         self._focus_at = _NEVER
-        self._stirred_at = _NEVER
+        self._mouse_at = _NEVER
         self._press: tuple[Hashable, float] | None = None
         self._burst = 0
         self._dropped = False
 
-    def drawn(self, token: Hashable, at: float) -> None:
-        """*token* names the whole content that now stands on screen; the same token changes nothing."""
-        if token != self._drawn or self._drawn_at is None:
-            self._drawn, self._drawn_at = token, at
+    def on_drawn(self, version: Hashable, at: float) -> None:
+        """*version* names all that is on screen now; the same version again changes nothing."""
+        if version != self._drawn or self._drawn_at is None:
+            self._drawn, self._drawn_at = version, at
             self._press = None
 
-    def changed(self) -> None:
-        """What stands on screen moved, was covered or is about to differ: rest starts anew."""
+    def reset(self) -> None:
+        """The screen's content moved, was covered or is about to change: rest starts over."""
         self._drawn, self._drawn_at = None, None
         self._press = None
 
-    def key(self, at: float) -> None:
+    def on_key(self, at: float) -> None:
         """Note any key. It cancels a press that has not settled yet."""
         self._burst = self._burst + 1 if self.in_burst(at) else 1
-        self.heard()
+        self.on_input()
         self._key_at = max(at, self._key_at)
 
-    def burst(self, at: float) -> None:
+    def on_burst(self, at: float) -> None:
         """More than one key came in one read: each key that follows from it is in one burst."""
         self._burst = self._burst if self.in_burst(at) else 0
-        self.heard()
+        self.on_input()
         self._key_at = max(at, self._key_at)
 
-    def stirred(self, at: float) -> None:
+    def on_mouse(self, at: float) -> None:
         """Note other input, from the mouse: a press within `AFTER_SECONDS` of it does not count."""
-        self.heard()
-        self._stirred_at = max(at, self._stirred_at)
+        self.on_input()
+        self._mouse_at = max(at, self._mouse_at)
 
-    def heard(self) -> None:
+    def on_input(self) -> None:
         """Note that input was read, whatever it will turn out to be: it cancels a press that has not settled.
 
-        The time does not matter: where the reader was held up, a byte is read long after it was sent.
+        It takes no time: a delayed reader reads a byte long after it was sent.
         """
         if self._press is not None:
             self._press = None
             self._dropped = True
 
-    def refused(self) -> None:
-        """Note that a decide key came in a burst and was dropped unread, so that the person is told."""
+    def on_key_dropped(self) -> None:
+        """Note that a decide key came in a burst and was dropped: `take_dropped_keys` reports it."""
         self._dropped = True
 
-    def paste(self, at: float) -> None:
+    def on_paste(self, at: float) -> None:
         """A bracketed paste counts as a key and decides nothing."""
-        self.key(at)
+        self.on_key(at)
         self._press = None
 
-    def focus(self, focused: bool, at: float) -> None:
+    def on_focus(self, focused: bool, at: float) -> None:
         """The terminal says whether the pane has the focus."""
         self._focused, self._focus_at = focused, at
         self._press = None
 
-    def armed(self, token: Hashable, at: float) -> bool:
-        """Return whether a press at *at* on what *token* names would count, so far."""
+    def is_armed(self, version: Hashable, at: float) -> bool:
+        """Return whether a press at *at* on what *version* names would count, so far."""
         return (
             self._focused
             and self._drawn_at is not None
-            and token == self._drawn
+            and version == self._drawn
             and at - self._drawn_at >= self.rest
             and at - self._key_at >= self.rest
             and at - self._focus_at >= self.rest
-            and at - self._stirred_at >= AFTER_SECONDS
+            and at - self._mouse_at >= AFTER_SECONDS
         )
 
-    def arms_in(self, token: Hashable, at: float) -> float | None:
-        """Return the seconds until `armed`, if nothing happens; None where that cannot be."""
-        if not self._focused or self._drawn_at is None or token != self._drawn:
+    def seconds_until_armed(self, version: Hashable, at: float) -> float | None:
+        """Return the seconds until `is_armed`, if nothing happens; None where that cannot be."""
+        if not self._focused or self._drawn_at is None or version != self._drawn:
             return None
         rested = max(self._drawn_at, self._key_at, self._focus_at) + self.rest
-        return max(0.0, max(rested, self._stirred_at + AFTER_SECONDS) - at)
+        return max(0.0, max(rested, self._mouse_at + AFTER_SECONDS) - at)
 
-    def press(self, token: Hashable, at: float) -> bool:
-        """A decide key went down. Call it in place of `key`. Return whether it may come to count."""
-        counts = self.armed(token, at) and self._press is None
-        self.key(at)
+    def press(self, version: Hashable, at: float) -> bool:
+        """A decide key went down. Call it in place of `on_key`. Return whether it may come to count."""
+        counts = self.is_armed(version, at) and self._press is None
+        self.on_key(at)
         if counts:
-            self._press = (token, at)
+            self._press = (version, at)
         return counts
 
-    def settled(self, at: float) -> Hashable | None:
-        """Return the token that was pressed once `AFTER_SECONDS` have passed in silence, once.
+    def take_settled_press(self, at: float) -> Hashable | None:
+        """Return the version that was pressed once `AFTER_SECONDS` have passed in silence, once.
 
-        *at*: when nothing lay unread; to be taken before one looks whether anything does.
+        *at*: a time at which no input was unread; take it before checking for unread input.
         """
         if self._press is None or at - self._press[1] < AFTER_SECONDS:
             return None
-        token, _ = self._press
+        version, _ = self._press
         self._press = None
-        return token
+        return version
 
     @property
-    def unsettled(self) -> bool:
-        """A press waits for its silence, or a burst for its end."""
+    def awaits_silence(self) -> bool:
+        """A press waits to see whether silence follows it, or a burst has not ended yet."""
         return self._press is not None or self._dropped
 
     def in_burst(self, at: float) -> bool:
         """Return whether a key at *at* follows another within `AFTER_SECONDS`."""
         return at - self._key_at < AFTER_SECONDS
 
-    def take_dropped(self, at: float) -> int:
+    def take_dropped_keys(self, at: float) -> int:
         """Return, once a burst that took a press back has ended, how many keys it had; else 0."""
         if not self._dropped or self.in_burst(at):
             return 0

@@ -22,12 +22,12 @@ from aileron_tui.input.commands import Command, CommandRegistry, face_of
 from aileron_tui.plain.context import PlainContext
 from aileron_tui.plain.deciding import LineDecisions
 from aileron_tui.plain.navigation import VIEWS, Navigation
-from aileron_tui.plain.output import NEXT, Output, looking
+from aileron_tui.plain.output import NEXT_KEY, Output, is_looking
 from aileron_tui.plain.printing import Printer
 from aileron_tui.plain.state import PlainState
 from aileron_tui.plain.terminal import EndOfInput, LineTerminal, SeveralLines
 from aileron_tui.state.document_cache import DocumentCache
-from aileron_tui.state.model import Model, Token
+from aileron_tui.state.model import Model, Version
 from aileron_tui.terminal.notifications import Notifier
 
 EXIT_CORE_LOST = 70
@@ -100,7 +100,7 @@ class PlainConsole:
         self._context, self._say = context, context.say
         self._output = Output(context)
         self._navigation, self._deciding = Navigation(context, self._output), LineDecisions(context)
-        self._shown: Token = ()
+        self._shown: Version = ()
         self._touched_at = clock.monotonic()
         self._quit_asked = False
         self._taken_away: deque[float] = deque(maxlen=RESTLESS_TIMES)
@@ -114,14 +114,14 @@ class PlainConsole:
             self._say(words.plain.STARTS)
             self._say(words.plain.REST)
             self._tell_what_stands()
-            while not self._state.ended and self._model.lost is None:
+            while not self._state.ended and self._model.core_lost is None:
                 if self._is_idle:
                     self._stay_locked()
                 else:
                     self._turn()
             self._tell_news()
-            self._say(words.plain.ENDS if self._model.lost is None else self._output.status())
-        return 0 if self._model.lost is None else EXIT_CORE_LOST
+            self._say(words.plain.ENDS if self._model.core_lost is None else self._output.status())
+        return 0 if self._model.core_lost is None else EXIT_CORE_LOST
 
     def _end(self, _number: int, _frame: object) -> None:
         self._state.ended = True
@@ -133,7 +133,7 @@ class PlainConsole:
         self._terminal.wake()
 
     def _tell_news(self) -> None:
-        for told in self._state.take_news():
+        for told in self._state.take_messages():
             self._say(told)
 
     def _tell_what_stands(self) -> None:
@@ -147,18 +147,18 @@ class PlainConsole:
     # One turn: tell, print, rest, ask, answer
 
     def _turn(self) -> None:
-        self._state.take()
+        self._state.take_events()
         self._tell_news()
         self._shown = self._output.show()
         if self._first_frame is not None:
             self._first_frame()
             self._first_frame = None
-        if not self._terminal.rests(self._arm_seconds, self._interrupted):
+        if not self._terminal.wait_quietly(self._arm_seconds, self._interrupted):
             self._turn_from_the_restless()
             return
         asked = self._asks
         try:
-            typed = self._terminal.hears(words.plain.PROMPT, self._interrupted)
+            typed = self._terminal.read_line(words.plain.PROMPT, self._interrupted)
         except SeveralLines:
             self._touched_at = self._clock.monotonic()
             self._leave_question()
@@ -196,14 +196,14 @@ class PlainConsole:
         """Something stands there that an answer could be about."""
         state, model = self._state, self._model
         if model.view != "waiting" or model.panel != "none":
-            return not state.reading
-        return state.item is not None and not looking(state.item)
+            return not state.is_reading
+        return state.item is not None and not is_looking(state.item)
 
     def _interrupted(self) -> bool:
         """Take what came; return whether what was printed does not hold any more."""
         state = self._state
-        state.take()
-        return state.ended or self._is_idle or state.token != self._shown
+        state.take_events()
+        return state.ended or self._is_idle or state.question_version != self._shown
 
     # The lock
 
@@ -216,21 +216,21 @@ class PlainConsole:
     def _stay_locked(self) -> None:
         """Tell a count and nothing else until a line comes, which does nothing else."""
         state, model = self._state, self._model
-        state.take()
+        state.take_events()
         self._leave_question()
-        model.take_back()
-        state.printed = ()
+        model.forget_first_press()
+        state.printed_version = ()
         self._say(words.panels.locked(model.queue.waiting))
         self._say(words.plain.LOCKED)
         with suppress(SeveralLines):
-            if self._terminal.hears(words.plain.PROMPT, self._ends) is None:
+            if self._terminal.read_line(words.plain.PROMPT, self._ends) is None:
                 self._say(())
                 return
         self._touched_at = self._clock.monotonic()
 
     def _ends(self) -> bool:
-        self._state.take()
-        return self._state.ended or self._model.lost is not None
+        self._state.take_events()
+        return self._state.ended or self._model.core_lost is not None
 
     def _leave_question(self) -> None:
         if self._model.panel != "none":
@@ -247,7 +247,7 @@ class PlainConsole:
         if self._model.panel != "none":
             self._deciding.answer_question(action)
             return
-        taken_back = action != self._model.confirmed and self._model.take_back()
+        taken_back = action != self._model.pressed_once and self._model.forget_first_press()
         match action:
             case "back" if taken_back:
                 pass
@@ -293,7 +293,7 @@ class PlainConsole:
         elif action == "help":
             self._help()
         else:
-            self._context.say_not_now(typed)
+            self._context.say_unavailable(typed)
 
     def _read(self, typed: str) -> tuple[str, str]:
         """Return the action that *typed* stands for, empty for none, and what follows its key."""
@@ -309,8 +309,8 @@ class PlainConsole:
         actions = (self._registry.action(each) for each in _HERE)
         named = [each.id for each in actions if view in each.contexts and word in self._typed(each)]
         if not named:
-            return {NEXT: "next", words.plain.STOP: "stop_everything"}.get(word, "")
-        return next((each for each in named if self._context.stands(each).shown), named[0])
+            return {NEXT_KEY: "next", words.plain.STOP: "stop_everything"}.get(word, "")
+        return next((each for each in named if self._context.availability(each).shown), named[0])
 
     def _typed(self, action: Command) -> tuple[str, ...]:
         """Return how the key of *action* can be typed: as it is written, or as its control character."""

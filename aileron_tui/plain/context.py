@@ -16,7 +16,7 @@ from aileron_tui.plain.terminal import LineTerminal
 from aileron_tui.state.model import Model
 from aileron_tui.state.situation import situation_of
 
-FOLLOW_SECONDS = 5.0
+WAIT_SECONDS = 5.0
 """How long the answer to what was asked is waited for before the next question."""
 
 _ABOUT_A_ROW = frozenset({"accept", "withdraw_acceptance", "end_session", "look_again", "replay"})
@@ -47,7 +47,7 @@ class PlainContext:
         """
         self.printer.say(told)
 
-    def say_not_now(self, typed: str) -> None:
+    def say_unavailable(self, typed: str) -> None:
         """Say that *typed* does nothing here."""
         self.say(words.plain.not_now(escape(typed)))
 
@@ -56,26 +56,26 @@ class PlainContext:
         """What each key would do now."""
         return situation_of(self.model, self.clock.now(), self.clock.monotonic())
 
-    def stands(self, action: str) -> Availability:
+    def availability(self, action: str) -> Availability:
         """Return how the key of *action* stands; of listed rows none is meant until it is opened."""
         table = self.model.table
         if table is not None and not table.opened and action in _ABOUT_A_ROW:
             return Availability(shown=False)
         return availability(action, self.situation)
 
-    def follow(self, over: Callable[[], bool]) -> bool:
+    def wait_until(self, over: Callable[[], bool]) -> bool:
         """Wait until *over*, for `FOLLOW_SECONDS` at most; return whether it is.
 
         Raises:
             EndOfInput: the terminal is gone.
         """
-        until = self.clock.monotonic() + FOLLOW_SECONDS
+        until = self.clock.monotonic() + WAIT_SECONDS
 
         def ends() -> bool:
-            self.state.take()
+            self.state.take_events()
             late = self.clock.monotonic() >= until
-            return late or self.state.ended or self.model.lost is not None or over()
+            return late or self.state.ended or self.model.core_lost is not None or over()
 
         if not ends():
-            self.terminal.rests(FOLLOW_SECONDS, ends)
+            self.terminal.wait_quietly(WAIT_SECONDS, ends)
         return over()

@@ -14,7 +14,7 @@ from aileron_core.console_port import (
 from aileron_tui import words
 from aileron_tui.input.situation import Availability, Panel
 from aileron_tui.plain.context import PlainContext
-from aileron_tui.plain.lines import own
+from aileron_tui.plain.lines import own_line
 from aileron_tui.state.decision_screens import DecisionScreen
 from aileron_tui.state.intents import intent_of
 from aileron_tui.state.pending_intents import file_key
@@ -38,25 +38,25 @@ class LineDecisions:
         model, context = self._model, self._context
         state = self._rested(action)
         if state.asks:
-            model.confirm(action)
+            model.note_first_press(action)
             return
         intent = intent_of(model, action) if state.filled else None
         if intent is None:
-            context.say_not_now(typed)
+            context.say_unavailable(typed)
         else:
             self._hand_over(intent)
 
     def _rested(self, action: str) -> Availability:
         """Return how *action* stands, with the time counted from when this stands in the terminal."""
         model = self._model
-        model.arming.drawn(model.token, self._state.printed_at)
-        return self._context.stands(action)
+        model.arming.on_drawn(model.screen_version, self._state.printed_at)
+        return self._context.availability(action)
 
     def deny(self, reason: str, typed: str) -> None:
         """Deny with *reason*, which the agent is told."""
         item = self._state.item
-        if item is None or not self._context.stands("deny").shown:
-            self._context.say_not_now(typed)
+        if item is None or not self._context.availability("deny").shown:
+            self._context.say_unavailable(typed)
         elif len(reason) > REASON_LIMIT:
             self._context.say(words.plain.reason_too_long(REASON_LIMIT))
         else:
@@ -67,11 +67,11 @@ class LineDecisions:
     def ask(self, panel: Panel, typed: str) -> None:
         """Say what would be stopped or ended; only the same answer once more does it."""
         action, _ = _ASKS[panel]
-        if not self._context.stands(action).shown:
-            self._context.say_not_now(typed)
+        if not self._context.availability(action).shown:
+            self._context.say_unavailable(typed)
             return
-        self._model.take_back()
-        self._model.arming.changed()
+        self._model.forget_first_press()
+        self._model.arming.reset()
         key = self._model.sessions_table.key if panel == "end" else ""
         self._model.open_panel(panel, key or "")
 
@@ -95,10 +95,10 @@ class LineDecisions:
         over = self._end_of(intent)
         if isinstance(intent, Approve | Deny):
             self._keep_what_stands()
-        model.sending(intent)
+        model.mark_sent(intent)
         context.port.submit(intent)
-        if not context.follow(over):
-            self._state.news.append(own(words.plain.UNDER_WAY))
+        if not context.wait_until(over):
+            self._state.messages.append(own_line(words.plain.UNDER_WAY))
 
     def _keep_what_stands(self) -> None:
         """Keep the call that is decided as it was printed, for the audit."""
@@ -106,7 +106,7 @@ class LineDecisions:
         if item is None:
             return
         reading = model.reading
-        model.screens.keep(
+        model.decision_screens.keep(
             DecisionScreen(
                 at=self._context.clock.now(),
                 item=item,
@@ -123,8 +123,8 @@ class LineDecisions:
         state, item = self._state, self._state.item
         match intent:
             case StopEverything():
-                before = state.reports
-                return lambda: state.reports > before
+                before = state.report_count
+                return lambda: state.report_count > before
             case EndSession(session_id=key):
                 return lambda: self._over(key)
             case _:
@@ -134,7 +134,7 @@ class LineDecisions:
                 return lambda: self._over(key)
 
     def _over(self, key: str) -> bool:
-        if self._model.sent.get(key) is not None:
+        if self._model.pending_intents.get(key) is not None:
             return False
         item = self._model.queue.get(key)
         view = item.approval if item is not None else None
@@ -147,8 +147,8 @@ class LineDecisions:
     def ask_core(self, action: str, typed: str) -> None:
         """Ask for the preview again, or hold all calls."""
         context, item = self._context, self._state.item
-        if not context.stands(action).shown:
-            context.say_not_now(typed)
+        if not context.availability(action).shown:
+            context.say_unavailable(typed)
         elif action == "refresh" and item is not None:
             context.port.submit(Refresh(approval_id=item.key))
             context.say(words.plain.ASKED_AGAIN)

@@ -18,7 +18,7 @@ from aileron_tui.items import Item
 from aileron_tui.state.document_cache import DocumentCache, LayoutOptions
 from aileron_tui.state.tables.table import Table
 
-LISTED = 50
+MAX_LISTED = 50
 """Items that a list names; the rest is counted."""
 _NUMBER = 5
 """Columns before a row, for its number."""
@@ -83,12 +83,12 @@ def row_page(pages: DocumentCache, table: Table, now: float, columns: int, *, un
     return (*head, (), *_unbroken(document, columns))
 
 
-def rows_listed(
+def row_list(
     header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]], columns: int
 ) -> Iterator[Line]:
     """Yield the two lines of *header*, then *rows*, each behind its number where it has one."""
     told, titles = header
-    yield from spoken(told, columns)
+    yield from sentence_lines(told, columns)
     numbered = [(number, row) for number, row in rows]
     indent = " " * _NUMBER if any(number is not None for number, _ in numbered) else ""
     yield cut(line(indent, *titles), columns - 1)
@@ -123,7 +123,7 @@ def _widest(pieces: Line) -> int:
     return sum(len(p.text) * (2 if p.foreign and not p.text.isascii() else 1) for p in pieces)
 
 
-def spoken(pieces: Line, columns: int) -> Page:
+def sentence_lines(pieces: Line, columns: int) -> Page:
     """Return a sentence of ours, which may quote outside text, in lines; those that go on are indented."""
     rows = wrap(pieces, columns - 3)
     if any(_widest(each.pieces) > columns - 3 for each in rows):
@@ -133,14 +133,14 @@ def spoken(pieces: Line, columns: int) -> Page:
     )
 
 
-def listed(items: Sequence[Item], current: str, now: float, columns: int) -> Iterator[Line]:
+def item_list(items: Sequence[Item], current: str, now: float, columns: int) -> Iterator[Line]:
     """Yield a line for each of *items*, the present one marked."""
-    for number, item in enumerate(items[:LISTED], 1):
+    for number, item in enumerate(items[:MAX_LISTED], 1):
         sign = "*" if item.key == current else " "
         whole = line(f" {sign} {number}. ", *_named(item, now))
         yield cut(whole, columns // 2 if _widest(whole) > columns else columns - 1)
-    if len(items) > LISTED:
-        yield line(f"   {words.plain.and_more(len(items) - LISTED)}")
+    if len(items) > MAX_LISTED:
+        yield line(f"   {words.plain.and_more(len(items) - MAX_LISTED)}")
 
 
 def _named(item: Item, now: float) -> Line:
@@ -159,6 +159,6 @@ def text_of(pieces: Line) -> str:
     return plain(pieces).rstrip(" ")
 
 
-def own(text: str) -> Line:
+def own_line(text: str) -> Line:
     """Return a sentence of ours as a line."""
     return (Piece(text),)

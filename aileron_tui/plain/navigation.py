@@ -7,7 +7,7 @@ from aileron_tui import words
 from aileron_tui.draw.text import Line
 from aileron_tui.input.situation import View
 from aileron_tui.plain.context import PlainContext
-from aileron_tui.plain.output import LISTED_AT_ONCE, Output
+from aileron_tui.plain.output import PAGE_ROWS, Output
 from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
 from aileron_tui.terminal.browser import browser_command, open_beside
 
@@ -75,11 +75,11 @@ class Navigation:
 
     def _page(self, pages: int, typed: str) -> None:
         table, state = self._model.table, self._state
-        top = state.top + pages * LISTED_AT_ONCE.get(self._model.view, 0)
-        if table is None or table.opened or not 0 <= top < len(table) or top == state.top:
-            self._context.say_not_now(typed)
+        top = state.top_row + pages * PAGE_ROWS.get(self._model.view, 0)
+        if table is None or table.opened or not 0 <= top < len(table) or top == state.top_row:
+            self._context.say_unavailable(typed)
             return
-        state.top = top
+        state.top_row = top
         self._read_page(top)
 
     def _read_page(self, top: int) -> None:
@@ -87,18 +87,18 @@ class Navigation:
         audit, state = self._model.audit, self._state
         if self._model.view != "audit":
             return
-        size = LISTED_AT_ONCE["audit"]
+        size = PAGE_ROWS["audit"]
         audit.looked_at(top, size)
         audit.stay()
         audit.go(min(top + size, len(audit)) - 1)
         state.read_on()
-        self._context.follow(lambda: audit.current is not None)
+        self._context.wait_until(lambda: audit.current is not None)
 
     # One row
 
     def _open(self, view: View, number: str) -> None:
         model, state = self._model, self._state
-        listed = state.numbers.get(view)
+        listed = state.row_numbers.get(view)
         if model.view != view:
             state.turn_to(view)
         table = model.tables[view]
@@ -106,14 +106,14 @@ class Navigation:
         if row is None:
             self._context.say(words.plain.no_row(escape(number)))
             return
-        state.printed = ()
+        state.printed_version = ()
         table.stay()
         table.go(row)
         table.opened = True
         if view == "audit":
             model.audit.looked_at(row, 1)
             state.read_on()
-            self._context.follow(lambda: not state.reading)
+            self._context.wait_until(lambda: not state.is_reading)
 
     def _row_of(self, table: Table, number: str, listed: dict[int, str] | None) -> int | None:
         """Return the row that *number* stands for: as it was listed, or the record's own."""
@@ -134,11 +134,11 @@ class Navigation:
         table = self._model.table
         if table is not None and table.opened:
             table.opened = False
-            self._state.printed = ()
+            self._state.printed_version = ()
         elif self._model.filtered:
             self.set_filter("")
         else:
-            self._context.say_not_now(typed)
+            self._context.say_unavailable(typed)
 
     # The filter
 
@@ -151,7 +151,7 @@ class Navigation:
             told = self._filter_told()
             self._context.say(told or words.plain.ALL_SHOWN)
             return
-        table.opened, state.top, state.printed = False, 0, ()
+        table.opened, state.top_row, state.printed_version = False, 0, ()
         model.set_filter(text, now)
         if table.matching and len(table) > table.matching:
             # The selected row stays whatever it is: let it be one that matches.
@@ -159,24 +159,24 @@ class Navigation:
             model.set_filter(text, now)
         if model.view == "audit":
             state.read_on()
-            self._context.follow(
-                lambda: table.matching >= LISTED_AT_ONCE["audit"] or _looked_at(table)
+            self._context.wait_until(
+                lambda: table.matching >= PAGE_ROWS["audit"] or _looked_at(table)
             )
 
     # The item, or the opened row
 
     def unfold(self, typed: str) -> None:
         """Print it with code points, or again without."""
-        if self._context.stands("unfold").shown:
+        if self._context.availability("unfold").shown:
             self._model.unfold()
         else:
-            self._context.say_not_now(typed)
+            self._context.say_unavailable(typed)
 
     def whole(self, typed: str) -> None:
         """Print the whole new preview of a call that changed."""
-        row = self._model.whole_row
-        if row is None or not self._context.stands("whole").shown:
-            self._context.say_not_now(typed)
+        row = self._model.preview_row
+        if row is None or not self._context.availability("whole").shown:
+            self._context.say_unavailable(typed)
         else:
             self._context.printer.preview(row)
 
@@ -184,14 +184,14 @@ class Navigation:
         """Look at the service again, where nobody knows how the call ended."""
         model, state = self._model, self._state
         approval_id = ""
-        if self._context.stands("look_again").shown:
+        if self._context.availability("look_again").shown:
             approval_id = self._context.situation.unknown
-        elif state.unknown is not None and model.view == "waiting":
-            approval_id = state.unknown.approval_id
-            self._open_call(state.unknown.run_id)
-            state.unknown = None  # from here on its row is the place
+        elif state.unknown_outcome is not None and model.view == "waiting":
+            approval_id = state.unknown_outcome.approval_id
+            self._open_call(state.unknown_outcome.run_id)
+            state.unknown_outcome = None  # from here on its row is the place
         if not approval_id or not self._context.situation.changeable:
-            self._context.say_not_now(typed)
+            self._context.say_unavailable(typed)
             return
         self._context.port.submit(FetchAgain(approval_id=approval_id))
         self._context.say(words.views.LOOKING_AGAIN)
@@ -208,9 +208,9 @@ class Navigation:
     def open_review(self, typed: str) -> None:
         """Open the page of the call in the browser, or say its address where there is none."""
         item, base, context = self._state.item, self._model.snapshot.url, self._context
-        shown = context.stands("open_review").shown
+        shown = context.availability("open_review").shown
         if item is None or not shown or not base or not APPROVAL_ID.fullmatch(item.key):
-            context.say_not_now(typed)
+            context.say_unavailable(typed)
             return
         url = f"{base}/review/{item.key}"
         program = browser_command(context.environment)
@@ -224,24 +224,24 @@ class Navigation:
             context.terminal.wake()
 
         open_beside(program, url, done)
-        context.follow(lambda: bool(answers))
+        context.wait_until(lambda: bool(answers))
         context.say(
             words.terminal.no_browser(url) if answers == [False] else words.terminal.opened(url)
         )
 
     def replay(self, typed: str) -> None:
         """Print the call as it stood there when it was decided; again: the record."""
-        if self._context.stands("replay").shown:
+        if self._context.availability("replay").shown:
             self._model.audit.replay()
         else:
-            self._context.say_not_now(typed)
+            self._context.say_unavailable(typed)
 
     # The audit as a whole
 
     def verify(self, typed: str) -> None:
         """Verify the whole chain, in the background; the list is printed anew with what it found."""
-        if not self._context.stands("verify").shown:
-            self._context.say_not_now(typed)
+        if not self._context.availability("verify").shown:
+            self._context.say_unavailable(typed)
             return
         self._model.audit.verifying = True
         self._context.port.submit(VerifyAudit())
@@ -249,9 +249,9 @@ class Navigation:
 
     def export(self) -> None:
         """Write every record into a new file in the home."""
-        before = self._state.reports
+        before = self._state.report_count
         self._context.port.submit(ExportAudit())
-        self._context.follow(lambda: self._state.reports > before)
+        self._context.wait_until(lambda: self._state.report_count > before)
 
 
 def _looked_at(table: Table) -> bool:

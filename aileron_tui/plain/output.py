@@ -14,21 +14,21 @@ from aileron_tui.error_location import error_location
 from aileron_tui.input.situation import View
 from aileron_tui.items import Item
 from aileron_tui.plain.context import PlainContext
-from aileron_tui.plain.lines import LISTED, own
+from aileron_tui.plain.lines import MAX_LISTED, own_line
 from aileron_tui.plain.terminal import EndOfInput
 from aileron_tui.state.decision_screens import DecisionScreen
-from aileron_tui.state.model import Token
+from aileron_tui.state.model import Version
 from aileron_tui.state.tables.table import Table, filter_doubt, filter_status
 
 _log = logging.getLogger(__name__)
 
-NEXT = "n"
+NEXT_KEY = "n"
 """The key that is only here."""
-LISTED_AT_ONCE: dict[View, int] = {
+PAGE_ROWS: dict[View, int] = {
     "activity": 20,
     "audit": 20,
-    "library": LISTED,
-    "sessions": LISTED,
+    "library": MAX_LISTED,
+    "sessions": MAX_LISTED,
 }
 """Rows that are listed at once, fewer of lists that have no end."""
 _OF_RECORDS = ("activity", "audit")
@@ -66,14 +66,14 @@ class Output:
     def __init__(self, context: PlainContext) -> None:
         self._context, self._state, self._model = context, context.state, context.model
 
-    def show(self) -> Token:
+    def show(self) -> Version:
         """Print; return what must still hold when an answer comes."""
         state = self._state
-        shown, content = state.token, state.content
-        if content != state.printed:
+        shown, content = state.question_version, state.content_version
+        if content != state.printed_version:
             self._print()
             state.printed_at = self._context.clock.monotonic()
-        state.printed = content
+        state.printed_version = content
         if self._model.panel == "none":
             self._tell()
         return shown
@@ -93,7 +93,7 @@ class Output:
                 self._item(item)
         elif not table.opened:
             self._rows(table)
-        elif self._state.reading:
+        elif self._state.is_reading:
             self._context.say(words.plain.reading(table.key or ""))
         else:
             self._row(table)
@@ -104,16 +104,16 @@ class Output:
         moved = model.queue.file_moved(item)
 
         def print_it() -> Layout | None:
-            if looking(item):
+            if is_looking(item):
                 printer.head(item, now, file_moved=moved)
                 return None
             return printer.item(item, now, file_moved=moved, unfold=model.unfolded)
 
-        model.whole_row = None
+        model.preview_row = None
         layout = self._drawn(item.version, print_it)
         if layout is not None and item.approval is not None and item.approval.drift is not None:
-            model.whole_row = whole_row(printer.pages.blocks, layout)
-        model.longer = model.whole_row is not None
+            model.preview_row = whole_row(printer.pages.blocks, layout)
+        model.scrollable = model.preview_row is not None
 
     def _row(self, table: Table) -> None:
         """Print the opened row of *table* whole, which counts as seen then."""
@@ -127,7 +127,7 @@ class Output:
         now, unfold = context.clock.now(), model.unfolded
         self._drawn(table.version, lambda: context.printer.row(table, now, unfold=unfold))
 
-    def _seen(self, seen: DecisionScreen, version: Token) -> None:
+    def _seen(self, seen: DecisionScreen, version: Version) -> None:
         """Print a call as it stood there when it was decided; that it is read now changes nothing."""
         printer = self._context.printer
 
@@ -136,11 +136,11 @@ class Output:
             self._context.say(f"▲ {told}")
             moved, unfold = seen.file_moved, self._model.unfolded
             printer.item(seen.item, seen.at, file_moved=moved, unfold=unfold)
-            self._model.marked, self._model.laid_out = printer.pages.marked, version
+            self._model.has_marks, self._model.laid_out_version = printer.pages.marked, version
 
         self._drawn(version, print_it)
 
-    def _drawn(self, version: Token, print_it: Callable[[], Layout | None]) -> Layout | None:
+    def _drawn(self, version: Version, print_it: Callable[[], Layout | None]) -> Layout | None:
         """Print, and note that all of *version* was read; where that fails nothing decides it."""
         model = self._model
         try:
@@ -148,12 +148,12 @@ class Output:
         except EndOfInput:
             raise
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            if model.cannot_draw(version):
+            if model.mark_undrawable(version):
                 _log.error("an item could not be drawn: %s", error_location(error))
             return None
         if layout is not None:
-            model.marked = self._context.printer.pages.marked
-            model.laid_out = version
+            model.has_marks = self._context.printer.pages.marked
+            model.laid_out_version = version
             model.reading.lay_out(layout.places)
             model.reading.mark(range(len(layout.places)))
         return layout
@@ -189,7 +189,7 @@ class Output:
         context, model, state = self._context, self._model, self._state
         told = table.filter_status() or table.status(model.registry)
         if table.matching:
-            rows = range(state.top, min(state.top + LISTED_AT_ONCE[model.view], len(table)))
+            rows = range(state.top_row, min(state.top_row + PAGE_ROWS[model.view], len(table)))
             header = table.header(context.printer.row_width, context.clock.now())
             context.printer.rows(header, self._numbered(table, rows))
             if more := len(table) - rows.stop:
@@ -203,8 +203,8 @@ class Output:
 
     def _numbered(self, table: Table, rows: Iterable[int]) -> Iterator[tuple[int | None, Line]]:
         """Yield the rows, each with its number, which stands for it until it is listed anew."""
-        keys, numbers = table.keys, self._state.numbers
-        if not self._state.top:
+        keys, numbers = table.keys, self._state.row_numbers
+        if not self._state.top_row:
             numbers[self._model.view] = {}
         for row in rows:
             if keys:
@@ -216,7 +216,7 @@ class Output:
         try:
             return table.row(row, context.printer.row_width, context.clock.now(), selected=False)
         except Exception as error:  # noqa: BLE001 - nothing that anybody wrote may end the console
-            if self._model.cannot_draw((self._model.view, row)):
+            if self._model.mark_undrawable((self._model.view, row)):
                 _log.error("a row could not be drawn: %s", error_location(error))
             return (Piece(f"  {words.status.UNDRAWABLE}", "danger"),)
 
@@ -228,7 +228,7 @@ class Output:
             item = state.item
             if item is None:
                 self._tell_of_nothing()
-            told = own(words.status.LOOKING) if looking(item) else self.status()
+            told = own_line(words.status.LOOKING) if is_looking(item) else self.status()
         else:
             told = self.status()
         if plain(told):
@@ -244,25 +244,25 @@ class Output:
         else:
             say(words.bars.NOTHING_WAITS)
         if queue.not_accepted:
-            say(words.plain.files_wait(queue.not_accepted, NEXT))
+            say(words.plain.files_wait(queue.not_accepted, NEXT_KEY))
 
     def _keys(self) -> Iterable[tuple[str, str]]:
         """Yield the keys that do something now, each with what it does."""
         registry, model = self._context.registry, self._model
         for action in _ABOUT:
-            if self._context.stands(action).shown:
+            if self._context.availability(action).shown:
                 key = registry.face(action)
                 told = f"{key} REASON" if action == "deny" else key
                 yield told, registry.action(action).label
         others = [each for each in self._state.waiting if each is not self._state.item]
         if others and model.view == "waiting":
-            yield NEXT, "next"
+            yield NEXT_KEY, "next"
         for action in _ALWAYS:
-            if self._context.stands(action).shown:
+            if self._context.availability(action).shown:
                 yield registry.face(action), registry.action(action).label
 
 
-def looking(item: Item | None) -> bool:
+def is_looking(item: Item | None) -> bool:
     """Return whether Aileron still asks what *item* would do."""
     view = item.approval if item is not None else None
     return view is not None and view.state == "pending" and view.preview.status == "fetching"

@@ -8,13 +8,13 @@ from aileron_tui.draw.text import Line
 from aileron_tui.items import Item
 from aileron_tui.plain.lines import (
     head_lines,
+    item_list,
     item_page,
-    listed,
-    own,
+    own_line,
+    row_list,
     row_page,
-    rows_listed,
     rows_width,
-    spoken,
+    sentence_lines,
     text_of,
     whole_preview,
 )
@@ -33,8 +33,8 @@ class Printer:
 
     def say(self, told: Line | str) -> None:
         """Print a sentence of ours, or an empty line."""
-        pieces = own(told) if isinstance(told, str) else told
-        self.lines(spoken(pieces, self._terminal.columns) or ((),))
+        pieces = own_line(told) if isinstance(told, str) else told
+        self.lines(sentence_lines(pieces, self._terminal.columns) or ((),))
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Print *lines*, which are no wider than the terminal."""
@@ -61,7 +61,7 @@ class Printer:
 
     def listing(self, items: list[Item], current: str, now: float) -> None:
         """Print a line for each of *items*."""
-        self.lines(listed(items, current, now, self._terminal.columns))
+        self.lines(item_list(items, current, now, self._terminal.columns))
 
     @property
     def row_width(self) -> int:
@@ -70,7 +70,7 @@ class Printer:
 
     def rows(self, header: tuple[Line, ...], rows: Iterable[tuple[int | None, Line]]) -> None:
         """Print a list: *header*, and each row behind its number."""
-        self.lines(((), *rows_listed(header, rows, self._terminal.columns)))
+        self.lines(((), *row_list(header, rows, self._terminal.columns)))
 
     def row(self, table: Table, now: float, *, unfold: bool) -> Layout:
         """Print the opened row of *table* whole and return what its document was laid out as."""

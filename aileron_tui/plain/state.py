@@ -19,10 +19,10 @@ from aileron_tui import words
 from aileron_tui.draw.text import Line
 from aileron_tui.input.situation import View
 from aileron_tui.items import Item
-from aileron_tui.plain.lines import own
+from aileron_tui.plain.lines import own_line
 from aileron_tui.state.apply_event import apply_event
 from aileron_tui.state.filter_fields import item_fields
-from aileron_tui.state.model import Model, Token
+from aileron_tui.state.model import Model, Version
 from aileron_tui.state.situation import situation_of
 from aileron_tui.terminal.notifications import Attention, Notifier
 
@@ -40,22 +40,22 @@ class PlainState:
     ) -> None:
         """Take events from *events*, where another thread puts them; *submit* asks for records."""
         self.model = model
-        self.news: deque[Line] = deque()
+        self.messages: deque[Line] = deque()
         """Messages to print before the next item."""
         self.chosen = ""
         """The row that the person went to."""
         self.ended = False
         """The person, a signal or the core ended it."""
-        self.printed: Token = ()
+        self.printed_version: Version = ()
         """The content that stands in the terminal, as the last of all."""
         self.printed_at = 0.0
-        self.top = 0
+        self.top_row = 0
         """The first row of the page of rows that is listed."""
-        self.numbers: dict[View, dict[int, str]] = {}
+        self.row_numbers: dict[View, dict[int, str]] = {}
         """Which row each number stood for when it was listed."""
-        self.unknown: ApprovalView | None = None
+        self.unknown_outcome: ApprovalView | None = None
         """The call that the person approved last of those of which nobody knows how they ended."""
-        self.reports = 0
+        self.report_count = 0
         """How many answers came that are about no one row."""
         self._told_unknown: set[str] = set()
         self._reads = False
@@ -67,23 +67,25 @@ class PlainState:
         self._attention = Attention(
             notifier.tell, waiting=lambda: model.queue.waiting, clock=clock, later=self._later
         )
-        if (rest := model.calls_wanted()) is not None:
+        if (rest := model.next_read()) is not None:
             submit(rest)
 
-    def take(self) -> None:
+    def take_events(self) -> None:
         """Take the events that came, and let time pass."""
         now, at, model = self._clock.now(), self._clock.monotonic(), self.model
         while self._events:
             event = self._events.popleft()
             model.status_message = None
-            self.reports += isinstance(event, EverythingStopped | AuditExported | IntentRefused)
+            self.report_count += isinstance(
+                event, EverythingStopped | AuditExported | IntentRefused
+            )
             if isinstance(event, IntentRefused):
                 self._reads = False  # what was refused would be refused again, at once
             arrived = apply_event(model, event, now, at)
             if model.status_message is not None:
-                self.news.append(model.status_message.pieces)
+                self.messages.append(model.status_message.pieces)
             else:
-                self.news.extend(self._told_of(event))
+                self.messages.extend(self._told_of(event))
             if isinstance(event, ApprovalUpdated):
                 self._note_unknown(event.view)
             if arrived and isinstance(event, ApprovalUpdated):
@@ -103,9 +105,9 @@ class PlainState:
     def _told_of(self, event: CoreEvent) -> Iterator[Line]:
         match event:
             case ApprovalUpdated(view=view) if self._done_here(view):
-                yield own(f"{words.item.ROW_STATES['completed']}: {escape(view.title)}")
+                yield own_line(f"{words.item.ROW_STATES['completed']}: {escape(view.title)}")
             case PauseChanged(paused_at=at):
-                yield own(words.plain.RELEASED if at is None else words.plain.HELD)
+                yield own_line(words.plain.RELEASED if at is None else words.plain.HELD)
             case _:
                 pass
 
@@ -114,15 +116,15 @@ class PlainState:
         model, key = self.model, view.approval_id
         if not view.can_look_again or not model.queue.was_mine(key) or key in self._told_unknown:
             return
-        self.unknown = view
+        self.unknown_outcome = view
         self._told_unknown.add(key)
         face = model.registry.face("look_again")
-        self.news.append(own(words.plain.looks_again_at(face, escape(view.title))))
+        self.messages.append(own_line(words.plain.looks_again_at(face, escape(view.title))))
 
     def _leave_a_question_of_nothing(self) -> None:
         """Take a question back whose object is gone."""
         model = self.model
-        lost = model.lost is not None or not model.health.writable
+        lost = model.core_lost is not None or not model.health.writable
         ended = model.panel == "end" and model.sessions_table.key != model.panel_key
         if model.panel != "none" and (lost or ended):
             model.close_panel()
@@ -137,12 +139,12 @@ class PlainState:
 
     def turn_to(self, view: View) -> None:
         """Show *view* from its first row on; what stood there has to be printed anew."""
-        self.model.show(view)
+        self.model.switch_to(view)
         table = self.model.table
         if table is not None:
             table.opened = False
             table.follow()
-        self.top, self._reads, self.printed = 0, False, ()
+        self.top_row, self._reads, self.printed_version = 0, False, ()
 
     def read_on(self) -> None:
         """Ask the core for the records that are to be printed."""
@@ -151,13 +153,13 @@ class PlainState:
 
     def _ask_for_records(self) -> None:
         model = self.model
-        if model.view != "audit" or model.lost is not None or not self._reads:
+        if model.view != "audit" or model.core_lost is not None or not self._reads:
             return
         if (wanted := model.audit.wanted()) is not None:
             self._submit(wanted)
 
     @property
-    def reading(self) -> bool:
+    def is_reading(self) -> bool:
         """A record is opened that was not read whole yet, and may still be."""
         audit = self.model.audit
         opened = self.model.view == "audit" and audit.opened
@@ -231,26 +233,26 @@ class PlainState:
         return query.matches(item_fields(item), self._clock.now())
 
     @property
-    def token(self) -> Token:
+    def question_version(self) -> Version:
         """Name everything that, when it differs, takes the question away."""
         model = self.model
-        core = (model.paused_at is not None, model.health.writable, model.lost)
+        core = (model.paused_at is not None, model.health.writable, model.core_lost)
         if model.panel != "none":
-            return (self.content, *core)
+            return (self.content_version, *core)
         item = self.item if model.view == "waiting" else None
         state = item.approval.state if item is not None and item.approval is not None else ""
         # Where nothing is asked about, what came to its end is told at once.
-        told = model.view == "waiting" and item is None and bool(self.news)
-        return (self.content, state, self.sending, told, *core)
+        told = model.view == "waiting" and item is None and bool(self.messages)
+        return (self.content_version, state, self.is_sending, told, *core)
 
     @property
-    def sending(self) -> bool:
+    def is_sending(self) -> bool:
         """An answer to what stands there is on its way."""
         block = situation_of(self.model, self._clock.now(), self._clock.monotonic()).block
         return block == "sending"
 
     @property
-    def content(self) -> Token:
+    def content_version(self) -> Version:
         """Name everything that is printed of what is asked about."""
         model, table = self.model, self.model.table
         if model.panel != "none":
@@ -260,15 +262,15 @@ class PlainState:
             version = item.version if item is not None else ()
             return (version, model.queue.file_moved(item), model.unfolded)
         if table.opened:
-            of_record = (self._is_read, self.reading) if model.view == "audit" else ()
+            of_record = (self._is_read, self.is_reading) if model.view == "audit" else ()
             return (model.view, table.version, of_record, model.unfolded)
         verified = model.audit.verified if model.view == "audit" else None
-        return (model.view, self.top, table.parsed.text, verified)
+        return (model.view, self.top_row, table.parsed.text, verified)
 
-    def take_news(self) -> Iterator[Line]:
+    def take_messages(self) -> Iterator[Line]:
         """Yield each message to print once: what happened, then how many other calls came."""
-        while self.news:
-            yield self.news.popleft()
+        while self.messages:
+            yield self.messages.popleft()
         here = self.item if self.model.view == "waiting" else None
         arrived = self._arrived
         self._arrived = {}
@@ -279,4 +281,4 @@ class PlainState:
             if (item := queue.get(key)) is not None and item.waits and item is not here
         ]
         if came:
-            yield own(words.plain.more_wait(len(came), escape(came[-1])))
+            yield own_line(words.plain.more_wait(len(came), escape(came[-1])))

@@ -86,7 +86,7 @@ class LineTerminal:
         except (OSError, termios.error) as gone:
             raise EndOfInput from gone
 
-    def rests(self, seconds: float, interrupted: Callable[[], bool]) -> bool:
+    def wait_quietly(self, seconds: float, interrupted: Callable[[], bool]) -> bool:
         """Wait until *seconds* have passed without a key; return whether nothing interrupted.
 
         Raises:
@@ -103,7 +103,7 @@ class LineTerminal:
                 until = self._clock.monotonic() + seconds
         return True
 
-    def hears(self, prompt: str, interrupted: Callable[[], bool]) -> str | None:
+    def read_line(self, prompt: str, interrupted: Callable[[], bool]) -> str | None:
         """Ask with *prompt* and return the line that is typed after it; None where interrupted.
 
         Raises:

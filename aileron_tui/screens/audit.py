@@ -37,7 +37,7 @@ class AuditScreen(ListScreen):
             return
         rows = self.query_one("#list", RowList)
         self.model.audit.looked_at(round(rows.scroll_offset.y), rows.size.height)
-        if not self.is_current or self.model.lost is not None:
+        if not self.is_current or self.model.core_lost is not None:
             return
         wanted = self.model.audit.wanted()
         if wanted is not None:

@@ -177,7 +177,7 @@ class ConsoleScreen(Screen[None]):
 
     def ask_first(self, command: str) -> None:
         """Say what was not seen; the next press of the same key decides."""
-        self.model.confirm(command)
+        self.model.note_first_press(command)
 
     def keep_screen(self) -> None:
         """Keep what stands on screen while a call is decided, to show it again."""
@@ -222,7 +222,7 @@ class ConsoleScreen(Screen[None]):
         self.set_class(name in ("normal", "wide"), "-normal")
         self.set_class(name == "wide", "-wide")
         self.model.size = (width, height)
-        self.model.small = name == "small"
+        self.model.too_small = name == "small"
         self.redraw()
 
     def on_size_changed(self, message: SizeChanged) -> None:
@@ -244,14 +244,14 @@ class ConsoleScreen(Screen[None]):
         """Draw everything from the model, then learn when it stands on screen."""
         if not self.stands:
             return
-        self.set_class(self.model.lost is not None, "-lost")
+        self.set_class(self.model.core_lost is not None, "-lost")
         self._draw_top()
         if self.panel.is_open:
             self.panel.close_if_over(self.situation)
         self.set_class(self.panel.is_open, "-panel")
         self.set_class(self.panel.has_field, "-field")
         self.set_class(self.is_empty, "-empty")
-        if self.model.small:
+        if self.model.too_small:
             self._draw_too_small()
         else:
             self.draw_view()
@@ -285,7 +285,7 @@ class ConsoleScreen(Screen[None]):
 
     def told_of_rows(self) -> Line:
         """Return what the status line says of the rows."""
-        return filter_doubt(self.model.parsed, *self.model.counts)
+        return filter_doubt(self.model.parsed_filter, *self.model.row_counts)
 
     def _draw_top(self) -> None:
         model, width = self.model, self.size.width
@@ -302,7 +302,7 @@ class ConsoleScreen(Screen[None]):
             )
         )
         rows = bars.banner_lines(
-            lost=model.lost,
+            lost=model.core_lost,
             storage=None if model.health.writable else model.health.message,
             lasting=self.startup_warnings,
             width=width,

@@ -79,8 +79,8 @@ class Decisions:
 
     def _press(self, command: str) -> None:
         model, state = self._model, availability(command, self._screen.judged)
-        if model.confirmed not in ("", command):
-            model.take_back()
+        if model.pressed_once not in ("", command):
+            model.forget_first_press()
         if state.asks:
             self._screen.ask_first(command)
         elif state.shown and model.press(model.key_at):
@@ -90,13 +90,13 @@ class Decisions:
     def settle(self, at: float) -> None:
         """Let a press that had its silence until *at* decide; say it where a burst took it back."""
         arming = self._model.arming
-        token = arming.settled(at)
-        if token is not None and token == self._model.token:
+        version = arming.take_settled_press(at)
+        if version is not None and version == self._model.screen_version:
             self._decide(self._pressed)
-        if dropped := arming.take_dropped(at):
+        if dropped := arming.take_dropped_keys(at):
             self._model.say(words.status.keys_dropped(dropped), at, hold=DROPPED_SECONDS)
             self._screen.redraw()
-        if arming.unsettled:
+        if arming.awaits_silence:
             self._screen.settle_in(SETTLE_AGAIN_SECONDS)
 
     def _decide(self, command: str) -> None:
@@ -111,8 +111,8 @@ class Decisions:
         if denied or isinstance(intents[0], Approve):
             screen.keep_screen()
         if denied:
-            model.denying.sent(denied, screen.reason)
+            model.deny_panel.sent(denied, screen.reason)
         for intent in intents:
-            model.sending(intent)
+            model.mark_sent(intent)
             screen.submit(intent)
         screen.decided()

@@ -91,7 +91,7 @@ class ListScreen(ConsoleScreen):
         width = self.reader.document.size.width
         subject = self.model.subject
         if not width or subject is None:
-            self.model.laid_out = None
+            self.model.laid_out_version = None
             return
         gutter = COMPACT_GUTTER if self.has_class("-compact") else GUTTER
         head, layout = self._page_of(

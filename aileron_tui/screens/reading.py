@@ -16,7 +16,7 @@ from aileron_tui.error_location import error_location
 from aileron_tui.input.commands import CommandHandlers
 from aileron_tui.messages import Painted, SizeChanged
 from aileron_tui.state.document_cache import DocumentCache
-from aileron_tui.state.model import Model, Token
+from aileron_tui.state.model import Model, Version
 from aileron_tui.widgets.document import Document
 from aileron_tui.widgets.line_view import Lines
 
@@ -42,9 +42,9 @@ class DocumentReader:
         self.document = Document(id="document")
         self.head = Lines(id="head", grows=True)
         self.pages = DocumentCache(model.registry, ready=lambda: screen.post_message(SizeChanged()))
-        self._in_view: tuple[Token, int, int] = ((), 0, 0)
+        self._in_view: tuple[Version, int, int] = ((), 0, 0)
         self._in_view_since = 0.0
-        self._content: Token = ()
+        self._content: Version = ()
         self._waker: Timer | None = None
 
     @property
@@ -61,7 +61,7 @@ class DocumentReader:
 
     def _mark_wraps(self) -> None:
         """Show which lines go on in the next one, or no more; no line moves by it."""
-        self._model.wrap_marks = not self._model.wrap_marks
+        self._model.show_wrap_marks = not self._model.show_wrap_marks
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -70,15 +70,15 @@ class DocumentReader:
 
     # Drawing
 
-    def show(self, layout: Layout, version: Token) -> None:
+    def show(self, layout: Layout, version: Version) -> None:
         """Show *layout*, which is what *version* names; other content begins at its first line."""
         document, model = self.document, self._model
-        model.longer = len(layout.lines) > document.size.height
-        model.marked = self.pages.marked
+        model.scrollable = len(layout.lines) > document.size.height
+        model.has_marks = self.pages.marked
         model.wrapped = bool(layout.wraps)
         model.reading.lay_out(layout.places)
-        model.laid_out = version if self.pages.whole else None
-        document.show(layout, model.reading.unseen_rows(), wrap_marks=model.wrap_marks)
+        model.laid_out_version = version if self.pages.whole else None
+        document.show(layout, model.reading.unseen_rows(), wrap_marks=model.show_wrap_marks)
         content = (version, model.unfolded)
         if content != self._content:
             self._content = content
@@ -97,31 +97,31 @@ class DocumentReader:
             self._model.reading.lay_out(())
             self.head.show(line(" ", Piece(words.status.UNDRAWABLE, "danger")))
 
-    def cannot_draw(self, version: Token, error: Exception) -> None:
+    def cannot_draw(self, version: Version, error: Exception) -> None:
         """Note that the content *version* cannot be drawn, and why."""
-        if self._model.cannot_draw(version):
+        if self._model.mark_undrawable(version):
             _log.error("an item could not be drawn: %s", error_location(error))
 
     # What stands on screen, and since when
 
     def wait_for_paint(self) -> None:
         """Learn when what is drawn now stands on screen."""
-        self._screen.call_after_refresh(self._painted, self._model.token)
+        self._screen.call_after_refresh(self._painted, self._model.screen_version)
 
-    def _painted(self, token: Token) -> None:
-        """Everything drawn for *token* was written; a slow line may not have brought it yet."""
-        self._screen.post_message(Painted(lambda: self._stands(token)))
+    def _painted(self, version: Version) -> None:
+        """Everything drawn for *version* was written; a slow line may not have brought it yet."""
+        self._screen.post_message(Painted(lambda: self._stands(version)))
 
-    def _stands(self, token: Token) -> None:
-        """What was drawn for *token* is on screen: from here on it can be read and rested before."""
+    def _stands(self, version: Version) -> None:
+        """What was drawn for *version* is on screen: from here on it can be read and rested before."""
         at, model = self._clock.monotonic(), self._model
         subject = model.subject if model.document_shown else None
-        if subject is not None and model.laid_out != subject.version:
+        if subject is not None and model.laid_out_version != subject.version:
             return  # shown only now, its size not known yet: its lines come with the next drawing
-        if not self._there or not self._screen.is_current or token != model.token:
+        if not self._there or not self._screen.is_current or version != model.screen_version:
             return
-        model.arming.drawn(token, at)
-        view = (token, *self.document.in_view)
+        model.arming.on_drawn(version, at)
+        view = (version, *self.document.in_view)
         if view != self._in_view:
             self._in_view, self._in_view_since = view, at
         self._rested()
@@ -136,7 +136,7 @@ class DocumentReader:
         """Look again when the next thing is due: lines that count as seen, a key that arms."""
         at = self._clock.monotonic()
         waits: list[float] = []
-        if arms_in := self._model.arming.arms_in(self._model.token, at):
+        if arms_in := self._model.arming.seconds_until_armed(self._model.screen_version, at):
             waits.append(arms_in)
         reading = self._model.reading
         if not reading.over and reading.unseen_rows() & frozenset(range(*self._in_view[1:])):
@@ -151,11 +151,11 @@ class DocumentReader:
         if not self._there:
             return
         at, model = self._clock.monotonic(), self._model
-        token, first, last = self._in_view
+        version, first, last = self._in_view
         rested = at - self._in_view_since >= SEEN_SECONDS
-        present = token == model.token and rested and not model.small
+        present = version == model.screen_version and rested and not model.too_small
         if present and model.reading.mark(range(first, last)):
             unseen = model.reading.unseen_rows()
-            self.document.show(self.pages.current, unseen, wrap_marks=model.wrap_marks)
+            self.document.show(self.pages.current, unseen, wrap_marks=model.show_wrap_marks)
         self._rested()
         self._wake()

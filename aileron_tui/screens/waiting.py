@@ -145,7 +145,7 @@ class WaitingScreen(ConsoleScreen):
         item, now = self.model.queue.current, self.clock.now()
         width = self.reader.document.size.width
         if not width:
-            self.model.laid_out = None
+            self.model.laid_out_version = None
             return
         moved = self.model.queue.file_moved(item)
         warned = self.reader.pages.warnings(item, file_moved=moved) if item is not None else []
@@ -163,7 +163,7 @@ class WaitingScreen(ConsoleScreen):
         )
         layout = self.reader.pages.layout(item, form, now)
         changed = item is not None and item.approval is not None and item.approval.drift is not None
-        self.model.whole_row = whole_row(self.reader.pages.blocks, layout) if changed else None
+        self.model.preview_row = whole_row(self.reader.pages.blocks, layout) if changed else None
         self.reader.show(layout, item.version if item is not None else ())
 
     def _around(self, item: Item | None) -> tuple[Section, ...]:
@@ -215,7 +215,7 @@ class WaitingScreen(ConsoleScreen):
         item, reading = self.model.queue.current, self.model.reading
         if item is None or item.approval is None:
             return
-        self.model.screens.keep(
+        self.model.decision_screens.keep(
             DecisionScreen(
                 at=self.clock.now(),
                 item=item,
@@ -244,7 +244,7 @@ class WaitingScreen(ConsoleScreen):
 
     def _show_whole(self) -> None:
         """Show the whole new preview from its first line; where it stands already, what changed."""
-        document, row = self.reader.document, self.model.whole_row
+        document, row = self.reader.document, self.model.preview_row
         if row is None:
             return
         top, _ = document.in_view

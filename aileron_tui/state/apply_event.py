@@ -33,7 +33,7 @@ def apply_event(model: Model, event: CoreEvent, now: float, at: float) -> bool:
         case ApprovalUpdated():
             return _approval(model, event.view, now, at)
         case ApprovalsRead():
-            model.calls_read(event)
+            model.add_approvals(event)
         case Recorded():
             model.records.append(event.record)
             model.head_words = event.head_words
@@ -66,12 +66,12 @@ def _whole(model: Model, event: CoreEvent, at: float) -> None:
         case EverythingStopped():
             model.say(outcomes.everything_stopped(event), at)
         case IntentRefused():
-            model.sent.refused(event.approval_id)
+            model.pending_intents.refused(event.approval_id)
             model.audit.refused()
             model.say(foreign_text(event.message, "attn"), at)
         case CoreLost():
-            model.lost = event.message
-            model.sent.clear()
+            model.core_lost = event.message
+            model.pending_intents.clear()
         case _:
             pass  # the others are taken one by one
 
@@ -80,14 +80,14 @@ def _approval(model: Model, view: ApprovalView, now: float, at: float) -> bool:
     key, queue = view.approval_id, model.queue
     known = queue.get(key)
     if known is None and queue.to_come:
-        model.set_aside(view)  # it is read in its turn, as it stands then
+        model.defer_update(view)  # it is read in its turn, as it stands then
         return False
     before = known.approval if known is not None else None
     arrived = queue.apply(view, now)
     model.activity.know(view)
-    model.denying.calls.take(view)
+    model.deny_panel.calls.take(view)
     item = queue.get(key)
-    model.sent.approval(view, item.version if item is not None else ())
+    model.pending_intents.approval(view, item.version if item is not None else ())
     if before is None or before.state == view.state:
         return arrived
     if before.state in WAITING_STATES and view.state not in WAITING_STATES:
@@ -101,7 +101,7 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
     """Report an end, and let the cursor go on where the person decided."""
     selected = view.approval_id == model.queue.selected
     if model.queue.was_mine(view.approval_id):
-        calls = model.denying.ended(view.approval_id) if view.state == "denied" else 1
+        calls = model.deny_panel.ended(view.approval_id) if view.state == "denied" else 1
         model.say(outcomes.ended_here(view, calls), at)
         if selected:
             model.queue.advance()
@@ -110,7 +110,7 @@ def _ended(model: Model, view: ApprovalView, at: float) -> None:
 
 
 def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None:
-    for done in model.sent.library(event):
+    for done in model.pending_intents.library(event):
         model.say(outcomes.file_changed(done), at)
     model.actions_ready = event.actions_ready
     model.queue.set_files(event.not_accepted, event.problems)
@@ -120,5 +120,5 @@ def _library(model: Model, event: LibraryUpdated, now: float, at: float) -> None
 def _sessions(model: Model, event: SessionsUpdated, now: float, at: float) -> None:
     model.sessions = event.sessions
     model.sessions_table.renew(event.sessions, now)
-    for session_id in model.sent.sessions(event.sessions):
-        model.say(outcomes.session_ended(model.ending.pop(session_id, "")), at)
+    for session_id in model.pending_intents.sessions(event.sessions):
+        model.say(outcomes.session_ended(model.ending_agents.pop(session_id, "")), at)

@@ -38,7 +38,7 @@ MESSAGE_SECONDS = 4.0
 """How long the status line repeats what just happened; the next key ends it sooner."""
 RECORDS_KEPT = 500
 
-Token = tuple[object, ...]
+Version = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Subject:
     """What the keys are about: its key, and what a person must look at anew when it differs."""
 
     key: str
-    version: Token
+    version: Version
 
 
 class Model:
@@ -66,7 +66,7 @@ class Model:
         self.queue.load(
             snapshot.approvals, snapshot.not_accepted, snapshot.problems, more=snapshot.more
         )
-        self._aside: dict[str, ApprovalView] = {}
+        self._deferred: dict[str, ApprovalView] = {}
         self.sessions: tuple[SessionView, ...] = snapshot.sessions
         self.actions_ready = snapshot.actions_ready
         self.records: deque[RecordView] = deque(snapshot.records, maxlen=RECORDS_KEPT)
@@ -76,8 +76,8 @@ class Model:
         self.activity = ActivityTable(snapshot.records, now)
         for view in snapshot.approvals:
             self.activity.know(view)
-        self.screens = DecisionScreens()
-        self.audit = AuditTable(snapshot.records, self.screens)
+        self.decision_screens = DecisionScreens()
+        self.audit = AuditTable(snapshot.records, self.decision_screens)
         self.library = LibraryTable(snapshot.library, snapshot.problems, now)
         self.sessions_table = SessionsTable(snapshot.sessions, now)
         self.tables: dict[View, Table] = {
@@ -86,41 +86,41 @@ class Model:
             "library": self.library,
             "sessions": self.sessions_table,
         }
-        self.lost: str | None = None
+        self.core_lost: str | None = None
         self.arming = Arming(rest=arm_seconds)
         self.view: View = "waiting"
         self.panel: Panel = "none"
         self.panel_key: str | None = None
         self.size: tuple[int, int] = (0, 0)
-        self.small = False
-        self.longer = False
+        self.too_small = False
+        self.scrollable = False
         """The document has more lines than its pane shows."""
-        self.whole_row: int | None = None
+        self.preview_row: int | None = None
         """The line at which the whole new preview begins, below what changed of the selected call."""
         self.wrapped = False
         """A line of the document goes on in the next one."""
-        self.wrap_marks = False
+        self.show_wrap_marks = False
         """The person wants to see which lines do."""
         self.list_rows = 0
         """How high the waiting list is, in the layout where that depends on how much waits."""
         self.status_message: StatusMessage | None = None
-        self.laid_out: Token | None = None
+        self.laid_out_version: Version | None = None
         """The content whose lines are known; nothing else can be read, so nothing else is offered."""
-        self._undrawable: set[Token] = set()
+        self._undrawable: set[Version] = set()
         self.key_at = 0.0
         """When the key that is being handled was pressed."""
         self.key_in_burst = False
         self._key_counted = False
         self._panel_quiet = True
         self._panel_at = 0.0
-        self._confirmed: tuple[str, Token] | None = None
-        self.sent = PendingIntents()
-        self.denying = DenyPanel(snapshot.approvals)
-        self._readings: dict[tuple[str, bool], tuple[Token, ReadingProgress]] = {}
+        self._confirmed: tuple[str, Version] | None = None
+        self.pending_intents = PendingIntents()
+        self.deny_panel = DenyPanel(snapshot.approvals)
+        self._readings: dict[tuple[str, bool], tuple[Version, ReadingProgress]] = {}
         self._unfolded: str | None = None
-        self.marked = False
+        self.has_marks = False
         """Something in the document is drawn as a mark."""
-        self.ending: dict[str, str] = {}
+        self.ending_agents: dict[str, str] = {}
         """Agents of the sessions that are to end."""
 
     # What stands on screen
@@ -147,7 +147,7 @@ class Model:
         return self.subject is not None and (table is None or table.opened)
 
     @property
-    def token(self) -> Token:
+    def screen_version(self) -> Version:
         """Return everything whose change starts the rest before a decide key anew (see `Arming`).
 
         Only what the keys are about is in it: an agent that makes rows come and go must not keep a
@@ -199,38 +199,38 @@ class Model:
         return known[1]
 
     @property
-    def confirmed(self) -> str:
+    def pressed_once(self) -> str:
         """Return the action that was pressed once on what stands on screen; empty without one."""
-        if self._confirmed is None or self._confirmed[1] != self._content_token():
+        if self._confirmed is None or self._confirmed[1] != self._subject_version():
             return ""
         return self._confirmed[0]
 
-    def confirm(self, action: str) -> None:
+    def note_first_press(self, action: str) -> None:
         """Note the first of two presses."""
-        self._confirmed = (action, self._content_token())
+        self._confirmed = (action, self._subject_version())
 
-    def is_confirming(self, key: str) -> bool:
+    def is_second_press(self, key: str) -> bool:
         """Return whether *key* is the one that was pressed once and may be pressed again."""
-        action = self.confirmed
+        action = self.pressed_once
         return bool(action) and key in self.registry.action(action).keys
 
-    def take_back(self) -> bool:
+    def forget_first_press(self) -> bool:
         """Any other key: forget the first press. Return whether there was one."""
         had = self._confirmed is not None
         self._confirmed = None
         return had
 
-    def _content_token(self) -> Token:
+    def _subject_version(self) -> Version:
         subject = self.subject
         return subject.version if subject is not None else ()
 
     @property
     def filtered(self) -> bool:
         """There is a filter on the present list, understood or not."""
-        return bool(self.parsed.text.strip())
+        return bool(self.parsed_filter.text.strip())
 
     @property
-    def parsed(self) -> ParsedFilter:
+    def parsed_filter(self) -> ParsedFilter:
         """The filter of the present list, as it was typed."""
         table = self.table
         return self.queue.parsed if table is None else table.parsed
@@ -250,51 +250,51 @@ class Model:
             table.set_filter(parsed, now)
 
     @property
-    def counts(self) -> tuple[int, int]:
+    def row_counts(self) -> tuple[int, int]:
         """How many rows of the present list the filter lets through, and how many there are."""
         rows = self.queue if self.table is None else self.table
         return rows.matching, rows.total
 
     # Calls that were not read yet
 
-    def calls_wanted(self) -> ReadApprovals | None:
+    def next_read(self) -> ReadApprovals | None:
         """Return the reading that brings the rest of the calls; None where all are here."""
         calls = [view for view in self.snapshot.approvals if view.state not in FINAL_STATES]
         if not self.queue.to_come or not calls:
             return None
         return ReadApprovals(requested_at=calls[-1].requested_at, run_id=calls[-1].run_id)
 
-    def set_aside(self, view: ApprovalView) -> None:
+    def defer_update(self, view: ApprovalView) -> None:
         """Keep what is told of a call that was not read yet; it is read in its turn."""
-        self._aside[view.approval_id] = view
+        self._deferred[view.approval_id] = view
 
-    def calls_read(self, event: ApprovalsRead) -> None:
+    def add_approvals(self, event: ApprovalsRead) -> None:
         """Take some of what was read."""
         self.queue.load_more(event.views, event.left)
         for view in event.views:
-            self._aside.pop(view.approval_id, None)
+            self._deferred.pop(view.approval_id, None)
         if not event.left:
             # What came meanwhile and was not among them, as after a step of the clock, is not lost.
-            late, self._aside = tuple(self._aside.values()), {}
+            late, self._deferred = tuple(self._deferred.values()), {}
             self.queue.load_more((view for view in late if view.state not in FINAL_STATES), 0)
         for view in event.views:
             self.activity.know(view)
-            self.denying.calls.take(view)
+            self.deny_panel.calls.take(view)
 
-    def cannot_draw(self, version: Token) -> bool:
+    def mark_undrawable(self, version: Version) -> bool:
         """Note that this content cannot be drawn: nothing decides it; return whether that is news."""
         if not version or version in self._undrawable:
             return False
         self._undrawable.add(version)
         return True
 
-    def is_undrawable(self, version: Token) -> bool:
+    def is_undrawable(self, version: Version) -> bool:
         """Return whether this content could not be drawn."""
         return version in self._undrawable
 
     # Keys
 
-    def key_begins(self, at: float, *, decides: bool, moves: bool) -> bool:
+    def begin_key(self, at: float, *, decides: bool, moves: bool) -> bool:
         """A key arrived, pressed at *at*; return whether it is dropped unread.
 
         Dropped is what comes in one burst with another key, a paste or a script: all but keys that
@@ -305,7 +305,7 @@ class Model:
         if self.status_message is not None and self.status_message.kept_until <= at:
             self.status_message = None
         if not decides or self.arming.in_burst(at):
-            self.take_back()
+            self.forget_first_press()
         if self.panel != "none" and not self._panel_quiet:
             # By time alone: what is pasted later comes in one read, and is what was asked for.
             self._panel_quiet = at - self._panel_at >= AFTER_SECONDS
@@ -313,20 +313,20 @@ class Model:
             return not self._panel_quiet
         return self.panel == "none" and not moves and self.arming.in_burst(at)
 
-    def burst(self, at: float) -> None:
+    def on_burst(self, at: float) -> None:
         """Several keys came in one read, at *at*; it is told before the first of them."""
-        self.take_back()
-        self.arming.burst(at)
+        self.forget_first_press()
+        self.arming.on_burst(at)
 
-    def key_ends(self) -> None:
+    def end_key(self) -> None:
         """The key was handled; unless it was a press that counted, it is one more key now."""
         if not self._key_counted:
-            self.arming.key(self.key_at)
+            self.arming.on_key(self.key_at)
 
     def press(self, at: float) -> bool:
         """A decide key went down; return whether it may come to count."""
         self._key_counted = True
-        return self.arming.press(self.token, at)
+        return self.arming.press(self.screen_version, at)
 
     def open_panel(self, panel: Panel, key: str = "") -> None:
         """Ask something first; *key* is what the question is about."""
@@ -337,24 +337,26 @@ class Model:
         """The question is gone."""
         self.panel, self.panel_key, self._panel_quiet = "none", None, True
 
-    def show(self, view: View) -> None:
+    def switch_to(self, view: View) -> None:
         """Turn to another page."""
         self.view = view
-        self.take_back()
-        self.arming.changed()
+        self.forget_first_press()
+        self.arming.reset()
 
     # Decisions
 
-    def sending(self, intent: Intent) -> None:
+    def mark_sent(self, intent: Intent) -> None:
         """Note that *intent* is on its way."""
         about = self.queue.get(intent.approval_id) if isinstance(intent, Approve | Deny) else None
-        self.sent.add(intent, about.version if about is not None else self._content_token())
+        self.pending_intents.add(
+            intent, about.version if about is not None else self._subject_version()
+        )
         self._confirmed = None
         if isinstance(intent, Approve | Deny):
             self.queue.decided_here(intent.approval_id)
         elif isinstance(intent, EndSession):
             session = self.sessions_table.current
-            self.ending[intent.session_id] = session.agent if session is not None else ""
+            self.ending_agents[intent.session_id] = session.agent if session is not None else ""
 
     def say(self, pieces: Line | str, at: float, *, hold: float = 0.0) -> None:
         """Let the status line report *pieces*, our own words or rendered ones; *hold*: seconds that no key ends."""
@@ -368,7 +370,7 @@ class Model:
 
         None goes under a press that is not settled: the rows below would move, and take it back.
         """
-        gone = not self.arming.unsettled and self.queue.tick(now)
+        gone = not self.arming.awaits_silence and self.queue.tick(now)
         for table in self.tables.values():
             table.tick(now)
         if self.status_message is not None and self.status_message.until <= at:

@@ -15,7 +15,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
     table, waiting = model.table, model.view == "waiting"
     item = model.queue.current if waiting else None
     reading, shown = model.reading, model.document_shown
-    asked = model.denying.reasons if model.panel == "deny" else None
+    asked = model.deny_panel.reasons if model.panel == "deny" else None
     return Situation(
         view=model.view,
         panel=model.panel,
@@ -31,7 +31,7 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         opened=table is not None and table.opened,
         filtered=model.filtered,
         following=table.following if table is not None else None,
-        marked=shown and (model.marked or model.unfolded),
+        marked=shown and (model.has_marks or model.unfolded),
         unfolded=shown and model.unfolded,
         paused_at=model.paused_at,
         verifying=model.audit.verifying,
@@ -39,26 +39,26 @@ def situation_of(model: Model, now: float, at: float) -> Situation:
         replayed=model.replayed is not None,
         block=_block(model, now),
         deny_block=_deny_block(model, item, now),
-        armed=model.arming.armed(model.token, at),
+        armed=model.arming.is_armed(model.screen_version, at),
         equal=len(equal_calls(model, now)) if asked is not None else 0,
         earlier=asked is not None and asked.has_earlier,
         later=asked is not None and asked.has_later,
         unseen=reading.unseen if shown else 0,
         total=reading.total if shown else 0,
-        confirmed=model.confirmed,
-        longer=shown and model.longer,
-        whole=waiting and shown and model.whole_row is not None,
+        confirmed=model.pressed_once,
+        longer=shown and model.scrollable,
+        whole=waiting and shown and model.preview_row is not None,
         wrapped=shown and model.wrapped,
         registry=model.registry,
     )
 
 
 def _general_block(model: Model) -> BlockedBy:
-    if model.lost is not None:
+    if model.core_lost is not None:
         return "lost"
     if not model.health.writable:
         return "storage"
-    if model.small:
+    if model.too_small:
         return "small"
     subject = model.subject
     if subject is None:
@@ -70,9 +70,9 @@ def _block(model: Model, now: float) -> BlockedBy:
     general, subject = _general_block(model), model.subject
     if general != "none" or subject is None:
         return general
-    if model.sent.get(_sending_key(model)) is not None:
+    if model.pending_intents.get(_sending_key(model)) is not None:
         return "sending"
-    if model.document_shown and model.laid_out != subject.version:
+    if model.document_shown and model.laid_out_version != subject.version:
         return "drawing"
     item = model.queue.current if model.view == "waiting" else None
     view = item.approval if item is not None else None
@@ -101,7 +101,7 @@ def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:
     view = item.approval
     if view is None:
         return "empty"
-    if isinstance(model.sent.get(item.key), Deny):
+    if isinstance(model.pending_intents.get(item.key), Deny):
         return "sending"
     if view.state not in WAITING_STATES:
         return "over"
@@ -110,12 +110,12 @@ def _deny_block(model: Model, item: Item | None, now: float) -> BlockedBy:
 
 def equal_calls(model: Model, now: float) -> tuple[str, ...]:
     """Return the calls that may be denied together with the one that the deny panel is about."""
-    counted = (model.queue.get(key) for key in model.denying.equal)
+    counted = (model.queue.get(key) for key in model.deny_panel.equal)
     return tuple(
         item.key
         for item in counted
         if item is not None
-        and model.sent.get(item.key) is None
+        and model.pending_intents.get(item.key) is None
         and _deny_block(model, item, now) == "none"
     )
 

@@ -46,7 +46,7 @@ _PASTE_SECONDS = 2.0
 """A paste that went silent for so long has no end: what comes now is typed again."""
 
 
-def told_apart(text: str, asked: Set[int]) -> tuple[list[int], str]:
+def split_replies(text: str, asked: Set[int]) -> tuple[list[int], str]:
     """Return what of *text* answers a question, as the columns it names, and what was typed.
 
     Answers come while somebody types or pastes; they must neither end nor lengthen either.
@@ -68,7 +68,7 @@ def told_apart(text: str, asked: Set[int]) -> tuple[list[int], str]:
     return answers, _REPLY.sub(take, text)
 
 
-def kind_of(typed: str, *, whole: bool = True, answers: bool = False) -> InputKind:
+def input_kind(typed: str, *, whole: bool = True, answers: bool = False) -> InputKind:
     """Return what one read gave: answers alone, the mouse alone, one key, or more at once.
 
     Args:
@@ -85,7 +85,7 @@ def kind_of(typed: str, *, whole: bool = True, answers: bool = False) -> InputKi
 
 
 @dataclass
-class InputCame(Message, bubble=False):
+class InputReceived(Message, bubble=False):
     """One read from the terminal gave something; it comes before the events made of it."""
 
     kind: InputKind
@@ -198,15 +198,19 @@ class ConsoleDriver(LinuxDriver):
                 if not data:
                     self.send_message(TerminalGone())
                     return
-                answers, text = told_apart(decoder.decode(data), self._open)
+                answers, text = split_replies(decoder.decode(data), self._open)
                 whole = not decoder.getstate()[0]
-                kind = kind_of(text, whole=whole, answers=bool(answers))
+                kind = input_kind(text, whole=whole, answers=bool(answers))
                 # When a key was pressed that is read late, and what came with it, nobody knows.
-                self.send_message(InputCame("burst" if held_up and kind == "key" else kind))
+                received = InputReceived("burst" if held_up and kind == "key" else kind)
+                received.time = read_at
+                self.send_message(received)
                 for column in answers:
                     self.process_message(CursorPosition(column - 1, 0))
                 text = LATE.sub("", text)
-                for event in parser.take(text, get_time()) if text else ():
+                for event in parser.take(text, read_at) if text else ():
+                    # One read, one time: a thread that stands still in between makes no silence.
+                    event.time = read_at
                     self.process_message(event)
             for event in parser.tick(get_time()):
                 self.process_message(event)
@@ -222,7 +226,7 @@ class ConsoleDriver(LinuxDriver):
         except OSError:  # EIO: the other end is closed
             return b""
 
-    def unread(self, told: int) -> bool:
+    def has_unread(self, told: int) -> bool:
         """Return whether input waits that is not among the *told* arrivals."""
         # In this order: what leaves the terminal's buffer in between is counted before it does.
         return self._waits(0.0) or self._arrivals != told
@@ -233,7 +237,7 @@ class ConsoleDriver(LinuxDriver):
         """Write *data*, glyphs of unsure width held in their cells."""
         super().write(anchored(data))
 
-    def when_drawn(self, then: Callable[[], None], at: float, cursor: tuple[int, int]) -> None:
+    def call_when_drawn(self, then: Callable[[], None], at: float, cursor: tuple[int, int]) -> None:
         """Call *then* once the terminal says that it got as far as what was written until now.
 
         It is asked where its cursor is, after the cursor was put to a place that names the question.
@@ -258,7 +262,7 @@ class ConsoleDriver(LinuxDriver):
         x, y = max(cursor[0], 0), max(cursor[1], 0)
         self.write(f"\x1b[1;{self._tag}H\x1b[6n\x1b[{y + 1};{x + 1}H")
 
-    def answered(self, x: int, y: int) -> None:
+    def on_cursor_reply(self, x: int, y: int) -> None:
         """Take the terminal's answer: its cursor stood in column *x*, row *y*, from 0."""
         tags = [tag for tag, _, _ in self._asked]
         if y == 0 and x + 1 in tags:

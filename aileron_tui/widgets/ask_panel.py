@@ -58,7 +58,7 @@ class AskPanel(Vertical):
     @property
     def commands(self) -> CommandHandlers:
         """What opens a question, and what answers one without deciding anything."""
-        reasons = self._model.denying.reasons
+        reasons = self._model.deny_panel.reasons
         return {
             "deny": self._ask_deny,
             "filter": self._ask_filter,
@@ -119,11 +119,11 @@ class AskPanel(Vertical):
 
     def _filter_question(self, width: int) -> tuple[Line, ...]:
         model = self._model
-        if model.parsed.problems:
+        if model.parsed_filter.problems:
             return bars.panel_question(
-                words.filters.QUESTION, model.parsed.problems[0], width, "attn"
+                words.filters.QUESTION, model.parsed_filter.problems[0], width, "attn"
             )
-        told = words.filters.counted(*model.counts) if model.filtered else ""
+        told = words.filters.counted(*model.row_counts) if model.filtered else ""
         return bars.panel_question(words.filters.QUESTION, told, width)
 
     # Opening and closing
@@ -143,12 +143,14 @@ class AskPanel(Vertical):
         """Ask what the agent shall be told."""
         item = self._model.queue.current
         if item is not None and item.approval is not None:
-            self._model.denying.start(item.approval)
+            self._model.deny_panel.start(item.approval)
             self._ask("deny", item.key, placeholder=words.panels.REASON_PLACEHOLDER)
 
     def _ask_filter(self) -> None:
         """Ask which rows to show; the list follows every key."""
-        self._ask("filter", text=self._model.parsed.text, placeholder=words.filters.PLACEHOLDER)
+        self._ask(
+            "filter", text=self._model.parsed_filter.text, placeholder=words.filters.PLACEHOLDER
+        )
 
     def _ask_end(self) -> None:
         """Ask whether the selected session shall end."""
@@ -194,7 +196,7 @@ class AskPanel(Vertical):
         if self._model.key_in_burst:
             return  # no hand pressed it
         self._write(other(self.text))
-        self._model.arming.changed()
+        self._model.arming.reset()
 
     def _write(self, text: str) -> None:
         """Put *text* into the field, the cursor behind it."""

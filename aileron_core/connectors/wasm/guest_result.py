@@ -90,7 +90,7 @@ def result_of(
 
 
 def _host_decides(invocation: Invocation) -> bool:
-    # A guest that came to its own end in spite of a stop has told how it went: better known than not.
+    # A guest that ended by itself in spite of a stop has reported its result, which is better than none.
     return invocation.stdout_overflow or invocation.host_error is not None
 
 

@@ -30,15 +30,15 @@ def uncontained_sessions(home: Home, clock: Clock) -> Iterator[Finding]:
         return
     try:
         with closing(open_reader(home.database)) as connection:
-            found = session_table.living(connection, clock.now())
-            outside = session_table.seen_outside(connection, found)
+            found = session_table.open_sessions(connection, clock.now())
+            outside = session_table.seen_uncontained(connection, found)
     except (AileronError, sqlite3.Error):
         yield Finding(level="note", topic="sessions", text="The open sessions cannot be read.")
         return
-    loose = [each for each in found if not each.contained or each.session_id in outside]
+    loose = [each for each in found if not each.claims_contained or each.session_id in outside]
     for session in loose:
         how = "opened by itself" if session.self_opened else "launched with --no-sandbox"
-        if session.contained:
+        if session.claims_contained:
             how = "said to be contained, and seen outside any sandbox"
         text = f"Session {session.session_id} ({session.agent}, {how}) is not contained."
         yield Finding(level="warning", topic="sessions", text=text)

@@ -21,18 +21,18 @@ from aileron_core.runs.executor import Executor
 from aileron_core.runs.interfaces import GateSettings, Library
 from aileron_core.runs.live_run import LiveRun, PreviewChange, PreviewResult
 from aileron_core.runs.preview.plan import PreviewPlan, plan_preview
-from aileron_core.runs.preview.resolve import resolve
+from aileron_core.runs.preview.resolve import resolve_fields
 from aileron_core.runs.store import RunStore
 from aileron_core.runs.transitions import RunState
 
-MAX_SHOWN: Final = 1024 * 1024
+MAX_SHOWN_CHARACTERS: Final = 1024 * 1024
 """Characters of a preview's shown fields. More would keep the screen busy for seconds at each drawing."""
 MAX_SHOWN_LINES: Final = 20_000
 """Their lines, which cost more than characters."""
 
-_MOST_READS = 8
+_MAX_ATTEMPTS = 8
 """How often one preview is asked again where what it was refused for counts by then."""
-_REFUSALS = 400
+_FIRST_ERROR_STATUS = 400
 """From this HTTP status on it was the service that refused."""
 
 
@@ -52,8 +52,8 @@ class PreviewFetcher:
         self._store = store
         self._clock = clock
         self._settings = settings
-        self._gates: dict[str, asyncio.Semaphore] = {}
-        self._asked: dict[str, deque[float]] = {}
+        self._semaphores: dict[str, asyncio.Semaphore] = {}
+        self._fetch_times: dict[str, deque[float]] = {}
 
     async def fetch_first(self, run: LiveRun) -> None:
         """Fetch the first preview of *run* (or its first in this process) and put it on record."""
@@ -76,7 +76,7 @@ class PreviewFetcher:
             # "none": there is nothing to look at, and what a yes covers is known.
             if run.row.state is not RunState.PENDING or before.status in ("fetching", "none"):
                 return
-            run.preview = PreviewResult(status="fetching", at=self._clock.now())
+            run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
             self._store.notify(run)
         await self._prepare(run)
         preview = await self.fetch(run)
@@ -123,7 +123,7 @@ class PreviewFetcher:
         assert run.resolved is not None
         action = run.resolved.action
         if not run.has_preview:
-            return PreviewResult(status="none", at=self._clock.now())
+            return PreviewResult(status="none", fetched_at=self._clock.now())
         return await self._call_preview_op(run, action)
 
     async def _within_limits(self, run: LiveRun) -> PreviewResult:
@@ -134,7 +134,7 @@ class PreviewFetcher:
                 "in a minute. r asks again."
             )
         await self._prepare(run)  # not within: other previews would wait for this compiling
-        gate = self._gates.setdefault(
+        gate = self._semaphores.setdefault(
             run.row.session_id, asyncio.Semaphore(self._settings.previews_at_once)
         )
         async with gate:
@@ -153,7 +153,7 @@ class PreviewFetcher:
         with suppress(AileronError):  # the call says why
             await connector.prepare()
         if run.preview.preparing:
-            run.preview = PreviewResult(status="fetching", at=self._clock.now())
+            run.preview = PreviewResult(status="fetching", fetched_at=self._clock.now())
             self._store.notify(run)
 
     async def _call_preview_op(self, run: LiveRun, action: Action) -> PreviewResult:
@@ -170,7 +170,7 @@ class PreviewFetcher:
         preview = PreviewResult(
             status="ready",
             output=result.output,
-            at=self._clock.now(),
+            fetched_at=self._clock.now(),
             hosts_asked=result.hosts_asked,
             reads=reads,
             refused_reads=tuple(acceptance_name(ref, read) for read in result.refused_reads),
@@ -178,12 +178,12 @@ class PreviewFetcher:
         if result.failure is not None:
             return replace(preview, status="unavailable", reason=_reason(result), output=None)
         assert action.approval.preview is not None
-        values = [each.value for each in resolve(action.approval.preview, result.output)]
+        values = [each.value for each in resolve_fields(action.approval.preview, result.output)]
         shown, lines = sum(map(len, values)), sum(value.count("\n") + 1 for value in values)
-        if shown > MAX_SHOWN or lines > MAX_SHOWN_LINES:
+        if shown > MAX_SHOWN_CHARACTERS or lines > MAX_SHOWN_LINES:
             why = (
                 f"its answer has {shown:,} characters in {lines:,} lines to be shown, which nobody "
-                f"reads before a yes ({MAX_SHOWN:,} and {MAX_SHOWN_LINES:,} at most)"
+                f"reads before a yes ({MAX_SHOWN_CHARACTERS:,} and {MAX_SHOWN_LINES:,} at most)"
             )
             return replace(preview, status="unavailable", reason=why, output=None)
         try:
@@ -205,7 +205,7 @@ class PreviewFetcher:
                 connector, plan.op, plan.args, limits=limits, accepted_reads=frozenset(reads)
             )
             tries += 1
-            if not await self._offer(connector, result.refused_reads) or tries == _MOST_READS:
+            if not await self._offer(connector, result.refused_reads) or tries == _MAX_ATTEMPTS:
                 return result, reads
 
     async def _offer(self, connector: Connector, reads: Sequence[str]) -> bool:
@@ -216,16 +216,16 @@ class PreviewFetcher:
             return False
 
     def _unavailable(self, reason: str) -> PreviewResult:
-        return PreviewResult(status="unavailable", reason=reason, at=self._clock.now())
+        return PreviewResult(status="unavailable", reason=reason, fetched_at=self._clock.now())
 
-    def forget(self, session_id: str) -> None:
+    def forget_session(self, session_id: str) -> None:
         """Drop what is counted of a session that has ended."""
-        self._gates.pop(session_id, None)
-        self._asked.pop(session_id, None)
+        self._semaphores.pop(session_id, None)
+        self._fetch_times.pop(session_id, None)
 
     def _is_within_rate(self, session_id: str) -> bool:
         now = self._clock.monotonic()
-        asked = self._asked.setdefault(session_id, deque())
+        asked = self._fetch_times.setdefault(session_id, deque())
         while asked and now - asked[0] > 60:
             asked.popleft()
         if len(asked) >= self._settings.previews_per_minute:
@@ -241,7 +241,7 @@ def _reason(result: OpResult) -> str:
     if failure.details.get("limit") == "wall_time" and result.unanswered_by:
         configured = failure.details.get("configured", "5s")
         return f"{short_host(result.unanswered_by)} did not answer within {configured}"
-    if failure.class_ == "external_api_error" and (result.last_status or 0) >= _REFUSALS:
+    if failure.class_ == "external_api_error" and (result.last_status or 0) >= _FIRST_ERROR_STATUS:
         try:
             phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
         except ValueError:

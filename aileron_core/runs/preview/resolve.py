@@ -18,9 +18,9 @@ MAX_OTHER_PATHS = 50
 NOT_AVAILABLE = "n/a"
 
 _LABEL = re.compile(r"\$\{([^{}]*)\}")
-_SAFE = 2**53
+_MAX_EXACT_INTEGER = 2**53
 
-Shape = Literal["text", "json", "lines"]
+ValueShape = Literal["text", "json", "lines"]
 """What a value is: a text (or a number, or a truth value), JSON, or a list with one item a line."""
 
 
@@ -33,7 +33,7 @@ class PreviewField:
     value: str = ""
     missing: bool = False
     multiline: bool = False
-    shape: Shape = "text"
+    shape: ValueShape = "text"
     count: int = 1
     """How many values the path leads to; `value` has all of them, in the order of the answer."""
     spellings: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class ChangedField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedDifference:
+class OutputDifference:
     """How a preview's answer differs from the one that a person saw."""
 
     changed: tuple[ChangedField, ...] = ()
@@ -62,7 +62,7 @@ class ResolvedDifference:
         return bool(self.changed or self.other_count)
 
 
-def resolve(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
+def resolve_fields(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
     """Return the fields of *preview* as *output* has them, in the order of the action file."""
     return tuple(
         _field(label, path, find(output, path), multiline=label in preview.multiline)
@@ -70,7 +70,7 @@ def resolve(preview: Preview, output: Json) -> tuple[PreviewField, ...]:
     )
 
 
-def gist(preview: Preview, fields: Sequence[PreviewField]) -> str:
+def render_gist(preview: Preview, fields: Sequence[PreviewField]) -> str:
     """Return the one line that says what it is about, or "" where the action file has no gist."""
     if preview.gist is None:
         return ""
@@ -87,7 +87,7 @@ def gist(preview: Preview, fields: Sequence[PreviewField]) -> str:
     return _LABEL.sub(fill, preview.gist)
 
 
-def differences(before: Json, after: Json, preview: Preview) -> ResolvedDifference:
+def compare_outputs(before: Json, after: Json, preview: Preview) -> OutputDifference:
     """Return how *after* differs from *before*: shown fields with both values, the rest by path."""
     changed: list[ChangedField] = []
     shown: set[JsonPath] = set()
@@ -98,7 +98,7 @@ def differences(before: Json, after: Json, preview: Preview) -> ResolvedDifferen
             before=_field(label, path, old, multiline=multiline),
             after=_field(label, path, new, multiline=multiline),
         )
-        if _said(change.before) == _said(change.after):
+        if _visible_content(change.before) == _visible_content(change.after):
             continue
         changed.append(change)
         # What differs at these places is shown by the change, unless the field has moved.
@@ -111,7 +111,7 @@ def differences(before: Json, after: Json, preview: Preview) -> ResolvedDifferen
         count += 1
         if count <= MAX_OTHER_PATHS:
             paths.append(_dotted(place))
-    return ResolvedDifference(changed=tuple(changed), other_paths=tuple(paths), other_count=count)
+    return OutputDifference(changed=tuple(changed), other_paths=tuple(paths), other_count=count)
 
 
 def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...]:
@@ -122,29 +122,29 @@ def argument_fields(action: Action, args: JsonObject) -> tuple[PreviewField, ...
         if value is None and not entry.required:
             continue
         label = entry.label or entry.name
-        fields.append(_field(label, entry.name, _given(value), multiline=entry.multiline))
+        fields.append(_field(label, entry.name, _matches(value), multiline=entry.multiline))
     declared = frozenset(action.declared)
     for name in sorted(args.keys() - declared):
         value = args[name]
         if value is not None:
-            fields.append(_field(name, name, _given(value), multiline=False))
+            fields.append(_field(name, name, _matches(value), multiline=False))
     return tuple(fields)
 
 
-def _given(value: Json) -> Matches | None:
+def _matches(value: Json) -> Matches | None:
     return None if value is None else Matches(values=(value,), places=((),))
 
 
-def _said(field: PreviewField) -> tuple[object, ...]:
+def _visible_content(field: PreviewField) -> tuple[object, ...]:
     """Return what a person reads of *field*; under which names it stands is told by the other paths."""
     return field.missing, field.value, field.count, field.shape
 
 
-def _field(label: str, path: str, found: Matches | None, *, multiline: bool) -> PreviewField:
-    if found is None:
+def _field(label: str, path: str, matches: Matches | None, *, multiline: bool) -> PreviewField:
+    if matches is None:
         return PreviewField(label=label, path=path, missing=True, multiline=multiline)
-    count = len(found.values)
-    value, shape = value_text(found.values[0] if count == 1 else found.values)
+    count = len(matches.values)
+    value, shape = value_text(matches.values[0] if count == 1 else matches.values)
     several = shape != "text"
     if count > 1 and shape == "lines":
         shape = "text"  # no list stands there: it is told that there are several
@@ -155,11 +155,11 @@ def _field(label: str, path: str, found: Matches | None, *, multiline: bool) -> 
         multiline=multiline or several,
         shape=shape,
         count=count,
-        spellings=found.spellings,
+        spellings=matches.spellings,
     )
 
 
-def value_text(value: Json) -> tuple[str, Shape]:
+def value_text(value: Json) -> tuple[str, ValueShape]:
     """Return *value* as a person is shown it, and what kind of value it is."""
     if not isinstance(value, Mapping) and not is_array(value):
         return _scalar(value), "text"
@@ -204,21 +204,21 @@ def _differing(before: Json, after: Json, shown: set[JsonPath]) -> Iterator[Json
             keys = list(dict.fromkeys([*old, *new]))
             for key in reversed(keys):
                 if key not in old or key not in new:
-                    waiting.append((_GONE, _HERE, (*place, key)))
+                    waiting.append((_ABSENT, _PRESENT, (*place, key)))
                 else:
                     waiting.append((old[key], new[key], (*place, key)))
         elif is_array(old) and is_array(new):
             for index in reversed(range(max(len(old), len(new)))):
                 if index >= len(old) or index >= len(new):
-                    waiting.append((_GONE, _HERE, (*place, index)))
+                    waiting.append((_ABSENT, _PRESENT, (*place, index)))
                 else:
                     waiting.append((old[index], new[index], (*place, index)))
         elif not _same(old, new):
             yield place
 
 
-_GONE = False
-_HERE = True
+_ABSENT = False
+_PRESENT = True
 
 
 def _same(old: Json, new: Json) -> bool:
@@ -226,7 +226,7 @@ def _same(old: Json, new: Json) -> bool:
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if isinstance(old, int | float) and isinstance(new, int | float):
-        return old == new and (type(old) is type(new) or abs(old) < _SAFE)
+        return old == new and (type(old) is type(new) or abs(old) < _MAX_EXACT_INTEGER)
     return type(old) is type(new) and old == new
 
 

@@ -85,15 +85,15 @@ class Gateway:
         except GatewayError as fault:
             _answer(client, provider, fault)
             return
-        passing = self._app.traffic.began(
+        passing = self._app.traffic.start_request(
             session.session_id, provider, client.method.decode("latin-1"), path.decode("latin-1")
         )
         try:
             await self._counted(client, receive, target, self._upstreams[provider], passing)
         except GatewayError as fault:
-            passing.status, passing.ours = _answer(client, provider, fault), True
+            passing.status, passing.is_own_error = _answer(client, provider, fault), True
         finally:
-            self._app.traffic.ended(passing)
+            self._app.traffic.end_request(passing)
 
     def _admitted(self, scope: Scope, client: ClientRequest, token: bytes) -> Session:
         """Return the session whose request this is.
@@ -230,8 +230,8 @@ class Gateway:
         tunnel = Tunnel(
             client.side,
             upstream,
-            sent=lambda count: traffic.sent(passing, count),
-            came=lambda count: traffic.came(passing, count),
+            sent=lambda count: traffic.add_sent(passing, count),
+            came=lambda count: traffic.add_received(passing, count),
         )
         opened = self._open[passing.session_id]
         opened.add(tunnel)

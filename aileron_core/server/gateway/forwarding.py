@@ -131,7 +131,7 @@ class Forwarding:
             if chunked and not more:
                 waiting.append(b"0\r\n\r\n")
             connection.write(b"".join(waiting))
-            self._traffic.sent(self.passing, len(body))
+            self._traffic.add_sent(self.passing, len(body))
             waiting.clear()
             await connection.drain()
         self._sent_whole = not more
@@ -222,7 +222,7 @@ class Forwarding:
             pieces, self._pieces = self._pieces, []
             self._wire.write(pieces)
         if self._came:
-            self._traffic.came(self.passing, self._came)
+            self._traffic.add_received(self.passing, self._came)
             self._came = 0
 
     def end(self, trailers: list[Header], *, reusable: bool) -> None:

@@ -1,0 +1,137 @@
+"""What a digest covers: every member of it, and nothing else."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from aileron_core.canonical import Json
+from aileron_core.runs.digest import (
+    Consent,
+    ConsentConnector,
+    ConsentStep,
+    consent_digest,
+    preview_digest,
+)
+
+CONSENT = Consent(
+    action="send-draft",
+    action_sha256="a" * 64,
+    connectors=[ConsentConnector(fqn="local://aileron/mail", version="0.1.0", hash="sha256:" + "b" * 64)],
+    steps=[ConsentStep(id="send", connector="local://aileron/mail", op="send", inputs={"id": "r-1"})],
+    args={"draft_id": "r-1", "count": 3},
+    hosts=["b.example:443", "a.example:443"],
+    binding=None,
+    preview="c" * 64,
+    expires_at="2026-10-08T14:32:00.000Z",
+    nonce="d" * 32,
+)  # fmt: skip
+
+LEAVES = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=8)
+JSON = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def _reference(consent: Consent) -> bytes:
+    """docs/wire.md#digest, written down once more without our canonical text (ASCII keys sort alike)."""
+    body = {
+        "v": 1,
+        "action": {"name": consent.action, "sha256": consent.action_sha256},
+        "connectors": [
+            {"fqn": c.fqn, "version": c.version, "hash": c.hash} for c in consent.connectors
+        ],
+        "steps": [
+            {"id": s.id, "connector": s.connector, "op": s.op, "inputs": s.inputs}
+            for s in consent.steps
+        ],
+        "args": consent.args,
+        "hosts": sorted(consent.hosts),
+        "binding": consent.binding,
+        "preview": consent.preview,
+        "expires_at": consent.expires_at,
+        "nonce": consent.nonce,
+    }
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).digest()
+
+
+def test_the_digest_is_what_wire_says() -> None:
+    """SHA-256 over the JCS text of exactly these members; words from its 33 bits."""
+    digest, words = consent_digest(CONSENT)
+    raw = _reference(CONSENT)
+    assert digest == raw.hex()
+    from importlib import resources
+
+    listed = resources.files("aileron_core").joinpath("words.txt").read_text("ascii").split()
+    number = int.from_bytes(raw, "big") >> (256 - 33)
+    assert words == (listed[number >> 22], listed[number >> 11 & 2047], listed[number & 2047])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CONSENT, action="send-drafts"),
+        replace(CONSENT, action_sha256="a" * 63 + "b"),
+        replace(CONSENT, connectors=[replace(CONSENT.connectors[0], hash="sha256:" + "c" * 64)]),
+        replace(CONSENT, connectors=[replace(CONSENT.connectors[0], version="0.1.1")]),
+        replace(CONSENT, connectors=[replace(CONSENT.connectors[0], fqn="local://x/mail")]),
+        replace(CONSENT, steps=[replace(CONSENT.steps[0], op="delete")]),
+        replace(CONSENT, steps=[replace(CONSENT.steps[0], inputs={"id": "r-2"})]),
+        replace(CONSENT, steps=[*CONSENT.steps, CONSENT.steps[0]]),
+        replace(CONSENT, args={"draft_id": "r-1", "count": 4}),
+        replace(CONSENT, args={"draft_id": "r-1"}),
+        replace(CONSENT, hosts=["b.example:443", "a.example:444"]),
+        replace(CONSENT, binding="mail:anna"),
+        replace(CONSENT, preview="none"),
+        replace(CONSENT, preview="unavailable"),
+        replace(CONSENT, expires_at="2026-10-08T14:32:00.001Z"),
+        replace(CONSENT, expires_at=None),
+        replace(CONSENT, preview_reads=["GraphQL queries at a.example/graphql"]),
+        replace(CONSENT, nonce="d" * 31 + "e"),
+    ],
+)
+def test_each_member_changes_the_digest(other: Consent) -> None:
+    """Approving covers each of these, so each must change the digest."""
+    assert consent_digest(other)[0] != consent_digest(CONSENT)[0]
+
+
+def test_the_order_of_hosts_and_arguments_does_not_matter() -> None:
+    """Hosts are sorted; JCS sorts members."""
+    turned = replace(
+        CONSENT, hosts=["a.example:443", "b.example:443"], args={"count": 3, "draft_id": "r-1"}
+    )
+    assert consent_digest(turned) == consent_digest(CONSENT)
+
+
+def test_integers_that_readers_disagree_on_are_refused_in_arguments() -> None:
+    """Integers outside +-2^53 are refused in arguments."""
+    with pytest.raises(ValueError, match=r"2|safe|integer|range"):
+        consent_digest(replace(CONSENT, args={"count": 2**53 + 1}))
+
+
+def test_integers_of_a_preview_are_told_apart_exactly() -> None:
+    """A reader of doubles would take these for equal; a preview's digest does not."""
+    assert preview_digest({"n": 2**53 + 1}) != preview_digest({"n": 2**53 + 2})
+    assert preview_digest({"n": 1}) != preview_digest({"n": "1"})
+    assert preview_digest({"n": True}) != preview_digest({"n": 1})
+
+
+@given(JSON, JSON)
+def test_previews_that_differ_have_different_digests(before: Json, after: Json) -> None:
+    """The recheck compares the op's whole output."""
+    assume(json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True))
+    assert preview_digest(before) != preview_digest(after)
+
+
+@given(JSON)
+def test_a_preview_has_the_same_digest_after_a_trip_through_json(output: Json) -> None:
+    """The same answer of the service never counts as a difference."""
+    assert preview_digest(json.loads(json.dumps(output))) == preview_digest(output)

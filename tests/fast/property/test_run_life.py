@@ -1,0 +1,157 @@
+"""The one table of a run's life, driven event by event."""
+
+from collections.abc import Mapping
+from typing import ClassVar, get_args
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from aileron_core.console_port import FINAL_STATES, ShownState
+from aileron_core.errors import IllegalTransition
+from aileron_core.runs.transitions import FINAL, OPEN, TRANSITIONS, RunEvent, RunState, advance
+
+# The states and what leads from one to the next, written down once more.
+DRAWN = """
+new -> executing pending awaiting_vault denied failed
+awaiting_vault -> pending executing denied expired withdrawn failed awaiting_vault
+pending -> checking awaiting_vault denied expired withdrawn pending
+checking -> approved pending denied expired withdrawn failed
+approved -> executing pending
+executing -> completed failed unknown pending awaiting_vault
+"""
+
+
+def _drawn() -> set[tuple[RunState, RunState]]:
+    edges: set[tuple[RunState, RunState]] = set()
+    for line in DRAWN.strip().splitlines():
+        source, _, targets = line.partition(" -> ")
+        edges |= {(RunState(source), RunState(target)) for target in targets.split()}
+    return edges
+
+
+def test_the_table_has_exactly_the_edges_that_are_drawn_here() -> None:
+    """No state is reached in another way than the drawing says, and none is missing."""
+    assert {(source, target) for (source, _), target in TRANSITIONS.items()} == _drawn()
+
+
+def test_final_states_are_the_six_ends() -> None:
+    """`status` to an agent is one of these six once it is final."""
+    assert {str(state) for state in FINAL} == {
+        "completed", "failed", "unknown", "denied", "expired", "withdrawn",
+    }  # fmt: skip
+    assert {str(state) for state in FINAL} == FINAL_STATES
+    assert set(get_args(ShownState)) == {str(state) for state in RunState}
+    assert OPEN.isdisjoint(FINAL)
+
+
+@given(st.sampled_from(RunState), st.sampled_from(RunEvent))
+def test_every_pair_of_state_and_event_either_moves_or_raises(
+    state: RunState, event: RunEvent
+) -> None:
+    """`advance` is total and pure: the same answer each time, or `IllegalTransition`."""
+    expected = TRANSITIONS.get((state, event))
+    for _ in range(2):
+        if expected is None:
+            with pytest.raises(IllegalTransition):
+                advance(state, event)
+        else:
+            assert advance(state, event) is expected
+
+
+def test_the_table_cannot_be_changed_while_it_runs() -> None:
+    """One table; nothing adds an edge to it."""
+    with pytest.raises(TypeError):
+        TRANSITIONS[RunState.PENDING, RunEvent.START] = RunState.EXECUTING  # type: ignore[index]
+
+
+class Life(RuleBasedStateMachine):
+    """Feeds any event in any state and remembers the way."""
+
+    table: ClassVar[Mapping[tuple[RunState, RunEvent], RunState]] = TRANSITIONS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.way: list[tuple[RunState, RunEvent, RunState]] = []
+        self.state = RunState.NEW
+
+    @rule(event=st.sampled_from(RunEvent))
+    def feed(self, event: RunEvent) -> None:
+        target = self.table.get((self.state, event))
+        if target is None:
+            return
+        assert self.state not in FINAL, f"{event} left the final state {self.state}"
+        self.way.append((self.state, event, target))
+        self.state = target
+
+    @invariant()
+    def a_person_stands_before_an_effect(self) -> None:
+        """Executing comes from approved, approved from checking, checking from a person's yes."""
+        for source, event, target in self.way:
+            if target is RunState.EXECUTING:
+                # new and awaiting_vault begin what is not gated
+                assert source in (RunState.APPROVED, RunState.NEW, RunState.AWAITING_VAULT)
+            if target is RunState.APPROVED:
+                assert (source, event) == (RunState.CHECKING, RunEvent.RECHECK_MATCHED)
+            if target is RunState.CHECKING:
+                assert (source, event) == (RunState.PENDING, RunEvent.APPROVE)
+            if target is RunState.COMPLETED:
+                assert source is RunState.EXECUTING
+
+    @invariant()
+    def an_effect_begins_once(self) -> None:
+        """After executing a run waits again only if it was brought back on purpose."""
+        for source, event, target in self.way:
+            if source is RunState.EXECUTING and target not in FINAL:
+                assert event in (RunEvent.ASK_AGAIN, RunEvent.NEED_VAULT)
+
+
+TestLife = Life.TestCase
+
+
+@pytest.mark.parametrize(
+    ("edge", "target"),
+    [
+        ((RunState.PENDING, RunEvent.START), RunState.EXECUTING),
+        ((RunState.CHECKING, RunEvent.START), RunState.EXECUTING),
+        ((RunState.PENDING, RunEvent.RECHECK_MATCHED), RunState.APPROVED),
+        ((RunState.DENIED, RunEvent.APPROVE), RunState.CHECKING),
+        ((RunState.UNKNOWN, RunEvent.RECOVER), RunState.PENDING),
+    ],
+)
+def test_a_planted_edge_is_caught_by_the_machine(
+    edge: tuple[RunState, RunEvent], target: RunState
+) -> None:
+    """An illegal edge in the table makes the state machine fail."""
+
+    class Planted(Life):
+        table: ClassVar[Mapping[tuple[RunState, RunEvent], RunState]] = {
+            **TRANSITIONS,
+            edge: target,
+        }
+
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Planted, settings=_SEARCH)
+
+
+_SEARCH = settings(
+    max_examples=3000,
+    stateful_step_count=30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    print_blob=False,
+)
+
+
+def test_a_gated_run_starts_from_a_persons_yes_and_from_nowhere_else() -> None:
+    """The table lets an ungated run start anew or from the vault; a gated one only once approved."""
+    for state in RunState:
+        if state is RunState.APPROVED:
+            assert advance(state, RunEvent.START, gated=True) is RunState.EXECUTING
+            continue
+        with pytest.raises(IllegalTransition):
+            advance(state, RunEvent.START, gated=True)

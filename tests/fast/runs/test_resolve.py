@@ -1,0 +1,307 @@
+"""What a person is shown, and what moved since."""
+
+from typing import Any
+
+import pytest
+
+from aileron_core.actions.model import Action, Input, Preview
+from aileron_core.runs.preview.resolve import (
+    PreviewField,
+    argument_fields,
+    compare_outputs,
+    render_gist,
+    resolve_fields,
+)
+
+PREVIEW = Preview(
+    op="get_draft",
+    render=(
+        ("To", "message.payload.headers.To"),
+        ("Subject", "message.payload.headers.Subject"),
+        ("Body", "message.snippet"),
+    ),
+    multiline=frozenset({"Body"}),
+    gist="${Subject} to ${To}",
+)
+
+
+def draft(**changes: Any) -> dict[str, Any]:
+    headers = [
+        {"name": name, "value": changes.get(name, name.lower())} for name in ("To", "Subject")
+    ]
+    return {
+        "id": "r1",
+        "message": {
+            "snippet": changes.get("snippet", "Hi"),
+            "payload": {"headers": headers + changes.get("more", [])},
+        },
+    }
+
+
+def shown(value: Any, path: str = "v") -> PreviewField:
+    (field,) = resolve_fields(Preview(op="x", render=(("L", path),)), {"v": value})
+    return field
+
+
+def test_fields_come_in_the_files_order_with_header_values() -> None:
+    """A header by its name, whatever its case."""
+    assert resolve_fields(PREVIEW, draft()) == (
+        PreviewField(label="To", path="message.payload.headers.To", value="to"),
+        PreviewField(label="Subject", path="message.payload.headers.Subject", value="subject"),
+        PreviewField(label="Body", path="message.snippet", value="Hi", multiline=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "multiline"),
+    [
+        ("a\nb", "a\nb", False),
+        ("", "", False),
+        (1234567, "1234567", False),
+        (1234567.0, "1234567", False),
+        (2**60, "1152921504606846976", False),
+        (0.1, "0.1", False),
+        (True, "true", False),
+        (["a", "b"], "a\nb", True),
+        ([1, 2.0], "1\n2", True),
+        ([], "[]", True),
+        (["a\nb", "c"], '[\n  "a\\nb",\n  "c"\n]', True),
+        (["5", 5], '[\n  "5",\n  5\n]', True),
+        (["a", ""], '[\n  "a",\n  ""\n]', True),
+        ({"a": [1.0]}, '{\n  "a": [\n    1\n  ]\n}', True),
+    ],
+)
+def test_a_value_is_shown_as_it_is(value: Any, text: str, multiline: bool) -> None:
+    """Numbers in digits, lists one per line where that is unambiguous, the rest as JSON."""
+    field = shown(value)
+    assert (field.value, field.multiline, field.missing) == (text, multiline, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (None, "v"),
+        ({"a": 1}, "v.b"),
+        ({"a": 1}, "v.a.b"),
+        ([1, 2], "v.2"),
+        ([1, 2], "v.-1"),
+        ([1, 2], "v.1x"),
+        ([1, 2], "v.²"),
+        ([1], "v." + "0" * 5000),
+        ([{"name": "To"}], "v.To"),
+        ([{"name": "To", "value": None}], "v.to"),
+        ([{"name": "Reply-To", "value": 1}], "v.To"),
+        ("text", "v.0"),
+        (5, "w"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_missing(value: Any, path: str) -> None:
+    """The field stays, marked as missing, and never raises."""
+    field = shown(value, path)
+    assert (field.missing, field.value) == (True, "")
+
+
+def header(name: str, value: Any) -> dict[str, Any]:
+    return {"name": name, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("headers", "text", "count", "spellings"),
+    [
+        ([header("BCC", "eve")], "eve", 1, ()),
+        ([header("bcc ", "eve")], "eve", 1, ()),
+        ([header("Bcc", "ann"), header("Bcc", "eve")], "ann\neve", 2, ("Bcc",)),
+        ([header("Bcc", "ann"), header("BCC", "eve")], "ann\neve", 2, ("Bcc", "BCC")),
+        ([header("Bcc", None), header("BCC", "eve")], "eve", 1, ("Bcc", "BCC")),
+        ([{"name": "Bcc"}, header("BCC", "eve")], "eve", 1, ()),
+        (["no header", {"name": 5}, header("Bcc", "eve")], "eve", 1, ()),
+        ([header("Bcc", "a\nb"), header("Bcc", "c")], '[\n  "a\\nb",\n  "c"\n]', 2, ("Bcc",)),
+    ],
+)
+def test_every_header_of_a_name_is_shown_in_whatever_spelling(
+    headers: list[Any], text: str, count: int, spellings: tuple[str, ...]
+) -> None:
+    """A service sends to each of them; what is no header among them hides none."""
+    field = shown(headers, "v.Bcc")
+    assert (field.value, field.count, field.spellings) == (text, count, spellings)
+    assert not field.missing
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "count", "spellings"),
+    [
+        ({"bcc": "ann"}, "ann", 1, ()),
+        ({"BCC": "eve"}, "eve", 1, ("BCC",)),
+        ({"BCC": "eve", "bcc": "ann"}, "ann\neve", 2, ("bcc", "BCC")),
+        ({"BCC": "eve", "bcc": None}, "eve", 1, ("bcc", "BCC")),
+    ],
+)
+def test_keys_that_differ_in_case_alone_are_all_shown_and_told(
+    value: Any, text: str, count: int, spellings: tuple[str, ...]
+) -> None:
+    """The one that is written as in the path comes first."""
+    field = shown(value, "v.bcc")
+    assert (field.value, field.count, field.spellings) == (text, count, spellings)
+
+
+def test_a_path_goes_on_in_every_value_that_it_reached() -> None:
+    """Not in the first alone."""
+    parts = {"parts": [{"name": "x", "value": {"to": 1}}, {"name": "X", "value": {"TO": 2}}]}
+    field = shown(parts, "v.parts.x.to")
+    assert (field.value, field.count, field.spellings) == ("1\n2", 2, ("x", "X", "TO"))
+
+
+def test_an_index_works_where_no_name_fits() -> None:
+    """Leading zeros included."""
+    headers = [header("To", "a"), header("To", "b"), 5]
+    assert shown(headers, "v.1.value").value == "b"
+    assert shown(headers, "v.02").value == "5"
+
+
+def test_a_gist_names_every_value_on_one_line() -> None:
+    """One header more must not drop out of the line that a row shows."""
+    fields = resolve_fields(PREVIEW, draft(more=[header("to", "eve")]))
+    assert render_gist(PREVIEW, fields) == "subject to to, eve"
+
+
+@pytest.mark.parametrize(
+    ("value", "shape"),
+    [
+        ('{"a": 1}', "text"),
+        ({"a": 1}, "json"),
+        ("a\nb", "text"),
+        (["a", "b"], "lines"),
+        (["a ", "b"], "json"),
+        (5, "text"),
+    ],
+)
+def test_a_text_that_reads_like_another_kind_of_value_is_told_from_it(
+    value: Any, shape: str
+) -> None:
+    """The field says which of the two it is."""
+    assert shown(value).shape == shape
+
+
+def test_a_value_without_end_is_shown_as_such() -> None:
+    """Depth never breaks the screen."""
+    value: Any = 1
+    for _ in range(100_000):
+        value = [value]
+    assert shown(value).value == "nested too deeply to show"
+
+
+def test_the_gist_is_filled_from_the_fields() -> None:
+    """What is missing stands as n/a, and values are not templates."""
+    assert render_gist(PREVIEW, resolve_fields(PREVIEW, draft(Subject="${To}"))) == "${To} to to"
+    assert render_gist(PREVIEW, resolve_fields(PREVIEW, {})) == "n/a to n/a"
+    assert render_gist(Preview(op="x"), ()) == ""
+
+
+def test_nothing_moved_is_no_drift() -> None:
+    """The same answer, again."""
+    drift = compare_outputs(draft(), draft(), PREVIEW)
+    assert not drift
+    assert (drift.changed, drift.other_paths, drift.other_count) == ((), (), 0)
+
+
+def test_a_changed_field_is_shown_before_and_after() -> None:
+    """And is not listed a second time by its path."""
+    drift = compare_outputs(draft(), draft(To="eve"), PREVIEW)
+    (change,) = drift.changed
+    assert (change.before.value, change.after.value) == ("to", "eve")
+    assert drift.other_paths == ()
+
+
+def test_a_change_outside_the_shown_fields_is_listed_by_path() -> None:
+    """A Bcc added between prompt and approval is seen."""
+    drift = compare_outputs(draft(), draft(more=[{"name": "Bcc", "value": "eve"}]), PREVIEW)
+    assert drift.changed == ()
+    assert drift.other_paths == ("message.payload.headers.2",)
+    assert drift.other_count == 1
+
+
+def test_one_more_header_of_a_shown_name_is_a_change_of_its_field() -> None:
+    """In any spelling."""
+    drift = compare_outputs(draft(), draft(more=[{"name": "TO", "value": "eve"}]), PREVIEW)
+    (change,) = drift.changed
+    assert (change.before.value, change.after.value) == ("to", "to\neve")
+
+
+def test_a_header_that_is_spelled_otherwise_now_is_listed() -> None:
+    """Its value is the same, the digest is not."""
+    before, after = ({"h": [{"name": name, "value": "x"}]} for name in ("To", "TO"))
+    drift = compare_outputs(before, after, Preview(op="x", render=(("To", "h.To"),)))
+    assert (drift.changed, drift.other_paths) == ((), ("h.0.name",))
+
+
+def test_a_field_that_came_or_went_is_a_change() -> None:
+    """Missing is a value too."""
+    gone = draft()
+    del gone["message"]["snippet"]
+    drift = compare_outputs(draft(), gone, PREVIEW)
+    assert drift.changed[0].after.missing
+    assert drift.other_paths == ()
+    assert compare_outputs(gone, draft(), PREVIEW).changed[0].before.missing
+
+
+def test_a_moved_header_is_listed_though_its_value_is_the_same() -> None:
+    """Whatever the digest covers, the drift shows."""
+    before = {"h": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}
+    after = {"h": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}
+    drift = compare_outputs(before, after, Preview(op="x", render=(("A", "h.A"), ("B", "h.B"))))
+    assert drift.changed == ()
+    assert drift.other_paths == ("h.0.name", "h.0.value", "h.1.name", "h.1.value")
+
+
+def test_a_change_that_reads_the_same_is_still_listed() -> None:
+    """5 and "5" look alike on the screen and are not the same."""
+    preview = Preview(op="x", render=(("A", "a"),))
+    assert compare_outputs({"a": 5}, {"a": "5"}, preview).other_paths == ("a",)
+    assert compare_outputs({"a": 1}, {"a": True}, preview).changed != ()
+    assert not compare_outputs({"a": 1}, {"a": 1.0}, preview)
+
+
+def test_many_differences_are_counted() -> None:
+    """The first fifty by path, then how many there are."""
+    drift = compare_outputs([0] * 80, [1] * 80, PREVIEW)
+    assert drift.other_paths[:2] == ("0", "1")
+    assert (len(drift.other_paths), drift.other_count) == (50, 80)
+
+
+def test_another_kind_of_answer_is_one_difference() -> None:
+    """From an object to a text, say."""
+    assert compare_outputs({"a": 1}, "gone", Preview(op="x")).other_paths == ("(the whole answer)",)
+
+
+def test_arguments_are_shown_in_declared_order_then_by_name() -> None:
+    action = Action(
+        name="a",
+        version="1.0.0",
+        source="",
+        requires=(),
+        intent="",
+        inputs=(
+            Input(name="to", type="string", description="d", label="To"),
+            Input(name="body", type="string", description="d", multiline=True),
+            Input(name="cc", type="string", description="d", required=False),
+            Input(name="n", type="number", description="d", required=False),
+            Input(name="files", type="array", description="d", required=False),
+        ),
+    )
+    fields = argument_fields(
+        action, {"z": 1.0, "body": "x", "n": 1e6, "files": [{"a": 1}], "b": True, "q": None}
+    )
+    assert fields == (
+        PreviewField(label="To", path="to", missing=True),
+        PreviewField(label="body", path="body", value="x", multiline=True),
+        PreviewField(label="n", path="n", value="1000000"),
+        PreviewField(
+            label="files",
+            path="files",
+            value='[\n  {\n    "a": 1\n  }\n]',
+            multiline=True,
+            shape="json",
+        ),
+        PreviewField(label="b", path="b", value="true"),
+        PreviewField(label="z", path="z", value="1"),
+    )

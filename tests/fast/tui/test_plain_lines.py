@@ -1,0 +1,68 @@
+"""What the console without a screen prints of hostile text: nothing of it begins a line."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aileron_core.console_port import ApprovalView, FieldView
+from aileron_tui.draw.foreign_text import foreign_text
+from aileron_tui.draw.text import Line, Piece, plain
+from aileron_tui.items import Item
+from aileron_tui.plain.lines import item_list, item_page, sentence_lines, text_of
+from aileron_tui.state.document_cache import DocumentCache
+from tests.support.attacks import ATTACKS
+from tests.support.screens.calls import snapshot
+
+NOW = 1_790_000_000.0
+WIDTHS = (40, 80, 120, 200)
+
+
+def spoilt(text: str) -> ApprovalView:
+    """A call that says *text* wherever an agent, a service or a file can."""
+    view = next(each for each in snapshot(NOW).approvals if each.preview.status == "ready")
+    field = FieldView(label=text, value=text, multiline=True)
+    preview = replace(view.preview, fields=(field,), host=text, gist=text)
+    return replace(
+        view, title=text, cwd=text, session_label=text, agent=text, sent=(field,), preview=preview
+    )
+
+
+def cells_at_most(pieces: Line) -> int:
+    """The cells of a line on a terminal that draws every letter of others in two."""
+    return sum(len(p.text) * (2 if p.foreign and not p.text.isascii() else 1) for p in pieces)
+
+
+def page(text: str, columns: int) -> tuple[Line, ...]:
+    item = Item(key="a", approval=spoilt(text))
+    made = item_page(DocumentCache(), item, NOW, columns, file_moved=False)
+    return (*made, *item_list([item], "a", NOW, columns))
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_no_attack_begins_a_line_or_is_broken_by_the_terminal(columns: int) -> None:
+    """A line that the terminal breaks would let outside text imitate a question of ours."""
+    for attack in ATTACKS:
+        for pieces in page(attack.text[:3_000], columns):
+            text = text_of(pieces)
+            assert not text or text.startswith(" "), attack
+            assert cells_at_most(pieces) <= columns, attack
+
+
+@given(st.text(max_size=300), st.sampled_from(WIDTHS))
+def test_no_text_begins_a_line_or_is_broken_by_the_terminal(text: str, columns: int) -> None:
+    """The same of any text."""
+    for pieces in page(text, columns):
+        assert not plain(pieces).strip(" ") or plain(pieces).startswith(" ")
+        assert cells_at_most(pieces) <= columns
+
+
+@given(st.text(max_size=300), st.sampled_from(WIDTHS))
+@example("0000000000000000000¡", 40)
+def test_a_sentence_that_quotes_goes_on_indented(text: str, columns: int) -> None:
+    """Reports quote titles and reasons."""
+    first, *others = sentence_lines((Piece("Denied: "), *foreign_text(text)), columns)
+    assert plain(first).startswith("Denied:")
+    assert all(plain(each).startswith("  ") for each in others)
+    assert all(cells_at_most(each) <= columns for each in (first, *others))

@@ -1,0 +1,113 @@
+"""A console without a screen: the real core and server, a person on stdin, a failpoint that kills.
+
+Each line of stdin is one intent, each line of stdout a fact. `--failpoint NAME` stops the process
+with SIGKILL the moment that the gate passes NAME ("before <event>" or "after <event>"), the second
+time for "NAME#2".
+`--restart-grace` shortens the 30 seconds that a session has to come back, which are the default.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from aileron_core.console_port import (
+    ApprovalUpdated,
+    ApprovalView,
+    Approve,
+    CoreEvent,
+    Deny,
+    Intent,
+    IntentRefused,
+    Refresh,
+)
+from aileron_core.home.layout import Home
+from aileron_core.sessions import registry
+from aileron_core.settings import LogSettings
+from aileron_tui.cli.logfile import log_to
+from aileron_tui.cli.runtime import core_thread
+
+
+def say(value: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+def show(view: ApprovalView) -> None:
+    say(
+        {
+            "approval_id": view.approval_id,
+            "state": view.state,
+            "digest": view.digest,
+            "preview": view.preview.status,
+            "note": view.note,
+            "outcome": view.outcome,
+            "requester_gone": view.requester_gone,
+            "containment": view.containment,
+            "times_asked": view.times_asked,
+            "steps": {step.step_id: step.status for step in view.steps},
+        }
+    )
+
+
+def told(fact: CoreEvent) -> None:
+    if isinstance(fact, ApprovalUpdated):
+        show(fact.view)
+    elif isinstance(fact, IntentRefused):
+        say({"refused": fact.approval_id, "message": fact.message})
+
+
+def intent_of(line: str) -> Intent:
+    wish = json.loads(line)
+    if "approve" in wish:
+        return Approve(approval_id=wish["approve"], digest=wish["digest"])
+    if "refresh" in wish:
+        return Refresh(approval_id=wish["refresh"])
+    return Deny(approval_id=wish["deny"], reason=wish["reason"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--route", action="append", default=[])
+    parser.add_argument("--accept-installed", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--failpoint")
+    parser.add_argument("--mcp", action="store_true")
+    parser.add_argument("--restart-grace", type=float, default=registry.RESTART_GRACE_SECONDS)
+    options = parser.parse_args()
+
+    failpoint, _, times = (options.failpoint or "").partition("#")
+    passes = itertools.count(1)
+
+    def fail(name: str) -> None:
+        if name == failpoint and next(passes) == int(times or 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    registry.RESTART_GRACE_SECONDS = options.restart_grace  # type: ignore[misc]
+    home = Home(options.home)
+    home.prepare()
+    log_to(home, LogSettings())
+    core = core_thread(
+        home,
+        options.route,
+        accept_installed=options.accept_installed,
+        # Never drawn: the `mcp` package is not imported where no test asks for it.
+        first_frame=None if options.mcp else threading.Event(),
+        failpoint=fail,
+    )
+    app = core.start()
+    say({"url": app.address.url})
+    snapshot = core.subscribe(told)
+    for view in snapshot.approvals:
+        show(view)
+    for line in sys.stdin:
+        core.submit(intent_of(line))
+    core.stop()
+
+
+main()

@@ -1,0 +1,196 @@
+"""When a key may decide, as a machine without a screen."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aileron_tui.input.arming import Arming
+
+REST = 0.4
+
+
+def rested() -> Arming:
+    arming = Arming(rest=REST)
+    arming.on_drawn("item", 0.0)
+    return arming
+
+
+def test_a_press_after_a_rest_decides_once_its_silence_is_over() -> None:
+    """One press decides one thing, 20 ms after it."""
+    arming = rested()
+    assert arming.press("item", 0.4)
+    assert arming.take_settled_press(0.419) is None
+    assert arming.take_settled_press(0.421) == "item"
+    assert arming.take_settled_press(0.5) is None
+
+
+def test_a_press_before_the_item_stood_long_enough_does_nothing() -> None:
+    """What was drawn 399 ms ago cannot be decided."""
+    assert not rested().press("item", 0.399)
+
+
+def test_a_key_before_the_press_makes_it_do_nothing() -> None:
+    """`j a` in one breath decides nothing."""
+    arming = rested()
+    arming.on_key(1.0)
+    assert not arming.press("item", 1.399)
+    assert arming.take_settled_press(2.0) is None
+
+
+def test_a_burst_after_the_press_takes_it_back_and_is_counted() -> None:
+    """A paste whose first byte is the decide key decides nothing, and the person is told."""
+    arming = rested()
+    assert arming.press("item", 1.0)
+    for step in range(1, 15):
+        arming.on_key(1.0 + step * 0.0004)
+    assert arming.take_settled_press(1.5) is None
+    assert arming.take_dropped_keys(1.5) == 15
+    assert arming.take_dropped_keys(1.5) == 0
+
+
+def test_a_held_key_decides_at_most_once() -> None:
+    """Repeats of a held key never decide a second item."""
+    arming = rested()
+    decided = 0
+    for step in range(40):
+        at = 1.0 + step * 0.03
+        if arming.take_settled_press(at) is not None:
+            decided += 1
+            arming.on_drawn("next", at)
+        arming.press("next" if decided else "item", at)
+    assert decided == 1
+
+
+def test_new_content_focus_and_paste_each_start_the_rest_anew() -> None:
+    """Whatever changes under the eye disarms the key."""
+    for disturb in (
+        lambda a: a.drawn("other", 1.0),
+        lambda a: a.changed(),
+        lambda a: a.focus(False, 1.0),
+        lambda a: a.focus(True, 1.0),
+        lambda a: a.paste(1.0),
+    ):
+        arming = rested()
+        assert arming.is_armed("item", 1.0)
+        disturb(arming)
+        assert not arming.is_armed("item", 1.3)
+
+
+def test_a_change_between_press_and_silence_takes_the_press_back() -> None:
+    """What decides is what was pressed on, or nothing."""
+    arming = rested()
+    assert arming.press("item", 1.0)
+    arming.on_drawn("other", 1.01)
+    assert arming.take_settled_press(1.1) is None
+
+
+def test_every_key_of_one_read_is_in_one_burst() -> None:
+    """The burst is told before its first key: not even that one counts."""
+    arming = rested()
+    arming.on_burst(1.0)
+    assert not arming.press("item", 1.0)
+    arming.on_key(1.0)
+    arming.on_key_dropped()
+    assert arming.take_settled_press(1.5) is None
+    assert arming.take_dropped_keys(1.5) == 2
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.019, 0.021, 0.4])
+@pytest.mark.parametrize("come", ["key", "burst", "stirred", "heard"])
+def test_whatever_is_read_before_a_press_is_settled_takes_it_back(come: str, gap: float) -> None:
+    """However late it is read: a reader that was held up reads what was sent long before."""
+    arming = rested()
+    assert arming.press("item", 1.0)
+    getattr(arming, come)(*(() if come == "heard" else (1.0 + gap,)))
+    assert arming.take_settled_press(1.5) is None
+    assert arming.take_dropped_keys(1.5)
+
+
+def test_what_is_read_after_a_press_was_settled_takes_nothing_back() -> None:
+    """And the next press begins anew."""
+    arming = rested()
+    assert arming.press("item", 1.0)
+    assert arming.take_settled_press(1.021) == "item"
+    arming.on_input()
+    arming.on_key(1.03)
+    assert arming.take_dropped_keys(1.5) == 0
+    assert arming.press("item", 2.0)
+    assert arming.take_settled_press(2.1) == "item"
+
+
+def test_the_mouse_right_before_a_press_spoils_it_and_a_moment_earlier_does_not() -> None:
+    """A hand on the mouse is not at rest; where it rested a moment ago nothing is lost."""
+    for before, decided in ((0.019, None), (0.021, "item")):
+        arming = rested()
+        arming.on_mouse(2.0 - before)
+        arming.press("item", 2.0)
+        assert arming.take_settled_press(3.5) == decided
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                "draw",
+                "redraw",
+                "change",
+                "key",
+                "press",
+                "paste",
+                "blur",
+                "focus",
+                "burst",
+                "stirred",
+                "heard",
+            ]
+        ),
+        st.floats(min_value=0.0, max_value=0.6),
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS)
+def test_no_sequence_without_a_rest_decides(events: list[tuple[str, float]]) -> None:
+    """Every decision follows 400 ms of unchanged content and no key, and 20 ms of silence."""
+    arming = Arming(rest=REST)
+    at, content = 0.0, 0
+    quiet_from: float | None = None  # since when drawn, in focus, unchanged, without a key
+    focused, pressed_after = True, None
+    drawn = False
+    for kind, gap in events:
+        settled = arming.take_settled_press(at + gap)
+        if settled is not None:
+            assert pressed_after is not None
+            assert pressed_after >= REST - 1e-9
+            pressed_after = None
+        at += gap
+        rest = at - quiet_from if quiet_from is not None and drawn and focused else -1.0
+        if kind == "draw":
+            content += 1
+            arming.on_drawn(content, at)
+            drawn, quiet_from, pressed_after = True, at, None
+        elif kind == "redraw":
+            if drawn:
+                arming.on_drawn(content, at)
+        elif kind == "change":
+            arming.reset()
+            drawn, quiet_from, pressed_after = False, None, None
+        elif kind == "press":
+            counted = arming.press(content, at)
+            if counted:
+                assert rest >= REST - 1e-9
+                pressed_after = rest
+            quiet_from = at if drawn else None
+        elif kind in ("key", "paste", "burst"):
+            getattr(arming, kind)(at)
+            quiet_from = at if drawn else None
+        elif kind == "stirred":
+            arming.on_mouse(at)
+        elif kind == "heard":
+            arming.on_input()
+        else:
+            focused = kind == "focus"
+            arming.on_focus(focused, at)
+            quiet_from = at if drawn else None
+            pressed_after = None
