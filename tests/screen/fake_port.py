@@ -59,7 +59,7 @@ class RecordingPort:
         return replace(
             self.snapshot,
             approvals=told,
-            more=len(self.snapshot.approvals) - len(told),
+            approvals_left=len(self.snapshot.approvals) - len(told),
             records=self.snapshot.records[-TOLD:],
         )
 

@@ -186,7 +186,7 @@ def test_every_file_stands_in_the_list_under_what_it_does() -> None:
         cannot_run="It cannot run: mail_send is not among the capabilities.",
     )
     changed = held_file("old", why="changed")
-    held = suite(held_file("run", gated=False), held_file("get", gated=False, reads=True), other, changed)  # fmt: skip
+    held = suite(held_file("run", gated=False), held_file("get", gated=False, is_read_only=True), other, changed)  # fmt: skip
     told = [
         f"{plain(block.label)}|{plain(block.pieces)}"
         for block in suite_blocks(SuiteFiles(suite=SUITE, files=held))
