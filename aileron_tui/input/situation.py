@@ -115,7 +115,7 @@ class Situation:
     def unknown_outcome_id(self) -> str:
         """Id of the call whose outcome nobody knows, where one can look again; else empty."""
         view = self.approval if self.view == "waiting" else self.ended_call
-        return view.approval_id if view is not None and view.can_look_again else ""
+        return view.approval_id if view is not None and view.can_fetch_again else ""
 
     @property
     def acceptable(self) -> tuple[str, str] | None:

@@ -115,7 +115,7 @@ class PlainState:
         """Keep what the person approved and nobody knows the end of; tell once how to look."""
         model, key = self.model, view.approval_id
         if (
-            not view.can_look_again
+            not view.can_fetch_again
             or not model.queue.was_decided_here(key)
             or key in self._told_unknown
         ):
