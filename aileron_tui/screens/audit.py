@@ -33,7 +33,7 @@ class AuditScreen(ListScreen):
     def redraw(self) -> None:
         """Draw everything, and ask for what is to be drawn next."""
         super().redraw()
-        if not self.stands:
+        if not self.has_widgets:
             return
         rows = self.query_one("#list", RowList)
         self.model.audit.set_viewport(round(rows.scroll_offset.y), rows.size.height)

@@ -114,7 +114,7 @@ class Console:
         app = self.app
         if app._exit or app._exception is not None:
             return ""
-        if not self.port.idle or app._inbox.waits:
+        if not self.port.idle or app._inbox.has_more:
             return "events of the core"
         pumps = (app, *app._registry)
         if busy := next((each for each in pumps if not _is_idle(each)), None):
