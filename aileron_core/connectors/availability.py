@@ -7,7 +7,7 @@ from aileron_core.connectors.protocol import ConnectorIdentity
 from aileron_core.errors import Problem
 
 
-def offer_problems(
+def availability_problems(
     action: Action, installed: Mapping[str, ConnectorIdentity], accepted: Mapping[str, str]
 ) -> list[Problem]:
     """Return the reasons why *action* cannot be offered to agents.

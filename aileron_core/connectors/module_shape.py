@@ -62,14 +62,14 @@ _MAX_ENTRIES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModuleShape:
+class ModuleInterface:
     """A module's interface: `(module, name)` of each import, and the name of each export."""
 
     imports: tuple[tuple[str, str], ...]
     exports: tuple[str, ...]
 
 
-def read_shape(wasm: bytes) -> ModuleShape:
+def read_interface(wasm: bytes) -> ModuleInterface:
     """Return the imports and exports of *wasm*.
 
     Raises:
@@ -87,10 +87,10 @@ def read_shape(wasm: bytes) -> ModuleShape:
             imports = _imports(body)
         elif section == _EXPORT_SECTION:
             exports = _exports(body)
-    return ModuleShape(imports=imports, exports=exports)
+    return ModuleInterface(imports=imports, exports=exports)
 
 
-def check_shape(shape: ModuleShape, file: str) -> None:
+def check_interface(shape: ModuleInterface, file: str) -> None:
     """Check that the host can run a module with these imports and exports; *file* is its name in messages.
 
     Raises:

@@ -61,7 +61,7 @@ class ConnectorRegistry:
     async def remove(self, hash_: str) -> bool:
         """Remove a connector; False if it was not installed."""
         removed = await asyncio.to_thread(self._store.remove, hash_)
-        self._engine.forget(hash_)
+        self._engine.release_module(hash_)
         return removed
 
     def _connector(self, installed: InstalledConnector) -> WasmConnector:

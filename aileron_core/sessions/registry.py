@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Iterable
 
 from aileron_core.clock import Clock
-from aileron_core.containment.peer import Containment, worse
+from aileron_core.containment.peer import Containment, weaker_containment
 from aileron_core.ids import new_session_id, new_token, token_hash
 from aileron_core.sessions.model import OpenedSession, Session
 
@@ -130,7 +130,7 @@ class SessionRegistry:
         What was seen least contained counts, for as long as the session is open.
         """
         before = self._containment.get(session_id)
-        after = containment if before is None else worse(before, containment)
+        after = containment if before is None else weaker_containment(before, containment)
         if session_id not in self._by_id or before == after:
             return False
         self._containment[session_id] = after

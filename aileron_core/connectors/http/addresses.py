@@ -82,7 +82,7 @@ class AddressGuard:
     def __init__(self, allow: Iterable[IPNetwork] = ()) -> None:
         self._allow = tuple(allow)
 
-    def problem(self, address: str, *, named: bool = False) -> str | None:
+    def problem(self, address: str, *, is_listed: bool = False) -> str | None:
         """Return why *address* is refused, None if it is allowed.
 
         Args:
@@ -94,7 +94,7 @@ class AddressGuard:
             parsed = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:
             return "is not an IP address"
-        for one in (parsed, *_embedded(parsed)):
+        for one in (parsed, *_embedded_ipv4(parsed)):
             if _within(one, _METADATA):
                 return "is cloud metadata"
             if self._allows(one):
@@ -103,10 +103,10 @@ class AddressGuard:
                 if one.version == network.version and one in network:
                     return f"is {kind}"
             if _within(one, _PRIVATE):
-                if named:
+                if is_listed:
                     continue
                 return "is a private address"
-            if not one.is_global and not _embedded(one):
+            if not one.is_global and not _embedded_ipv4(one):
                 return "is not an address of the public Internet"
         return None
 
@@ -124,7 +124,7 @@ def _within(address: IPAddress, networks: Iterable[IPNetwork]) -> bool:
     return any(address.version == network.version and address in network for network in networks)
 
 
-def _embedded(address: IPAddress) -> tuple[IPAddress, ...]:
+def _embedded_ipv4(address: IPAddress) -> tuple[IPAddress, ...]:
     """Return the IPv4 addresses that an IPv6 address stands for under any translation scheme."""
     if isinstance(address, ipaddress.IPv4Address):
         return ()

@@ -13,7 +13,7 @@ from aileron_core.audit.events import AuditEvent
 from aileron_core.canonical import Json
 from aileron_core.clock import Clock
 from aileron_core.connectors.http.host_names import short_host, short_hosts
-from aileron_core.connectors.posted_reads import OFFER, acceptance_name
+from aileron_core.connectors.posted_reads import OFFER_KEY, acceptance_name
 from aileron_core.connectors.protocol import Connector, Limits, OpResult
 from aileron_core.errors import AileronError, StorageUnavailable
 from aileron_core.runs.digest import preview_digest
@@ -238,16 +238,16 @@ def _reason(result: OpResult) -> str:
     """Return why there is no preview; a host is blamed only for what it was asked itself."""
     failure = result.failure
     assert failure is not None
-    if failure.details.get("limit") == "wall_time" and result.unanswered_by:
+    if failure.details.get("limit") == "wall_time" and result.unanswered_host:
         configured = failure.details.get("configured", "5s")
-        return f"{short_host(result.unanswered_by)} did not answer within {configured}"
+        return f"{short_host(result.unanswered_host)} did not answer within {configured}"
     if failure.class_ == "external_api_error" and (result.last_status or 0) >= _FIRST_ERROR_STATUS:
         try:
             phrase = f"{result.last_status} ({HTTPStatus(result.last_status).phrase})"
         except ValueError:
             phrase = str(result.last_status)
-        return f"{short_host(result.answered_by)} answered {phrase}"
-    if read := failure.details.get(OFFER):
+        return f"{short_host(result.last_status_host)} answered {phrase}"
+    if read := failure.details.get(OFFER_KEY):
         return (
             f"it would read by POST ({read}), and nobody accepted that of this connector. The request "
             "was not sent; the waiting list has what you can accept."

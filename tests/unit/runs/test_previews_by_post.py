@@ -6,7 +6,7 @@ from pathlib import Path
 from core_harness import Core
 from scripted_guest import FQN, ScriptedService, furnish_guest, scripted_service
 
-from aileron_core.connectors.posted_reads import AWS
+from aileron_core.connectors.posted_reads import AWS_PREFIX
 from aileron_core.console_port import Accept, ApprovalView, NotAcceptedView, WithdrawAcceptance
 
 HOSTS = ("api.example:443",)
@@ -107,7 +107,7 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(home: Path) -> None:
         async with Core.open(home, routes=service.route(*HOSTS), accept=False) as core:
             await accept_files(core)
             first = await asked(core)
-            names = [f"{REF} {AWS}{each}" for each in (ATHENA, TOKEN)]
+            names = [f"{REF} {AWS_PREFIX}{each}" for each in (ATHENA, TOKEN)]
             assert [each.name for each in offers(core)] == names
             assert service.seen == []
             await accept(core, offers(core)[0])
@@ -118,7 +118,10 @@ async def test_each_operation_of_aws_is_a_row_of_its_own(home: Path) -> None:
             assert [each.name for each in offers(core)] == names[1:]
             await accept(core, offers(core)[0])
             third = await core.looked(first.approval_id, after=second.version)
-            assert third.preview.reads == ((AWS + ATHENA, "person"), (AWS + TOKEN, "person"))
+            assert third.preview.reads == (
+                (AWS_PREFIX + ATHENA, "person"),
+                (AWS_PREFIX + TOKEN, "person"),
+            )
 
 
 async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> None:
@@ -129,7 +132,7 @@ async def test_accept_installed_accepts_reads_too_and_marks_them(home: Path) -> 
         async with Core.open(home, routes=service.route(*HOSTS)) as core:
             view = await asked(core)
             assert view.preview.status == "ready"
-            assert view.preview.reads == ((AWS + ATHENA, "--accept-installed"),)
+            assert view.preview.reads == ((AWS_PREFIX + ATHENA, "--accept-installed"),)
             record = (await core.records("library.accepted"))[-1]
             assert record["summary"].endswith("(--accept-installed)")
 
@@ -195,5 +198,5 @@ async def test_what_an_agent_could_choose_is_offered_sixteen_times_at_most(home:
         await accept_files(core)
         (connector,) = core.app.library._files.connectors.values()
         for number in range(40):
-            await core.app.library.offer_read(connector.identity, f"{AWS}A.Op{number}")
+            await core.app.library.offer_read(connector.identity, f"{AWS_PREFIX}A.Op{number}")
         assert len(offers(core)) == 16
