@@ -133,14 +133,14 @@ def _host_imports(shape: ModuleInterface) -> tuple[str, ...]:
 
 def _mismatches(manifest: Manifest, shape: ModuleInterface, file: str) -> list[Problem]:
     """Return contradictions between manifest and module, and requests that are not supported yet."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
 
     def warn(key: str, message: str) -> None:
-        found.append(Problem(file=file, message=message, severity="warning", key=key))
+        problems.append(Problem(file=file, message=message, severity="warning", key=key))
 
     if manifest.wants_spawn:
         message = "asks to start local programs, which is not supported"
-        found.append(Problem(file=file, message=message, key="capabilities.spawn"))
+        problems.append(Problem(file=file, message=message, key="capabilities.spawn"))
     imported = set(_host_imports(shape)) & HOST_FUNCTIONS
     for name in sorted(imported - set(manifest.imports)):
         warn(_RUNTIME, f"does not list {name}, which the module imports")
@@ -154,4 +154,4 @@ def _mismatches(manifest: Manifest, shape: ModuleInterface, file: str) -> list[P
             f"declares a credential ({manifest.credential.kind}); a request that names it gets "
             "binding_required until one is bound, and goes out without one to a routed host",
         )
-    return found
+    return problems

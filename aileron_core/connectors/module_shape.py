@@ -1,7 +1,7 @@
 """Reading the imports and exports of a WASM module from its bytes, without compiling it.
 
 Compiling a large module takes seconds; this way an install refuses one that could never run at
-once. The bytes are hostile: every length is checked, and nothing found here is trusted at run time.
+once. The bytes are hostile: every length is checked, and nothing read here is trusted at run time.
 """
 
 from dataclasses import dataclass
@@ -186,9 +186,9 @@ class _Reader:
 
 
 def _imports(reader: _Reader) -> tuple[tuple[str, str], ...]:
-    found: list[tuple[str, str]] = []
+    imports: list[tuple[str, str]] = []
     for _ in range(reader.count()):
-        found.append((reader.name(), reader.name()))
+        imports.append((reader.name(), reader.name()))
         kind = reader.byte()
         if kind == 0:  # a function and its type
             reader.u32()
@@ -205,13 +205,13 @@ def _imports(reader: _Reader) -> tuple[tuple[str, str], ...]:
             reader.u32()
         else:
             raise ValueError("imports something of an unknown kind")
-    return tuple(found)
+    return tuple(imports)
 
 
 def _exports(reader: _Reader) -> tuple[str, ...]:
-    found: list[str] = []
+    exports: list[str] = []
     for _ in range(reader.count()):
-        found.append(reader.name())
+        exports.append(reader.name())
         reader.byte()
         reader.u32()
-    return tuple(found)
+    return tuple(exports)

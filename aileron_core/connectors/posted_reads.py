@@ -27,7 +27,7 @@ _MAX_NAME = 200
 _JSON = re.compile(r'application/json(;\s*charset="?utf-8"?)?', re.IGNORECASE)
 _AWS_JSON = re.compile(r"application/x-amz-json-1\.[01]", re.IGNORECASE)
 _DECISIVE = frozenset({"content-type", "x-amz-target"})
-"""Headers by which we tell what a body is."""
+"""Headers that decide how a body is read."""
 _MEMBERS = frozenset({"query", "operationName", "variables", "extensions"})
 _AMBIGUOUS = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|\r(?!\n)"
@@ -65,10 +65,10 @@ def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget
         if len(read) > _MAX_NAME:
             raise ValueError("its path or X-Amz-Target is too long for a person to read")
     except ValueError as error:
-        found = "is no read" if isinstance(error, _NoRead) else "could not be checked"
+        verdict = "is no read" if isinstance(error, _NoRead) else "could not be checked"
         raise CapabilityDenied(
             f"a preview only reads, and the POST that the connector tried on {target.host_port} "
-            f"{found}: {error}",
+            f"{verdict}: {error}",
             details={"requested": f"network:{target.host_port}", "method": "POST"},
         ) from error
     return read
@@ -76,10 +76,10 @@ def classify_read(headers: Mapping[str, str], body: bytes, target: RequestTarget
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers by lower-case name; refuses any that could change the request's meaning."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, value in headers.items():
         lower = name.lower().replace("_", "-")
-        if lower in found:
+        if lower in by_name:
             raise ValueError(f"it has the header {lower} twice")
         if lower in _DECISIVE and name.lower() != lower:
             raise ValueError(f"its header {name} is no {lower}, though some take it for one")
@@ -87,8 +87,8 @@ def _headers(headers: Mapping[str, str]) -> dict[str, str]:
             raise ValueError(f"its header {lower} may make another method of it")
         if lower == "content-encoding" and value.strip(" \t").lower() != "identity":
             raise ValueError("its body is compressed")
-        found[lower] = value.strip(" \t")
-    return found
+        by_name[lower] = value.strip(" \t")
+    return by_name
 
 
 def is_method_override(name: str) -> bool:
@@ -119,10 +119,10 @@ def _content(body: bytes, kind: str, expected: re.Pattern[str]) -> dict[str, Any
 
 
 def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key stands twice in its body")
-    return found
+    return members
 
 
 def _not_json(_name: str) -> NoReturn:

@@ -162,7 +162,7 @@ def is_deeper_than(levels: int, value: Json) -> bool:
 
 
 def is_small(value: Json, max_values: int = 2_000) -> bool:
-    """Tell whether *value* has at most *most* values, and at most 64 times as many characters in its strings.
+    """Tell whether *value* has at most *max_values* values, and at most 64 times as many characters in its strings.
 
     A small value may be processed on the event loop; anything else would delay other calls.
     """

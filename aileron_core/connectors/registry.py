@@ -51,8 +51,8 @@ class ConnectorRegistry:
 
     async def installed(self) -> tuple[tuple[WasmConnector, ...], tuple[Problem, ...]]:
         """Return every usable connector, and the problems of the others."""
-        found, problems = await asyncio.to_thread(self._store.scan)
-        return tuple(self._connector(entry) for entry in found), problems
+        connectors, problems = await asyncio.to_thread(self._store.scan)
+        return tuple(self._connector(entry) for entry in connectors), problems
 
     async def install(self, source: Path, manifest: Path | None = None) -> WasmConnector:
         """Install a connector; raises as `ConnectorStore.install` does."""

@@ -99,21 +99,21 @@ class ConnectorStore:
 
     def scan(self) -> tuple[tuple[InstalledConnector, ...], tuple[Problem, ...]]:
         """Return the usable connectors, and the problems of the others."""
-        found: list[InstalledConnector] = []
+        connectors: list[InstalledConnector] = []
         problems: list[Problem] = []
         for folder in sorted(self._by_hash.glob("*")) if self._by_hash.is_dir() else ():
             if not _HEX.fullmatch(folder.name):
                 problems.append(Problem(file=str(folder), message="is no entry of the store"))
                 continue
             try:
-                found.append(self.find("sha256:" + folder.name))
+                connectors.append(self.find("sha256:" + folder.name))
             except FileProblems as error:
                 problems.extend(error.problems)
             except (HashMismatch, NotFound) as error:
                 problem = Problem(file=str(folder), message=error.message, class_=error.class_)
                 problems.append(problem)
-        found.sort(key=lambda c: (c.identity.fqn, c.identity.version, c.identity.hash))
-        return tuple(found), tuple(problems)
+        connectors.sort(key=lambda c: (c.identity.fqn, c.identity.version, c.identity.hash))
+        return tuple(connectors), tuple(problems)
 
     def find(self, hash_: str) -> InstalledConnector:
         """Return one installed connector, its bytes verified.
@@ -226,7 +226,7 @@ class ConnectorStore:
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
-            # What lies there does not fit its hash (`_holds` looked), so it makes way.
+            # What is there does not match its hash (`_has_valid` checked that), so it is replaced.
             self._move_out(final)
             staged.rename(final)
 

@@ -67,11 +67,11 @@ def open_beneath(root: int, path: PurePosixPath | str, flags: int, mode: int = 0
 
 
 def read_small_file(descriptor: int, max_bytes: int) -> bytes | None:
-    """Return the content of an open regular file; None for anything else or more than *most* bytes. Closes it.
+    """Return the content of an open regular file; None for anything else or more than *max_bytes* bytes. Closes it.
 
     Args:
         descriptor: opened with O_NONBLOCK, so that a FIFO cannot block.
-        most: limit in bytes.
+        max_bytes: limit in bytes.
     """
     try:
         status = os.fstat(descriptor)
@@ -117,7 +117,7 @@ def open_folder_beneath(
     Args:
         root: descriptor of a folder.
         path: relative, without `..`.
-        made: if given, missing folders are created with mode 0700 and appended to it.
+        created: if given, missing folders are created with mode 0700 and appended to it.
 
     Raises:
         OSError: see `open_beneath`.
@@ -206,5 +206,5 @@ def _flatten(root: int) -> bool:
 
 def _entries(folder: int) -> Iterator[tuple[str, bool]]:
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    yield from found
+        names = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    yield from names

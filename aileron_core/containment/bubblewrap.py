@@ -68,7 +68,7 @@ class SandboxSpec:
 
 
 def sandbox_environment(environ: Mapping[str, str], extra_names: Iterable[str]) -> dict[str, str]:
-    """Return the part of the person's environment that the agent gets: an allow-list, extended by *needs*."""
+    """Return the part of the person's environment that the agent gets: an allow-list, extended by *extra_names*."""
     wanted = _PASSED_VARIABLES.union(extra_names)
     return {
         name: value
@@ -154,8 +154,8 @@ def _project(spec: SandboxSpec) -> list[str]:
 
 def protected_paths(project: Path) -> list[Path]:
     """Return those of the protected names that exist in *project*."""
-    found = [project / name for name in PROTECTED_NAMES]
+    named = [project / name for name in PROTECTED_NAMES]
     # Of a link what it leads to is kept, where that is in the project; the link itself is compared
     # before and after, for nothing can be mounted over it.
-    real = {path.resolve() for path in found if path.exists()}
+    real = {path.resolve() for path in named if path.exists()}
     return sorted(path for path in real if path.is_relative_to(project) and path != project)

@@ -39,12 +39,12 @@ def hard_linked_files(folders: Iterable[Path]) -> list[Path]:
     Only those that this user may change: an agent, which runs as the same user, can write to no
     others.
     """
-    found = [
+    paths = [
         path for folder in folders for path, status in _files(folder) if _is_shared(path, status)
     ]
     libraries = Path(sys.base_prefix, "lib").glob("*.so*")
     programs = (each for each in (own_interpreter(), *libraries) if not each.is_symlink())
-    return sorted({*found, *(each for each in programs if _is_shared(each, each.stat()))})
+    return sorted({*paths, *(each for each in programs if _is_shared(each, each.stat()))})
 
 
 def _is_shared(path: Path | str, status: os.stat_result) -> bool:

@@ -42,8 +42,8 @@ def own_interpreter() -> Path:
 def own_code_folders() -> tuple[Path, ...]:
     """Return the folders of the code of this process, which no agent may write to."""
     specs = [importlib.util.find_spec(name) for name in _PACKAGES]
-    found = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
-    folders = [Path(sys.prefix), Path(sys.base_prefix), *found]
+    packages = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
+    folders = [Path(sys.prefix), Path(sys.base_prefix), *packages]
     return tuple(sorted({folder.resolve() for folder in folders}))
 
 
@@ -56,10 +56,10 @@ def mount_roots(
         program: as found on the search path.
         path: the search path, for the interpreter that a script names.
         home: the person's; of `~/.local` only the program itself is mounted.
-        never: other folders that no mount may contain (Aileron's home, the project).
+        excluded: other folders that no mount may contain (Aileron's home, the project).
 
     Raises:
-        Forbidden: mounting the program would expose all of one of *never*.
+        Forbidden: mounting the program would expose all of one of *excluded*.
         NotFound: it is a script whose interpreter is missing or would not be in the sandbox.
     """
     real = program.resolve()
@@ -117,7 +117,7 @@ def _asked_for(real: Path) -> str:
 
 
 def _interpreter(program: Path, asked: str, path: str, excluded: tuple[Path, ...]) -> Path:
-    """Return the path of the interpreter *asked* for, outside *never*.
+    """Return the path of the interpreter *asked* for, outside *excluded*.
 
     Raises:
         NotFound: there is none, or only a shim that looks the real one up.

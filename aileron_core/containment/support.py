@@ -161,12 +161,12 @@ def _probe(support: SandboxSupport) -> None:
         ) from None
     if tried.returncode == 0:
         return
-    said = escape(tried.stderr.strip()[:300])
+    message = escape(tried.stderr.strip()[:300])
     hint = ""
     if Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").exists():
         hint = " AppArmor forbids user namespaces here: give bwrap a profile that allows `userns`."
     raise Forbidden(
-        f"bubblewrap cannot make a sandbox here ({said}).{hint} Start with --no-sandbox to go without."
+        f"bubblewrap cannot make a sandbox here ({message}).{hint} Start with --no-sandbox to go without."
     )
 
 

@@ -52,7 +52,7 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run ended, or where it stands.
+    """How a run ended, or where it halted.
 
     `differs`: a recheck before a retry found something else; nothing was repeated. `halted`: the
     arguments of the step `next` are known now, and a person has to see them first.
@@ -269,9 +269,9 @@ def _with_configured_limit(result: OpResult, action: Action) -> OpResult:
     failure = result.failure
     if failure is None or failure.details.get("limit") != "wall_time":
         return result
-    told = _wall_limit_exceeded(action).to_failure()
-    details = {**failure.details, **told.details}
-    return replace(result, failure=replace(told, details=details))
+    limit = _wall_limit_exceeded(action).to_failure()
+    details = {**failure.details, **limit.details}
+    return replace(result, failure=replace(limit, details=details))
 
 
 def _effect_unknown(result: OpResult) -> bool:

@@ -100,7 +100,7 @@ class OutgoingCall:
         return "" if self._is_answered else self._host_port
 
     def begin_hop(self, method: str, host_port: str) -> None:
-        """Start the request to *place* (`host:port`), or to where it was redirected."""
+        """Start the request to *host_port*, or to where it was redirected."""
         self._is_announced = self._is_answered = False
         self._method, self._host_port = method, host_port
         self.is_new_connection = False

@@ -42,10 +42,10 @@ class WasmEngine:
 
     Args:
         outgoing: the HTTP client for requests of guests.
-        compiled: the folder for compiled modules, under the home; None keeps them in memory only.
+        cache_folder: the folder for compiled modules, under the home; None keeps them in memory only.
         key: seals compiled modules; None for a random one, valid for this process.
-        guests: how many run at once; None for one per core.
-        apart: whether large modules are compiled in a separate low-priority process.
+        max_guests: how many run at once; None for one per core.
+        separate_compiler: whether large modules are compiled in a separate low-priority process.
         optimize: False compiles faster to slower code, for a trial.
     """
 
@@ -229,7 +229,7 @@ class WasmEngine:
         self._engine.close()
 
     def run(self, pre: wasmtime.InstancePre, invocation: Invocation, stdin: bytes) -> GuestExit:
-        """Run a guest to its end on the calling thread, which has to hold its `turn`.
+        """Run a guest to its end on the calling thread, which has to hold its `guest_slot`.
 
         Raises:
             ConnectorRuntimeError: its store could not be set up.

@@ -111,11 +111,11 @@ def _problem(error: Any, trap: Any) -> wasmtime.WasmtimeError | wasmtime.Trap | 
 
 
 def _export(context: Any, instance: Any, name: bytes) -> Any:
-    found = bindings.wasmtime_extern_t()
-    there = bindings.wasmtime_instance_export_get(
-        context, ctypes.byref(instance), name, len(name), ctypes.byref(found)
+    export = bindings.wasmtime_extern_t()
+    exists = bindings.wasmtime_instance_export_get(
+        context, ctypes.byref(instance), name, len(name), ctypes.byref(export)
     )
-    return found if there else None
+    return export if exists else None
 
 
 def _memory_bytes(context: Any, instance: Any) -> int:

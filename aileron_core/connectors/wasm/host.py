@@ -260,7 +260,7 @@ def _log_line(invocation: Invocation, level: bytes, line: bytes, length: int) ->
         return
     word = logging.getLevelName(_LEVELS.get(level.decode("ascii", "replace").lower(), logging.INFO))
     if invocation.read_only:
-        said = f"({length} bytes)"
+        text = f"({length} bytes)"
     else:
-        said = ascii(invocation.redact(line.decode("utf-8", "replace")))
-    _guest_log.debug("%s %s: %s", invocation.manifest.name, word, said)
+        text = ascii(invocation.redact(line.decode("utf-8", "replace")))
+    _guest_log.debug("%s %s: %s", invocation.manifest.name, word, text)

@@ -150,7 +150,7 @@ def _extract_long_strings(
         raise StructureTooLarge
     _check_between(data, at, len(data))
     pieces.append(data[copied:])
-    return b"".join(pieces), lifted
+    return b"".join(pieces), extracted
 
 
 def _check_between(data: bytes | bytearray, start: int, end: int) -> None:

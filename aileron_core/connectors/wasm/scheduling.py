@@ -77,7 +77,7 @@ class EpochTicker:
                 self._changed.notify()
 
     def remove_guest(self) -> None:
-        """Undo one `begin`."""
+        """Undo one `add_guest`."""
         with self._changed:
             self._guests -= 1
 

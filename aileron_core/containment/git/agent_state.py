@@ -26,7 +26,7 @@ class AgentState:
 
 
 def read_agent_state(repository: SessionRepository, *, final: bool) -> AgentState:
-    """Read the agent's state of *repository*; after the agent's end (*last*), unfinished merges and the like too."""
+    """Read the agent's state of *repository*; after the agent's end (*final*), unfinished merges and the like too."""
     refs, symbolic = repository.agent_refs()
     unreferenced: dict[str, str] = {}
     if STASH_REF in refs:

@@ -49,7 +49,7 @@ def import_changes(repository: SessionRepository, *, final: bool) -> None:
 
     Args:
         repository: one repository of a session.
-        last: whether the agent has ended. Before that, a locked index postpones the import.
+        final: whether the agent has ended. Before that, a locked index postpones the import.
 
     Raises:
         GitFailed: nothing was changed; the session's git directory still holds everything.

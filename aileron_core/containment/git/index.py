@@ -22,7 +22,7 @@ class IndexLock:
         self.is_held = False
 
     def __enter__(self) -> "IndexLock":
-        """Try to take the lock; `held` tells whether that succeeded in time."""
+        """Try to take the lock; `is_held` says whether that succeeded in time."""
         until = time.monotonic() + self._seconds
         while not self.is_held:
             try:

@@ -35,16 +35,16 @@ def disable_new_repositories(
     notices: list[str] = []
     done: set[str] = set()
     while True:  # what is renamed may hold more, and so may a folder that the agent closed
-        found = scan_project(project)
+        scan = scan_project(project)
         entries_left = [
             name
-            for name in found.git_entries
+            for name in scan.git_entries
             if name not in done and not _is_the_same(project, name, entries.get(name))
         ]
         shapes_left = [
-            name for name in found.repository_shaped if name not in done and name not in shapes
+            name for name in scan.repository_shaped if name not in done and name not in shapes
         ]
-        closed = [name for name in found.unreadable if name not in done]
+        closed = [name for name in scan.unreadable if name not in done]
         if not (entries_left or shapes_left or closed):
             break
         for disable, names in ((_disable_entry, entries_left), (_disable_shape, shapes_left)):
@@ -59,7 +59,7 @@ def disable_new_repositories(
         done.update(entries_left, shapes_left, closed)
     notices += [
         f"{escape(name)} cannot be looked through: do not run git there."
-        for name in found.unreadable
+        for name in scan.unreadable
         if _is_owned(project / name)
     ]
     return tuple(notices)

@@ -89,9 +89,9 @@ def migrate_objects(repository: SessionRepository) -> None:
     """Move the verified packs from the quarantine to the person's object store."""
     folder = Path(repository.record.objects[0], "pack")
     folder.mkdir(exist_ok=True)
-    found = list((repository.quarantine / "objects" / "pack").iterdir())
+    packs = list((repository.quarantine / "objects" / "pack").iterdir())
     # A pack counts from the moment that its index is there, so the index comes last.
-    for path in sorted(found, key=lambda each: each.suffix == ".idx"):
+    for path in sorted(packs, key=lambda each: each.suffix == ".idx"):
         target = folder / path.name
         if target.exists():
             continue

@@ -51,7 +51,7 @@ def prepare_repositories(
     Args:
         bwrap: path of bubblewrap.
         parent: the folder that holds the folders of all sessions.
-        aside: where what cannot be imported will be put.
+        leftovers: where what cannot be imported will be put.
         session: the session's id.
         project: where the agent works.
         env: the person's environment.
@@ -61,8 +61,8 @@ def prepare_repositories(
     """
     refuse_git_dir(project)
     covered = _put_empty_git_dir(parent, project)
-    found = scan_project(project)
-    links = [name for name in found.git_entries if (project / name).is_symlink()]
+    scan = scan_project(project)
+    links = [name for name in scan.git_entries if (project / name).is_symlink()]
     if links:
         raise Forbidden(
             f"{escape(links[0])} is a symbolic link, and an agent could put another in its place. "
@@ -72,8 +72,8 @@ def prepare_repositories(
     record = SessionRecord(
         session=session,
         project=str(project),
-        entries={name: file_identity(project / name) for name in found.git_entries},
-        shapes=list(found.repository_shaped),
+        entries={name: file_identity(project / name) for name in scan.git_entries},
+        shapes=list(scan.repository_shaped),
         has_empty_git_dir=covered,
     )
     prepared = SessionRepositories(
@@ -85,8 +85,8 @@ def prepare_repositories(
         lock_descriptor=handle,
     )
     try:
-        read_only = _make_repositories(prepared, project, found, env)
-        prepared.mounts = _mounts(prepared, project, (*read_only, *found.repository_shaped))
+        read_only = _make_repositories(prepared, project, scan, env)
+        prepared.mounts = _mounts(prepared, project, (*read_only, *scan.repository_shaped))
         write_record(folder, record)
     except BaseException:
         remove_tree(folder)
@@ -126,13 +126,13 @@ def refuse_git_dir(project: Path) -> None:
 
 
 def _make_repositories(
-    session: SessionRepositories, project: Path, found: RepositoryScan, env: Mapping[str, str]
+    session: SessionRepositories, project: Path, scan: RepositoryScan, env: Mapping[str, str]
 ) -> list[str]:
     """Make the session's git directories; return the entries without one, which stay read-only."""
     read_only: list[str] = []
     unsupported: list[str] = []
-    made = _made_by_others(session.folder.parent, project, found)
-    for number, name in enumerate(sorted(found.git_entries, key=lambda each: each.count("/"))):
+    made = _made_by_others(session.folder.parent, project, scan)
+    for number, name in enumerate(sorted(scan.git_entries, key=lambda each: each.count("/"))):
         if name == ".git" and session.record.has_empty_git_dir:
             read_only.append(name)
             continue
@@ -180,7 +180,7 @@ def _make_repositories(
     return read_only
 
 
-def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[str]:
+def _made_by_others(parent: Path, project: Path, scan: RepositoryScan) -> set[str]:
     """Return the `.git` entries that another unfinished session did not find when it began.
 
     Its agent may have made them, and have them borrow objects from any repository of the person's.
@@ -189,7 +189,7 @@ def _made_by_others(parent: Path, project: Path, found: RepositoryScan) -> set[s
     for folder in parent.iterdir():
         with contextlib.suppress(AileronError, OSError):
             if (record := read_record(folder)) is not None:
-                there = {name for name in found.git_entries
+                there = {name for name in scan.git_entries
                          if (project / name).is_relative_to(record.project)}  # fmt: skip
                 known = [*record.entries.values()]
                 made |= {name for name in there if file_identity(project / name) not in known}
@@ -224,7 +224,7 @@ def _missing_submodules(
     try:
         entries = parse_entries(repository.person_git().run("ls-files", "--stage", "-z"))
     except GitFailed:
-        return []  # it stays read-only as a whole, and that is told
+        return []  # it stays read-only as a whole, and a notice says so
     names: list[str] = []
     for path in sorted({os.fsdecode(entry.path) for entry in entries if entry.is_gitlink}):
         name = str(worktree / path)

@@ -42,9 +42,9 @@ class RepositoryRecord:
     is_file: bool = False
     """Whether its `.git` is a file that names it (an additional work tree, a submodule)."""
     head: str = ""
-    """What HEAD was when both sides last agreed: `ref: refs/heads/NAME`, or an object's id."""
+    """HEAD when the repositories last matched: `ref: refs/heads/NAME`, or an object's id."""
     refs: dict[str, str] = field(default_factory=dict[str, str])
-    """What each ref was when both sides last agreed."""
+    """Each ref when the repositories last matched."""
     shallow: list[str] = field(default_factory=list[str])
     settings: list[str] = field(default_factory=list[str])
     """The names of the settings that the session began with."""

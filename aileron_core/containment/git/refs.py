@@ -52,21 +52,21 @@ class RefChanges:
             now: the person's refs.
             elsewhere: branches checked out in another work tree of the person's.
         """
-        found = cls()
+        changes = cls()
         for name, value in changed.items():
             if now.get(name) == value:
                 continue
             if not name.startswith(_IMPORTED):
-                found._reject(name, value, "refs of that kind are not moved for an agent")
+                changes._reject(name, value, "refs of that kind are not moved for an agent")
             elif now.get(name) != before.get(name):
-                found._reject(name, value, "it was changed here too")
+                changes._reject(name, value, "it was changed here too")
             elif name in elsewhere:
-                found._reject(name, value, "another work tree of yours has it checked out")
+                changes._reject(name, value, "another work tree of yours has it checked out")
             elif value is None:
-                found.deletions.append(name)
+                changes.deletions.append(name)
             else:
-                found.updates[name] = value
-        return found
+                changes.updates[name] = value
+        return changes
 
     def _reject(self, name: str, value: str | None, why: str) -> None:
         if value is not None:

@@ -44,10 +44,10 @@ def find_repository(worktree: Path) -> GitDirs | None:
         common = _read(named / "commondir")
         if common is None or Path(named, back.strip()).resolve() != link.resolve():
             return None
-        found = Path(named, common.strip()).resolve()
+        common_dir = Path(named, common.strip()).resolve()
         return (
-            GitDirs(git_dir=named, common_dir=found)
-            if named.parent == found / "worktrees"
+            GitDirs(git_dir=named, common_dir=common_dir)
+            if named.parent == common_dir / "worktrees"
             else None
         )
     match = _WORKTREE.search(_read(named / "config") or "")  # a submodule
@@ -60,8 +60,8 @@ def find_repository(worktree: Path) -> GitDirs | None:
 def _holds_module(parent: Path, named: Path) -> bool:
     if not os.path.lexists(parent / ".git"):
         return False
-    found = find_repository(parent)
-    return found is not None and named.is_relative_to(found.git_dir.resolve() / "modules")
+    repository = find_repository(parent)
+    return repository is not None and named.is_relative_to(repository.git_dir.resolve() / "modules")
 
 
 def object_folders(common: Path) -> list[Path]:

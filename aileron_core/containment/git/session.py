@@ -68,7 +68,7 @@ class SessionRepositories:
         notices: list[str] = []
         stays = False
         with contextlib.suppress(OSError), open_folder(Path(self.record.project)) as project_handle:
-            restore_owner_rights(project_handle)  # the agent may have shut it
+            restore_owner_rights(project_handle)  # the agent may have removed them
         for repository in self.repositories():
             repository.record.refused.clear()  # all of it is tried again
             _restore_rights_below(repository.session_git_dir)
@@ -114,7 +114,7 @@ def recover_sessions(*, bwrap: str, parent: Path, leftovers: Path) -> list[str]:
     Args:
         bwrap: path of bubblewrap.
         parent: the folder that holds the folders of all sessions.
-        aside: where what cannot be imported is put, in a folder for each session.
+        leftovers: where what cannot be imported is put, in a folder for each session.
     """
     notices: list[str] = []
     for folder in sorted(parent.iterdir()) if parent.is_dir() else []:

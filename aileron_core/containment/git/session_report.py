@@ -64,7 +64,7 @@ def repository_notices(record: RepositoryRecord, leftovers: Path | None) -> list
 
     Args:
         record: its record.
-        aside: where the session's git directory was moved if something in it could not be imported.
+        leftovers: where the session's git directory was moved if something in it could not be imported.
     """
     notices: list[str] = []
     if record.updated_refs:

@@ -48,7 +48,7 @@ def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
     Raises:
         GitFailed: it is malformed.
     """
-    found: set[IndexEntry] = set()
+    entries: set[IndexEntry] = set()
     for line in listed.split(b"\0")[:-1]:
         header, tab, path = line.partition(b"\t")
         words = header.split(b" ")
@@ -58,8 +58,8 @@ def parse_entries(listed: bytes) -> frozenset[IndexEntry]:
             or not OBJECT_ID_PATTERN.match(oid := words[1].decode("ascii", "replace"))
         ):
             raise GitFailed("git ls-files gave something that is no list of an index.")
-        found.add(IndexEntry(path, int(words[2]), words[0], oid))
-    return frozenset(found)
+        entries.add(IndexEntry(path, int(words[2]), words[0], oid))
+    return frozenset(entries)
 
 
 def read_small_file(path: Path) -> bytes | None:
@@ -88,7 +88,7 @@ class SessionRepository:
         """Written by the agent, so nothing in it is trusted."""
         self.git_dir, self.common_dir = Path(record.git), Path(record.common)
         self.base_index = self.folder / "index"
-        """The index as it was when both sides last agreed."""
+        """The index when the repositories last matched."""
         self.quarantine = self.folder / "check"
         """A bare repository of ours in which new objects are checked."""
 
@@ -192,11 +192,11 @@ class SessionRepository:
         return parse_entries(self.agent_git().run("ls-files", "--stage", "-z"))
 
     def base_entries(self) -> frozenset[IndexEntry]:
-        """Return the index entries from when both sides last agreed."""
+        """Return the index entries from when the repositories last matched."""
         return parse_entries(self.quarantine_git().run("ls-files", "--stage", "-z"))
 
     def index_is_untouched(self, now: bytes) -> bool:
-        """Tell whether the person's index *now* still has the entries and flags from when both sides last agreed."""
+        """Tell whether the person's index *now* still has the entries and flags from when the repositories last matched."""
         before = self.base_index.read_bytes() if self.base_index.exists() else b""
         if now == before:
             return True

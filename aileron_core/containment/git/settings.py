@@ -59,12 +59,12 @@ def read_settings(bwrap: str, git_dir: Path, env: Mapping[str, str]) -> list[Git
 def included_files(settings: Iterable[GitSetting], env: Mapping[str, str]) -> list[Path]:
     """Return the files that *settings* include, whether they exist or not."""
     home = env.get("HOME", "")
-    found: list[Path] = []
+    files: list[Path] = []
     for each in settings:
         if each.name.startswith(("include.", "includeif.")) and each.name.endswith(".path"):
             path = f"{home}/{each.value[2:]}" if each.value.startswith("~/") else each.value
-            found.append(Path(os.path.normpath(each.file.parent / path)))
-    return list(dict.fromkeys(found))
+            files.append(Path(os.path.normpath(each.file.parent / path)))
+    return list(dict.fromkeys(files))
 
 
 def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -> str:
@@ -73,7 +73,7 @@ def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -
     command += ["--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--"]
     passed = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in env}
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [*command, "git", "--no-pager", "config", *args],
             env={**passed, "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C",
                  "GIT_DIR": str(git_dir), "GIT_WORK_TREE": "/"},
@@ -81,9 +81,9 @@ def _git_config(bwrap: str, git_dir: Path, env: Mapping[str, str], *args: str) -
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise GitFailed(f"git config took longer than {_SECONDS} s.") from None
-    if done.returncode != 0:
-        raise GitFailed(escape(done.stderr.decode("utf-8", "replace").strip()[:300]))
-    return done.stdout.decode("utf-8", "surrogateescape")
+    if result.returncode != 0:
+        raise GitFailed(escape(result.stderr.decode("utf-8", "replace").strip()[:300]))
+    return result.stdout.decode("utf-8", "surrogateescape")
 
 
 def unsupported_reason(settings: Iterable[GitSetting]) -> str | None:
@@ -102,19 +102,19 @@ def unsupported_reason(settings: Iterable[GitSetting]) -> str | None:
 
 def allowed_settings(settings: Iterable[GitSetting]) -> list[tuple[str, str]]:
     """Return the settings that a session gets, with credentials removed from URLs."""
-    found: list[tuple[str, str]] = []
+    allowed: list[tuple[str, str]] = []
     for name, value in ((each.name, each.value) for each in settings):
         section, _, rest = name.partition(".")
         below, _, key = rest.rpartition(".")
         if name in _PLAIN:
-            found.append((name, value))
+            allowed.append((name, value))
         elif below and key in _BELOW.get(section, ()):
             if key in ("url", "pushurl"):
                 if "::" in value:  # a remote helper, a program: `ext::` for one
                     continue
                 value = _LOGIN.sub(r"\1", value)
-            found.append((name, value))
-    return found
+            allowed.append((name, value))
+    return allowed
 
 
 def config_text(settings: Iterable[tuple[str, str]]) -> str:
