@@ -52,11 +52,11 @@ def test_folders_are_made_and_noted_and_none_through_a_link(way: str, tmp_path: 
     (tmp_path / "root" / "link").symlink_to(tmp_path / "outside")
     made: list[PurePosixPath] = []
     with open_folder(tmp_path / "root") as root:
-        with open_folder_beneath(root, PurePosixPath("there/a/b"), made=made):
+        with open_folder_beneath(root, PurePosixPath("there/a/b"), created=made):
             assert (tmp_path / "root" / "there" / "a" / "b").is_dir()
         with (
             pytest.raises(OSError),
-            open_folder_beneath(root, PurePosixPath("link/a"), made=made),
+            open_folder_beneath(root, PurePosixPath("link/a"), created=made),
         ):
             pass
     assert made == [PurePosixPath("there/a"), PurePosixPath("there/a/b")]
