@@ -478,7 +478,7 @@ def test_nothing_is_renamed_through_a_link(bench: Bench, monkeypatch: pytest.Mon
             (project / "sub").symlink_to(real)
         return found
 
-    monkeypatch.setattr(new_repositories, "scan", swapped)
+    monkeypatch.setattr(new_repositories, "scan_project", swapped)
     told = disable_new_repositories(
         bench.project, {".git": file_identity(bench.project / ".git")}, ()
     )
